@@ -1,0 +1,51 @@
+// How x becomes a quotient and where the zero point is added: the choices on which vendors differ by one code.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/format/wide.hpp>
+#include <qtensor/policy/slot.hpp>
+
+namespace qtensor {
+
+/// IEEE x / s. ONNX, StableHLO, ZenDNN, CANN on Ascend 950. The default.       16.5 / 2.2f -> 8
+struct exact_division {
+  using slot = slot::division;
+  static constexpr fixed_string name = "exact_division";
+};
+/// x * RN(1 / s). torch, oneDNN's default kernels, ggml, FBGEMM.               16.5 * (1 / 2.2f) -> 7
+struct reciprocal {
+  using slot = slot::division;
+  static constexpr fixed_string name = "reciprocal";
+};
+
+/// The quotient is rounded to F first: the ONNX reference divides f16 by f16 in f16 (NUMERICS 8.1).
+template <format F>
+struct divide_in {
+  using slot = slot::division_type;
+  using type = F;
+  static constexpr auto name = "divide_in<" + F::name + ">";
+};
+
+/// clamp(rne(x / s) + zp). ONNX, torch, ZenDNN. The default.                    x = .5, s = 1, zp = 1 -> 1
+struct zp_after_round {
+  using slot = slot::zero_point_order;
+  static constexpr fixed_string name = "zp_after_round";
+};
+/// rne(clamp(RN(x / s + zp))). oneDNN, StableHLO.                               x = .5, s = 1, zp = 1 -> 2
+struct zp_before_round {
+  using slot = slot::zero_point_order;
+  static constexpr fixed_string name = "zp_before_round";
+};
+
+/// Codes are made with the scale as it reads back from storage, so that codes and scales belong together. The default.
+struct stored_scale {
+  using slot = slot::code_scale;
+  static constexpr fixed_string name = "stored_scale";
+};
+/// Codes are made with the scale before it was rounded to its format. ggml.
+struct unrounded_scale {
+  using slot = slot::code_scale;
+  static constexpr fixed_string name = "unrounded_scale";
+};
+
+}  // namespace qtensor

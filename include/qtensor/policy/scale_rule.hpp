@@ -1,0 +1,241 @@
+// Scale rules: what a block's statistics say its scale should be.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/format/e8m0.hpp>
+#include <qtensor/format/integer.hpp>
+#include <qtensor/format/minifloat.hpp>
+#include <qtensor/format/wide.hpp>
+#include <qtensor/policy/slot.hpp>
+
+namespace qtensor {
+
+namespace detail {
+constexpr float between(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+constexpr int between(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
+}  // namespace detail
+
+/// Statistics a rule asks for.
+struct absolute_maximum {};  // max |x|, compared as bits, so NaN > infinity > finite
+struct extremes {};          // min(0, min x) and max(0, max x)
+struct no_statistics {};     // scales are given, never computed
+
+/// The range of codes a scheme uses, as real numbers: a format's own, or a `stored_range`.
+struct code_range {
+  float low, high;
+};
+
+// ---- Rules over the absolute maximum. Each has
+//        template <format Code, format Scale> static constexpr float scale(float amax, code_range codes)
+//      which gives the scale before it is stored. Non-finite maxima come in only with `block_literal`.
+
+/// amax / largest code, kept inside the normal numbers of the scale format; 1 for a zero block (NUMERICS 11). The default.
+struct amax_scale {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr fixed_string name = "amax_scale";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range codes) {
+    if (amax == 0.f) return 1.f;
+    return detail::between(amax / codes.high, smallest_normal<Scale>(), static_cast<float>(Scale::max));
+  }
+  template <format Scale>
+  static constexpr float smallest_normal() {
+    if constexpr (minifloat_format<Scale>) return Scale::decode(1u << Scale::mantissa_bits);
+    else if constexpr (std::is_same_v<Scale, f32>) return std::numeric_limits<float>::min();
+    else return magnitude(Scale::decode(1));
+  }
+};
+
+/// amax / largest code, at most LargestScale / 1, and 0 for a zero block whose codes are then all 0: CANN's
+/// DynamicBlockQuant with min_scale = Numerator / Denominator, a lower bound of 1 / scale (NUMERICS 4); 0 sets no bound.
+template <index_t Numerator = 0, index_t Denominator = 1>
+struct bounded_amax {
+  static_assert(Numerator >= 0 && Denominator > 0, "qtensor: bounded_amax<n, d> bounds 1 / scale by n / d, which must not be negative.");
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr auto name = "bounded_amax<" + number_name<Numerator>() + "," + number_name<Denominator>() + ">";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range codes) {
+    const float s = amax / codes.high;
+    if (Numerator == 0 || !is_finite(s)) return s;
+    const float largest = 1.f / (static_cast<float>(Numerator) / static_cast<float>(Denominator));
+    return s < largest ? s : largest;
+  }
+};
+
+/// amax / 6 in e4m3, kept in [2^-6, 448]; with a `tensor_scale`, amax / 6 / tensor scale (torchao, NUMERICS 2.4).
+struct nvfp4_scale {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr fixed_string name = "nvfp4_scale";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range codes) {
+    return bounded<Scale>(amax / codes.high);
+  }
+  /// Block scale below a tensor scale.
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range codes, float tensor_scale) {
+    return bounded<Scale>(amax / codes.high / tensor_scale);
+  }
+  /// The tensor's scale from its largest magnitude: amax / (448 * 6); 1 for a tensor of zeros, which 0 / 0 would spoil.
+  template <format Code, format Scale>
+  static constexpr float tensor_scale(float amax, code_range codes) {
+    return amax == 0.f ? 1.f : amax / (static_cast<float>(Scale::max) * codes.high);
+  }
+
+ private:
+  template <format Scale>
+  static constexpr float bounded(float s) {
+    return detail::between(s, amax_scale::smallest_normal<Scale>(), static_cast<float>(Scale::max));
+  }
+};
+
+// ---- Power-of-two rules, for e8m0 scales (NUMERICS 2.1, 2.5, 2.6). All work on the bits of amax: log2f mis-rounds.
+
+namespace detail {
+
+/// 2^(code - 127) with the code kept in [0, 254].
+constexpr float power_of_two_scale(int code) { return exp2i(between(code, 0, 254) - 127); }
+
+constexpr int exponent_field(std::uint32_t bits) { return static_cast<int>((bits & magnitude_bits) >> 23); }
+constexpr std::uint32_t mantissa_field(std::uint32_t bits) { return bits & low_bits(23); }
+
+/// e8m0 rounded up: the next power of two unless s is one (NUMERICS 1.7 "up"; no step out of the top binade).
+constexpr int exponent_rounded_up(float s) {
+  const std::uint32_t bits = bits_of(s);
+  const int e = exponent_field(bits);
+  if (e == 0) return mantissa_field(bits) > 0x400000u ? 1 : 0;
+  return e < 254 && mantissa_field(bits) != 0 ? e + 1 : e;
+}
+
+/// Fraction bits of a format's largest binade: what "round at element precision" means.
+template <format Code>
+constexpr int fraction_bits() {
+  if constexpr (minifloat_format<Code>) return Code::mantissa_bits;
+  else return Code::bits - 1 - (Code::is_signed ? 1 : 0);
+}
+
+}  // namespace detail
+
+/// 2^(floor(log2 amax) - emax): OCP MX v1.0, torchao FLOOR, CANN scaleAlg 0, oneDNN dynamic_mx.  e4m3: 1.9 -> 2^-8
+struct mx_floor {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr bool power_of_two = true;
+  static constexpr fixed_string name = "mx_floor";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range) {
+    return detail::power_of_two_scale(detail::exponent_field(bits_of(amax)) - max_exponent<Code>);
+  }
+};
+
+/// As mx_floor after rounding amax to the element's precision, half up: torchao EVEN.            e4m3: 1.94 -> 2^-7
+struct mx_even {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr bool power_of_two = true;
+  static constexpr fixed_string name = "mx_even";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range) {
+    const int e = detail::exponent_field(bits_of(amax) + (1u << (23 - detail::fraction_bits<Code>() - 1)));
+    return e == 255 ? quiet_nan : detail::power_of_two_scale(e - max_exponent<Code>);  // 255: amax rounded to 2^128
+  }
+};
+
+/// 2^(ceil(log2 amax) - emax): torchao CEIL.                                                     e4m3: 1.5 -> 2^-7
+struct mx_ceil {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr bool power_of_two = true;
+  static constexpr fixed_string name = "mx_ceil";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range) {
+    const std::uint32_t bits = bits_of(amax);
+    const int up = detail::mantissa_field(bits) != 0 ? 1 : 0;
+    return detail::power_of_two_scale(detail::exponent_field(bits) + up - max_exponent<Code>);
+  }
+};
+
+/// amax * (1 / max) rounded up to a power of two: torchao RCEIL, cuBLAS, CANN scaleAlg 1.          e4m3: 1.76 -> 2^-7
+struct mx_rceil {
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr bool power_of_two = true;
+  static constexpr fixed_string name = "mx_rceil";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range) {
+    const float s = amax * (1.f / static_cast<float>(Code::max));
+    return detail::power_of_two_scale(detail::exponent_rounded_up(s));
+  }
+};
+
+/// CANN scaleAlg 2 for e2m1 with dst_type_max = Max (NUMERICS 2.5). 0, 6 and 7: the exponent of amax in bf16, one up where
+/// the mantissa exceeds 1.5 (1.75 for 7). 8 to 12: amax * (1 / Max) rounded up among the normal numbers.
+template <int Max>
+struct mx_dynamic_range {
+  static_assert(Max == 0 || (Max >= 6 && Max <= 12), "qtensor: mx_dynamic_range<max> takes 0 or 6 to 12 (CANN's dst_type_max).");
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr bool power_of_two = true;
+  static constexpr auto name = "mx_dynamic_range<" + number_name<Max>() + ">";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range) {
+    static_assert(std::is_same_v<Code, e2m1>, "qtensor: mx_dynamic_range is a rule for e2m1 codes only.");
+    const std::uint32_t bits = bits_of(amax);
+    if constexpr (Max == 0 || Max == 6 || Max == 7) {
+      const std::uint32_t half = bits + 0x7fffu + ((bits >> 16) & 1u);  // to bf16, ties to even
+      const std::uint32_t raised = (half >> 16) + (Max == 7 ? 0x1fu : 0x3fu);
+      const int e = static_cast<int>((raised & 0x7f80u) >> 7);
+      return detail::power_of_two_scale(e < 2 ? 0 : e - 2);  // a raised 255 is code 253, as CANN's formula has it
+    } else {
+      const std::uint32_t s = bits_of(amax * (1.f / static_cast<float>(Max)));
+      const int e = detail::exponent_field(s);
+      return detail::power_of_two_scale(e > 0 && e < 254 && detail::mantissa_field(s) != 0 ? e + 1 : e);
+    }
+  }
+};
+
+// ---- Rules over the extremes.
+
+/// Scale (hi - lo) / (number of codes - 1) and a zero point, 0 always representable: ONNX DynamicQuantizeLinear
+/// (NUMERICS 11). The default where there is a zero point. Scale 1 for a block of zeros.
+struct min_max {
+  using slot = slot::rule;
+  using statistics = extremes;
+  static constexpr fixed_string name = "min_max";
+
+  template <format Scale>
+  static constexpr float scale(float low, float high, code_range codes) {
+    const float s = (high - low) / (codes.high - codes.low);
+    return s == 0.f ? 1.f : s;
+  }
+  /// The quotient low / scale is below, at or near code.low - zero point; the caller rounds and clamps.
+  static constexpr float zero_point(float low, float scale, code_range codes) { return codes.low - low / scale; }
+};
+
+// ---- No rule.
+
+/// Scales are always given by the caller; dynamic quantization does not compile. The default of bare e8m0 views.
+struct static_only {
+  using slot = slot::rule;
+  using statistics = no_statistics;
+  static constexpr fixed_string name = "static_only";
+};
+
+template <class R>
+concept power_of_two_rule = fills<R, slot::rule> && requires { requires R::power_of_two; };
+template <class R>
+concept amax_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, absolute_maximum>;
+template <class R>
+concept extremes_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, extremes>;
+
+}  // namespace qtensor
