@@ -44,4 +44,74 @@ struct matrix_ref {
   }
 };
 
+/// Floats of a format in memory, any rank, any strides (in elements), to be quantized into a tensor of the same extents.
+template <format F, tensor_extents Extents>
+  requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>)
+struct memory_source {
+  const storage_t<F>* data;
+  Extents extents;
+  typename Extents::array strides;
+
+  /// As the rows of a tensor stored in this order.
+  template <storage_order Order>
+  struct in_order {
+    static constexpr std::size_t last = static_cast<std::size_t>(Extents::rank) - 1;
+    static constexpr bool reads_rows = true;
+    static constexpr bool reads_twice = true;
+    const storage_t<F>* data;
+    typename Extents::array sizes, strides;  // storage order
+
+    explicit in_order(const memory_source& source)
+        : data(source.data), sizes(reordered<Order>(source.extents.to_array())), strides(reordered<Order>(source.strides)) {}
+    index_t rows() const {
+      index_t product = 1;
+      for (std::size_t axis = 0; axis < last; ++axis) product *= sizes[axis];
+      return product;
+    }
+    index_t cols() const { return sizes[last]; }
+    const storage_t<F>* element(index_t row, index_t col) const {
+      const storage_t<F>* at = data + col * strides[last];
+      for (std::size_t axis = last; axis > 0; --axis) {
+        at += row % sizes[axis - 1] * strides[axis - 1];
+        row /= sizes[axis - 1];
+      }
+      return at;
+    }
+    const float* direct(index_t row, index_t col) const {
+      if constexpr (std::same_as<F, f32>) return strides[last] == 1 ? element(row, col) : nullptr;
+      else return nullptr;
+    }
+    void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+      for (index_t r = 0; r < rows; ++r) {
+        const storage_t<F>* from = element(row + r, col);
+        for (index_t c = 0; c < cols; ++c) {
+          if constexpr (std::same_as<F, f32>) tile[r * stride + c] = from[c * strides[last]];
+          else tile[r * stride + c] = decode<F>(from[c * strides[last]]);
+        }
+      }
+    }
+  };
+};
+
+/// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
+/// `source<f16>(ptr, ...)` of their 16 bits, with strides in elements (one an axis, any sign) where they are not dense.
+template <format F = f32, tensor_extents Extents>
+memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents, const typename Extents::array& strides) {
+  return {data, extents, strides};
+}
+template <format F = f32, tensor_extents Extents>
+memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents) {
+  typename Extents::array strides{};
+  index_t next = 1;
+  for (int axis = Extents::rank - 1; axis >= 0; --axis) {
+    strides[static_cast<std::size_t>(axis)] = next;
+    next *= extents[axis];
+  }
+  return {data, extents, strides};
+}
+template <class... Rest>
+void source(const double*, const Rest&...) {
+  static_assert(sizeof...(Rest) > 99, "qtensor: sources are f32, bf16 or f16; convert doubles yourself, so that the rounding is your choice.");
+}
+
 }  // namespace qtensor

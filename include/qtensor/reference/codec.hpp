@@ -166,9 +166,21 @@ constexpr std::uint32_t nan_code(float x) {
 }
 
 template <class Rounding>
-constexpr bool rounds_up(const grid_position& at, bool negative, std::uint32_t random_word) {
+constexpr bool rounds_up(const grid_position& at, bool negative, bool odd, std::uint32_t random_word) {
   if constexpr (random_rounding<Rounding>) return Rounding::up(at.discarded, at.width, random_word);
-  else return Rounding::up(negative, (at.rank & 1) != 0, at.rest());
+  else return Rounding::up(negative, odd, at.rest());
+}
+
+/// Whether the lower neighbour is odd, for ties to even: the lowest bit of its code, which for grids with a formula is that
+/// of its rank.
+template <format F>
+constexpr bool is_odd(const grid_position& at, bool negative) {
+  if constexpr (F::is_integer || minifloat_format<F> || std::is_same_v<F, e8m0> || requires { F::fraction_bits; }) {
+    return (at.rank & 1) != 0;
+  } else {
+    const std::uint64_t last = last_rank<F>(negative);
+    return (code_of_rank<F>(at.rank < last ? at.rank : last, negative) & 1) != 0;
+  }
 }
 
 /// The policy among P... that fills Slot, or the default for format F.
@@ -208,7 +220,7 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
     std::uint64_t rank = last + 1;
     if (is_finite(x)) {
       const detail::grid_position at = detail::locate<F>(x);
-      rank = at.rank + (detail::rounds_up<rounding>(at, negative, random_word) ? 1 : 0);
+      rank = at.rank + (detail::rounds_up<rounding>(at, negative, detail::is_odd<F>(at, negative), random_word) ? 1 : 0);
     }
     if (rank <= last) return detail::code_of_rank<F>(rank, negative);
     return saturates ? detail::code_of_rank<F>(last, negative) : detail::special_code<F>(negative);
@@ -223,7 +235,7 @@ constexpr std::int64_t round_to_integer(float x, std::uint32_t random_word = 0) 
   std::uint64_t size = std::uint64_t{1} << 62;
   if (is_finite(x)) {
     const detail::grid_position at = detail::locate<int32>(x);
-    size = at.rank + (detail::rounds_up<Rounding>(at, negative, random_word) ? 1 : 0);
+    size = at.rank + (detail::rounds_up<Rounding>(at, negative, (at.rank & 1) != 0, random_word) ? 1 : 0);
   }
   if (size > std::uint64_t{1} << 62) size = std::uint64_t{1} << 62;
   return negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size);

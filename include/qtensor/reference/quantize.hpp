@@ -63,6 +63,7 @@ struct block_parameters {
   std::int64_t zero_point = 0;
   bool poisoned = false;   // every code is the format's NaN, or 0
   bool zero_codes = false; // every code is +0 or -0
+  bool plus_zeros = false; // zeros of either sign are +0: amax_scale's block of zeros (NUMERICS 11)
 };
 
 /// Statistics -> stored scale, zero point, and how the block's codes are made.
@@ -94,6 +95,7 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
   else s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes);
   if (!literal && is_nan(s)) return poison();  // mx_even rounded the maximum past the largest power of two
 
+  if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer) out.plus_zeros = amax_bits == 0;
   out.scale_code = encode<scale_format>(s);
   out.code_scale = std::is_same_v<typename S::code_scale, stored_scale> ? decode<scale_format>(out.scale_code) : s;
   if constexpr (extremes_rule<rule>) {
@@ -116,6 +118,7 @@ constexpr std::uint32_t code_of(float x, const block_parameters& p, float tensor
     else return detail::nan_code<code>(quiet_nan);
   }
   if (p.zero_codes) return encode<code>(is_negative(x) ? -0.f : 0.f);
+  if (p.plus_zeros && x == 0.f) return encode<code>(0.f);
   return quantize_element<S>(x, {p.code_scale, tensor_scale}, p.zero_point, random_word);
 }
 

@@ -1,0 +1,153 @@
+// Dequantize: rows of a quantized view as floats, and the view as a source for whatever takes one.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/quantize.hpp>
+#include <qtensor/simd/dequantize.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace ops {
+
+/// Decodes elements [col, col + n) of the row at `at` (an index in storage order): runs of whole blocks at once, the rest of
+/// a block as one run, and single elements up to the next byte.
+template <quantization_scheme S, tensor_extents E, storage_order O, class A>
+void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n, float* out) {
+  constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
+  constexpr bool by_runs = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
+  if constexpr (!by_runs) {
+    for (index_t i = 0; i < n; ++i) {
+      at[last] = col + i;
+      out[i] = reference::storage_value(w, at);
+    }
+  } else {
+    constexpr index_t most = 256;  // blocks of a run
+    float scales[most];
+    std::int32_t zeros[S::has_zero_point ? most : 1];
+    const auto codes = w.row(at);
+    const index_t scale_length = w.scale_grid().block[last];
+    const index_t length = !S::has_zero_point || scale_length == w.zero_grid().block[last] ? scale_length : 1;
+    const auto load = [&](index_t b, index_t element) {
+      at[last] = element;
+      scales[b] = decode<typename S::scale_format>(w.storage_scale_code(at));
+      if constexpr (S::has_zero_point) zeros[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
+    };
+    for (index_t done = 0; done < n;) {
+      const index_t first = col + done, left = n - done, in_block = length - first % length;
+      if (first % byte_step<S> != 0) {
+        at[last] = first;
+        out[done++] = reference::storage_value(w, at);
+        continue;
+      }
+      const auto from = codes + unit_of_element<S>(first);
+      index_t count = in_block < left ? in_block : left;
+      if (count < in_block || in_block < length || count == left || S::has_tensor_scale) {
+        load(0, first);
+        simd::decode_uniform<S>(from, count, element_scale{scales[0], w.tensor_scale()}, S::has_zero_point ? zeros[0] : 0, out + done);
+      } else {
+        const index_t blocks = left / length < most ? left / length : most;
+        for (index_t b = 0; b < blocks; ++b) load(b, first + b * length);
+        count = blocks * length;
+        const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
+        if (length == 1) simd::decode_vector<S>(from, count, scales, zero, out + done);
+        else simd::decode_grouped<S>(from, count, length, scales, zero, out + done);
+      }
+      done += count;
+    }
+  }
+}
+
+}  // namespace ops
+
+/// Rows [row, row + rows) of a view in storage order, elements [col, col + cols) of each, to tile[r * stride + c].
+template <quantization_scheme S, tensor_extents E, storage_order O, class A>
+void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) {
+  const auto extents = w.storage_extents();
+  for (index_t r = 0; r < rows; ++r) ops::dequantize_row(w, ops::row_index(row + r, extents), col, cols, tile + r * stride);
+}
+
+/// A quantized view as a tile_source: its storage rows as floats.
+template <tensor_view_type View>
+struct view_source {
+  View view;
+  static constexpr bool reads_rows = true;
+  static constexpr bool reads_twice = true;
+
+  index_t rows() const { return view.shape().row_count(); }
+  index_t cols() const { return view.shape().row_length(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    dequantize_rows(view, row, rows, col, cols, tile, stride);
+  }
+};
+template <class View>
+view_source(View) -> view_source<View>;
+
+/// Any source with rows and columns exchanged. Tiles go through a small square, so that neither side is read element by
+/// element.
+template <tile_source X>
+struct transposed_source {
+  X source;
+  static constexpr bool reads_rows = false;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  index_t rows() const { return source.cols(); }
+  index_t cols() const { return source.rows(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    constexpr index_t side = 32;
+    alignas(64) float square[side * side];
+    for (index_t c = 0; c < cols; c += side)
+      for (index_t r = 0; r < rows; r += side) {
+        const index_t down = rows - r < side ? rows - r : side, across = cols - c < side ? cols - c : side;
+        source.read(col + c, across, row + r, down, square, side);
+        for (index_t i = 0; i < down; ++i)
+          for (index_t k = 0; k < across; ++k) tile[(r + i) * stride + c + k] = square[k * side + i];
+      }
+  }
+};
+template <class X>
+transposed_source(X) -> transposed_source<X>;
+
+/// A view of a matrix as a source of the rows that a tensor of another order stores.
+template <storage_order Order, tensor_view_type View>
+auto source_in_order(const View& view) {
+  if constexpr (std::same_as<Order, typename View::order_type>) return view_source<View>{view};
+  else {
+    static_assert(View::rank == 2, "qtensor: only matrices change their storage order here; use the same order for other ranks.");
+    return transposed_source<view_source<View>>{{view}};
+  }
+}
+
+/// Writes every element of a view to memory: element (i, j, ...) to out[i * strides[0] + j * strides[1] + ...].
+template <quantization_scheme S, tensor_extents E, storage_order O, class A>
+void dequantize_into(const basic_tensor_view<S, E, O, A>& w, float* out, const typename E::array& strides) {
+  if (w.size() == 0) return;
+  constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
+  const auto extents = w.storage_extents();
+  const auto steps = reordered<O>(strides);
+  alignas(64) float tile[ops::tile_floats];
+  for (index_t row = 0; row < w.shape().row_count(); ++row) {
+    const auto at = ops::row_index(row, extents);
+    float* to = out;
+    for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps[axis];
+    if (steps[last] == 1) {
+      ops::dequantize_row(w, at, 0, extents[last], to);
+      continue;
+    }
+    for (index_t col = 0; col < extents[last]; col += ops::tile_floats) {
+      const index_t n = extents[last] - col < ops::tile_floats ? extents[last] - col : ops::tile_floats;
+      ops::dequantize_row(w, at, col, n, tile);
+      for (index_t i = 0; i < n; ++i) to[(col + i) * steps[last]] = tile[i];
+    }
+  }
+}
+
+/// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.
+template <quantization_scheme To, storage_order Order = row_major, quantized From, class... How>
+auto requantize(const From& from, const How&... how) {
+  const auto view = as_view(from);
+  return make_quantized<To, Order>(source_in_order<Order>(view), view.extents(), how...);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,67 @@
+// Dual axis: two tensors of one source, groups along the rows in one and along the columns in the other, from one read.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/quantize.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// Both quantizations of one source: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`.
+template <quantization_scheme S, tensor_extents Extents = matrix_extents>
+struct dual_axis {
+  tensor<along<-1, S>, Extents> rows;  // groups along the last axis
+  tensor<along<-2, S>, Extents> cols;  // groups along the axis before it, of the original numbers, not of `rows`
+};
+
+namespace ops {
+
+/// A tensor of any rank, cut to one index on each of its leading axes but the last two.
+template <int Axis = 0, class Span, std::size_t Rank>
+auto at_leading(const Span& span, const std::array<index_t, Rank>& index) {
+  if constexpr (Axis + 2 >= Span::rank) return span;
+  else return at_leading<Axis + 1>(span.template slice<Axis>(index[static_cast<std::size_t>(Axis)], 1), index);
+}
+
+}  // namespace ops
+
+/// Quantizes a row-major source of these extents along both of its last axes (NUMERICS 3: CANN DynamicMxQuantWithDualAxis).
+/// A tile is one group high; it is read once and quantized twice while it is in L1.
+template <quantization_scheme S, tile_source X, tensor_extents Extents>
+dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
+  static_assert(Extents::rank >= 2, "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
+  static_assert(!S::has_tensor_scale, "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
+  constexpr int down = Extents::rank - 2, across = Extents::rank - 1;
+  dual_axis<S, Extents> out{tensor<along<-1, S>, Extents>(extents), tensor<along<-2, S>, Extents>(extents)};
+  if (extents.size() == 0) return out;
+
+  const index_t group = out.rows.granularity().size(), rows = extents[down], cols = extents[across];
+  const index_t width = ops::piece_length(ops::common_multiple(group, ops::byte_step<S>), ops::tile_floats / group + 1);
+  std::vector<float> tile(static_cast<std::size_t>(group * width));
+  auto leading = extents.to_array();
+  leading[static_cast<std::size_t>(down)] = leading[static_cast<std::size_t>(across)] = 1;
+  index_t first_row = 0;  // of the matrix at this leading index, in rows of x
+  reference::for_each_index(typename Extents::array{}, leading, [&](const typename Extents::array& index) {
+    const auto row_span = ops::at_leading(out.rows.span(), index);
+    const auto col_span = ops::at_leading(out.cols.span(), index);
+    for (index_t row = 0; row < rows; row += group) {
+      const index_t height = rows - row < group ? rows - row : group;
+      for (index_t col = 0; col < cols; col += width) {
+        const index_t count = cols - col < width ? cols - col : width;
+        x.read(first_row + row, height, col, count, tile.data(), width);
+        const matrix_ref<const float> here{tile.data(), height, count, width, 1};
+        quantize_into(here, row_span.template slice<down>(row, height).template slice<across>(col, count));
+        quantize_into(here, col_span.template slice<down>(row, height).template slice<across>(col, count));
+      }
+    }
+    first_row += rows;
+  });
+  return out;
+}
+
+/// The same for memory of any rank from 2.
+template <quantization_scheme S, format F, tensor_extents Extents>
+dual_axis<S, Extents> quantize_dual_axis(const memory_source<F, Extents>& x) {
+  return make_dual_axis<S>(typename memory_source<F, Extents>::template in_order<row_major>(x), x.extents);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

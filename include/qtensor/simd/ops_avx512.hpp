@@ -1,0 +1,323 @@
+// Native bodies of the vector operations on AVX-512, with VBMI where present. ops.hpp says what they mean.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/ops_generic.hpp>
+#include <qtensor/simd/ops_x86.hpp>
+
+#if QTENSOR_LEVEL_X86 >= 4
+namespace qtensor::inline QTENSOR_ABI::simd::detail {
+
+using floats512 = floats<avx512_arch>;
+using ints512 = ints<avx512_arch>;
+using words512 = words<avx512_arch>;
+using halves512 = halves<avx512_arch>;
+using bytes512 = bytes<avx512_arch>;
+
+// Not xsimd's: version 8.1 does not compile for integers without optimisation (a macro casts its arguments).
+template <class T>
+QTENSOR_INLINE xsimd::batch<T, avx512_arch> select(avx512_isa, const xsimd::batch_bool<T, avx512_arch>& m,
+                                                   const xsimd::batch<T, avx512_arch>& a,
+                                                   const xsimd::batch<T, avx512_arch>& b) {
+  static_assert(sizeof(T) <= 4);
+  if constexpr (std::same_as<T, float>) {
+    return _mm512_mask_blend_ps(m.data, b.data, a.data);
+  } else if constexpr (sizeof(T) == 4) {
+    return _mm512_mask_blend_epi32(m.data, b.data, a.data);
+  } else if constexpr (sizeof(T) == 2) {
+    return _mm512_mask_blend_epi16(m.data, b.data, a.data);
+  } else {
+    return _mm512_mask_blend_epi8(m.data, b.data, a.data);
+  }
+}
+
+template <class To, class From>
+QTENSOR_INLINE xsimd::batch_bool<To, avx512_arch> mask_as(avx512_isa, const xsimd::batch_bool<From, avx512_arch>& m) {
+  return m.data;
+}
+QTENSOR_INLINE std::uint32_t mask_bits(avx512_isa, const xsimd::batch_bool<std::uint32_t, avx512_arch>& m) {
+  return m.data;
+}
+QTENSOR_INLINE floats512 min(avx512_isa, const floats512& a, const floats512& b) {
+  return _mm512_min_ps(a.data, b.data);
+}
+QTENSOR_INLINE floats512 max(avx512_isa, const floats512& a, const floats512& b) {
+  return _mm512_max_ps(a.data, b.data);
+}
+
+QTENSOR_INLINE bytes512 add_saturated(avx512_isa, const bytes512& a, const bytes512& b) {
+  return _mm512_adds_epu8(a.data, b.data);
+}
+QTENSOR_INLINE bytes512 sub_saturated(avx512_isa, const bytes512& a, const bytes512& b) {
+  return _mm512_subs_epu8(a.data, b.data);
+}
+
+QTENSOR_INLINE std::uint32_t reduce_max(avx512_isa, const words512& v) {
+  return reduce_max(avx2_isa{}, words256(_mm256_max_epu32(_mm512_castsi512_si256(v.data),
+                                                          _mm512_extracti64x4_epi64(v.data, 1))));
+}
+QTENSOR_INLINE __m512i max_of_pairs32(__m512i a, __m512i b) {
+  return _mm512_max_epu32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+QTENSOR_INLINE __m512i max_of_pairs64(__m512i a, __m512i b) {
+  return _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
+QTENSOR_INLINE __m512i max_of_pairs128(__m512i a, __m512i b) {
+  return _mm512_max_epu32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+}
+template <class A, class Row>
+QTENSOR_INLINE words512 reduce_max_each(avx512_isa, Row row) {
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r01 = max_of_pairs32(row(b).data, row(b + 1).data);
+    return max_of_pairs64(r01, max_of_pairs32(row(b + 2).data, row(b + 3).data));
+  };
+  const __m512i first = max_of_pairs128(four(0), four(4));
+  return max_of_pairs128(first, max_of_pairs128(four(8), four(12)));
+}
+
+QTENSOR_INLINE floats512 rounded(avx512_isa, floats512 x) {
+  asm("" : "+v"(x.data));
+  return x;
+}
+QTENSOR_INLINE floats512 fma(avx512_isa, const floats512& a, const floats512& b, const floats512& c) {
+  return _mm512_fmadd_ps(a.data, b.data, c.data);
+}
+
+QTENSOR_INLINE ints512 round_to_int(avx512_isa, const floats512& x) { return _mm512_cvtps_epi32(x.data); }
+QTENSOR_INLINE ints512 round_to_int_checked(avx512_isa, const floats512& x) { return _mm512_cvtps_epi32(x.data); }
+QTENSOR_INLINE ints512 truncate_to_int(avx512_isa, const floats512& x) { return _mm512_cvttps_epi32(x.data); }
+QTENSOR_INLINE floats512 to_float(avx512_isa, const ints512& x) { return _mm512_cvtepi32_ps(x.data); }
+QTENSOR_INLINE floats512 nearest(avx512_isa, const floats512& x) { return _mm512_roundscale_ps(x.data, 8); }
+QTENSOR_INLINE floats512 floor(avx512_isa, const floats512& x) { return _mm512_roundscale_ps(x.data, 9); }
+QTENSOR_INLINE floats512 truncate(avx512_isa, const floats512& x) { return _mm512_roundscale_ps(x.data, 11); }
+
+QTENSOR_INLINE words512 shift_left(avx512_isa, const words512& v, const words512& count) {
+  return _mm512_sllv_epi32(v.data, count.data);
+}
+QTENSOR_INLINE words512 shift_right(avx512_isa, const words512& v, const words512& count) {
+  return _mm512_srlv_epi32(v.data, count.data);
+}
+
+// The first n of 16, 32 or 64 lanes; n may be all of them.
+QTENSOR_INLINE std::uint64_t first_lanes_mask(index_t n) {
+  return n >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n) - 1;
+}
+template <class A, class T>
+QTENSOR_INLINE xsimd::batch<T, avx512_arch> load_n(avx512_isa, const T* from, index_t n, T fill) {
+  const std::uint64_t mask = first_lanes_mask(n);
+  if constexpr (sizeof(T) == 4) {
+    const __m512i rest = _mm512_set1_epi32(std::bit_cast<int>(fill));
+    const __m512i v = _mm512_mask_loadu_epi32(rest, static_cast<__mmask16>(mask), from);
+    return std::bit_cast<typename xsimd::batch<T, avx512_arch>::register_type>(v);
+  } else if constexpr (sizeof(T) == 2) {
+    return _mm512_mask_loadu_epi16(_mm512_set1_epi16(static_cast<short>(fill)), static_cast<__mmask32>(mask), from);
+  } else {
+    return _mm512_mask_loadu_epi8(_mm512_set1_epi8(static_cast<char>(fill)), mask, from);
+  }
+}
+template <class T>
+QTENSOR_INLINE void store_n(avx512_isa, T* to, index_t n, const xsimd::batch<T, avx512_arch>& v) {
+  const std::uint64_t mask = first_lanes_mask(n);
+  if constexpr (sizeof(T) == 4) {
+    _mm512_mask_storeu_epi32(to, static_cast<__mmask16>(mask), std::bit_cast<__m512i>(v.data));
+  } else if constexpr (sizeof(T) == 2) {
+    _mm512_mask_storeu_epi16(to, static_cast<__mmask32>(mask), v.data);
+  } else {
+    _mm512_mask_storeu_epi8(to, mask, v.data);
+  }
+}
+
+QTENSOR_INLINE __m128i first_bytes(const void* from, index_t n) {
+  return _mm_maskz_loadu_epi8(static_cast<__mmask16>(first_lanes_mask(n)), from);
+}
+QTENSOR_INLINE __m256i first_halves(const void* from, index_t n) {
+  return _mm256_maskz_loadu_epi16(static_cast<__mmask16>(first_lanes_mask(n)), from);
+}
+QTENSOR_INLINE __m128i all_bytes(const void* from) { return _mm_loadu_si128(static_cast<const __m128i*>(from)); }
+QTENSOR_INLINE __m256i all_halves(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+
+template <class A, class Wide>
+QTENSOR_INLINE words512 widen(avx512_isa, const std::uint8_t* from) {
+  return _mm512_cvtepu8_epi32(all_bytes(from));
+}
+template <class A, class Wide>
+QTENSOR_INLINE ints512 widen(avx512_isa, const std::int8_t* from) {
+  return _mm512_cvtepi8_epi32(all_bytes(from));
+}
+template <class A, class Wide>
+QTENSOR_INLINE words512 widen(avx512_isa, const std::uint16_t* from) {
+  return _mm512_cvtepu16_epi32(all_halves(from));
+}
+template <class A, class Wide>
+QTENSOR_INLINE ints512 widen(avx512_isa, const std::int16_t* from) {
+  return _mm512_cvtepi16_epi32(all_halves(from));
+}
+template <class A, class Wide>
+QTENSOR_INLINE words512 widen_n(avx512_isa, const std::uint8_t* from, index_t n) {
+  return _mm512_cvtepu8_epi32(first_bytes(from, n));
+}
+template <class A, class Wide>
+QTENSOR_INLINE ints512 widen_n(avx512_isa, const std::int8_t* from, index_t n) {
+  return _mm512_cvtepi8_epi32(first_bytes(from, n));
+}
+template <class A, class Wide>
+QTENSOR_INLINE words512 widen_n(avx512_isa, const std::uint16_t* from, index_t n) {
+  return _mm512_cvtepu16_epi32(first_halves(from, n));
+}
+template <class A, class Wide>
+QTENSOR_INLINE ints512 widen_n(avx512_isa, const std::int16_t* from, index_t n) {
+  return _mm512_cvtepi16_epi32(first_halves(from, n));
+}
+
+QTENSOR_INLINE floats512 widen_f16(avx512_isa, const words512& h) {
+  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(h.data));
+}
+template <class A>
+QTENSOR_INLINE floats512 load_f16(avx512_isa, const std::uint16_t* from) {
+  return _mm512_cvtph_ps(all_halves(from));
+}
+QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats512& b) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a.data, 0)), _mm512_cvtps_ph(b.data, 0), 1);
+}
+
+// Packing works within 128 bits: this puts the groups of four back in order.
+QTENSOR_INLINE __m512i packed_in_order(__m512i v) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
+}
+QTENSOR_INLINE bytes512 narrow_i8(avx512_isa, const ints512& a, const ints512& b, const ints512& c, const ints512& d) {
+  return packed_in_order(
+      _mm512_packs_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
+}
+QTENSOR_INLINE bytes512 narrow_u8(avx512_isa, const ints512& a, const ints512& b, const ints512& c, const ints512& d) {
+  return packed_in_order(
+      _mm512_packus_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
+}
+
+template <int Lanes, int Step>
+struct ascending {
+  alignas(64) std::array<std::conditional_t<Lanes == 64, std::uint8_t, std::uint16_t>, Lanes> at;
+  constexpr ascending() : at{} {
+    for (int i = 0; i < Lanes; ++i)
+      at[static_cast<std::size_t>(i)] = static_cast<typename decltype(at)::value_type>(Step * i);
+  }
+};
+template <int Lanes, int Step>
+inline constexpr ascending<Lanes, Step> ascending_index{};
+
+QTENSOR_INLINE halves512 low_halves(avx512_isa, const words512& a, const words512& b) {
+  return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2>.at.data()), b.data);
+}
+QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words512& b, const words512& c,
+                                  const words512& d) {
+#if defined(__AVX512VBMI__)
+  const __m512i ab = low_halves(isa, a, b).data, cd = low_halves(isa, c, d).data;
+  return _mm512_permutex2var_epi8(ab, _mm512_load_si512(ascending_index<64, 2>.at.data()), cd);
+#else
+  const __m512i low = _mm512_set1_epi32(0xff);
+  return narrow_u8(isa, ints512(_mm512_and_si512(a.data, low)), ints512(_mm512_and_si512(b.data, low)),
+                   ints512(_mm512_and_si512(c.data, low)), ints512(_mm512_and_si512(d.data, low)));
+#endif
+}
+
+template <>
+struct float_table16<avx512_isa, avx512_arch> {
+  explicit float_table16(const float* table) : table_(_mm512_loadu_ps(table)) {}
+  QTENSOR_INLINE floats512 operator()(const words512& index) const {
+    return _mm512_permutexvar_ps(index.data, table_);
+  }
+  __m512 table_;
+};
+
+#if defined(__AVX512VBMI__)
+template <int Entries>
+struct byte_table<avx512_isa, avx512_arch, Entries> {
+  static constexpr int registers = Entries <= 64 ? 1 : Entries / 64;
+  explicit byte_table(const std::uint8_t* table) {
+    if constexpr (Entries == 16) {
+      part_[0] = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    } else {
+      for (int k = 0; k < registers; ++k) part_[k] = _mm512_loadu_si512(table + 64 * k);
+    }
+  }
+  QTENSOR_INLINE bytes512 operator()(const bytes512& index) const {
+    if constexpr (Entries == 16) {
+      return _mm512_shuffle_epi8(part_[0], index.data);
+    } else if constexpr (Entries == 64) {
+      return _mm512_permutexvar_epi8(index.data, part_[0]);
+    } else {
+      const __m512i low = _mm512_permutex2var_epi8(part_[0], index.data, part_[1]);
+      if constexpr (Entries == 128) {
+        return low;
+      } else {
+        const __m512i high = _mm512_permutex2var_epi8(part_[2], index.data, part_[3]);
+        return _mm512_mask_blend_epi8(_mm512_movepi8_mask(index.data), low, high);
+      }
+    }
+  }
+  __m512i part_[registers];
+};
+#else
+template <int Entries>
+struct byte_table<avx512_isa, avx512_arch, Entries> {
+  explicit byte_table(const std::uint8_t* table) {
+    for (int k = 0; k < Entries / 16; ++k)
+      chunk_[k] = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table) + k));
+  }
+  QTENSOR_INLINE bytes512 operator()(const bytes512& index) const {
+    if constexpr (Entries == 16) {
+      return _mm512_shuffle_epi8(chunk_[0], index.data);
+    } else {
+      __m512i r = _mm512_setzero_si512(), from = index.data;
+#pragma GCC unroll 16
+      for (int k = 0; k < Entries / 16; ++k) {
+        r = _mm512_or_si512(r, _mm512_shuffle_epi8(chunk_[k], _mm512_adds_epu8(from, _mm512_set1_epi8(0x70))));
+        from = _mm512_sub_epi8(from, _mm512_set1_epi8(16));
+      }
+      return r;
+    }
+  }
+  __m512i chunk_[Entries / 16];
+};
+#endif
+QTENSOR_INLINE floats512 lookup(avx512_isa, const float* table, const words512& index) {
+  return _mm512_i32gather_ps(index.data, table, 4);
+}
+
+QTENSOR_INLINE bytes512 order_for_floats(avx512_isa, const bytes512& v) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v.data);
+}
+QTENSOR_INLINE bytes512 order_for_halves(avx512_isa, const bytes512& v) {
+  return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v.data);
+}
+QTENSOR_INLINE std::array<halves512, 2> halves_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
+  return {halves512(_mm512_unpacklo_epi8(low.data, high.data)), halves512(_mm512_unpackhi_epi8(low.data, high.data))};
+}
+QTENSOR_INLINE std::array<floats512, 4> floats_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
+  const __m512i zero = _mm512_setzero_si512();
+  const __m512i a = _mm512_unpacklo_epi8(low.data, high.data), b = _mm512_unpackhi_epi8(low.data, high.data);
+  return {floats512(_mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, a))),
+          floats512(_mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, a))),
+          floats512(_mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, b))),
+          floats512(_mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, b)))};
+}
+
+QTENSOR_INLINE bytes512 join_nibbles(avx512_isa, const bytes512& a, const bytes512& b) {
+  const __m512i low = _mm512_set1_epi8(15), weights = _mm512_set1_epi16(nibble_weights);
+  const __m512i x = _mm512_maddubs_epi16(_mm512_and_si512(a.data, low), weights);
+  const __m512i y = _mm512_maddubs_epi16(_mm512_and_si512(b.data, low), weights);
+  return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi16(x, y));
+}
+QTENSOR_INLINE std::array<bytes512, 2> split_nibbles(avx512_isa isa, const bytes512& v) {
+  const __m512i mask = _mm512_set1_epi8(15), ordered = order_for_halves(isa, v).data;
+  const __m512i low = _mm512_and_si512(ordered, mask), high = _mm512_and_si512(_mm512_srli_epi16(ordered, 4), mask);
+  return {bytes512(_mm512_unpacklo_epi8(low, high)), bytes512(_mm512_unpackhi_epi8(low, high))};
+}
+
+template <class T>
+QTENSOR_INLINE void stream(avx512_isa, T* to, const xsimd::batch<T, avx512_arch>& v) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), std::bit_cast<__m512i>(v.data));
+}
+QTENSOR_INLINE void stream_fence(avx512_isa) { _mm_sfence(); }
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd::detail
+#endif  // QTENSOR_LEVEL_X86 >= 4

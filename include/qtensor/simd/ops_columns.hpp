@@ -1,0 +1,111 @@
+// Columns of a matrix whose rows are contiguous, as batches: what turns rows into lanes.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops.hpp>
+
+#include <array>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(any_isa, const float* from, index_t stride) {
+  std::array<floats<A>, 4> column;
+  for (std::size_t c = 0; c < 4; ++c)
+    for (std::size_t r = 0; r < column[c].size; ++r)
+      column[c].lane[r] = from[static_cast<index_t>(r) * stride + static_cast<index_t>(c)];
+  return column;
+}
+
+#if QTENSOR_LEVEL_X86 >= 2
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(sse42_isa, const float* from, index_t stride) {
+  const __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride);
+  const __m128 c = _mm_loadu_ps(from + 2 * stride), d = _mm_loadu_ps(from + 3 * stride);
+  const __m128 ab01 = _mm_unpacklo_ps(a, b), ab23 = _mm_unpackhi_ps(a, b);
+  const __m128 cd01 = _mm_unpacklo_ps(c, d), cd23 = _mm_unpackhi_ps(c, d);
+  return {floats<A>(_mm_movelh_ps(ab01, cd01)), floats<A>(_mm_movehl_ps(cd01, ab01)),
+          floats<A>(_mm_movelh_ps(ab23, cd23)), floats<A>(_mm_movehl_ps(cd23, ab23))};
+}
+#endif
+
+#if QTENSOR_LEVEL_X86 >= 3
+// The same in both halves: a register holds 4 columns of rows r and r + 4.
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx2_isa, const float* from, index_t stride) {
+  const auto rows = [&](index_t r) __attribute__((always_inline)) {
+    const float* p = from + r * stride;
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
+  };
+  const __m256 a = rows(0), b = rows(1), c = rows(2), d = rows(3);
+  const __m256 ab01 = _mm256_unpacklo_ps(a, b), ab23 = _mm256_unpackhi_ps(a, b);
+  const __m256 cd01 = _mm256_unpacklo_ps(c, d), cd23 = _mm256_unpackhi_ps(c, d);
+  return {floats<A>(_mm256_shuffle_ps(ab01, cd01, 0x44)), floats<A>(_mm256_shuffle_ps(ab01, cd01, 0xee)),
+          floats<A>(_mm256_shuffle_ps(ab23, cd23, 0x44)), floats<A>(_mm256_shuffle_ps(ab23, cd23, 0xee))};
+}
+#endif
+
+#if QTENSOR_LEVEL_X86 >= 4
+// The same in all quarters: 4 columns of rows r, r + 4, r + 8 and r + 12. The masked broadcast is a load.
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa, const float* from, index_t stride) {
+  const auto rows = [&](index_t r) __attribute__((always_inline)) {
+    const float* p = from + r * stride;
+    __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
+    v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * stride));
+    v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * stride));
+    return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * stride));
+  };
+  const __m512 a = rows(0), b = rows(1), c = rows(2), d = rows(3);
+  const __m512 ab01 = _mm512_unpacklo_ps(a, b), ab23 = _mm512_unpackhi_ps(a, b);
+  const __m512 cd01 = _mm512_unpacklo_ps(c, d), cd23 = _mm512_unpackhi_ps(c, d);
+  return {floats<A>(_mm512_shuffle_ps(ab01, cd01, 0x44)), floats<A>(_mm512_shuffle_ps(ab01, cd01, 0xee)),
+          floats<A>(_mm512_shuffle_ps(ab23, cd23, 0x44)), floats<A>(_mm512_shuffle_ps(ab23, cd23, 0xee))};
+}
+#endif
+
+#if QTENSOR_LEVEL_NEON
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(neon_isa, const float* from, index_t stride) {
+  const float32x4_t a = vld1q_f32(from), b = vld1q_f32(from + stride);
+  const float32x4_t c = vld1q_f32(from + 2 * stride), d = vld1q_f32(from + 3 * stride);
+  const float64x2_t ab02 = vreinterpretq_f64_f32(vtrn1q_f32(a, b)), ab13 = vreinterpretq_f64_f32(vtrn2q_f32(a, b));
+  const float64x2_t cd02 = vreinterpretq_f64_f32(vtrn1q_f32(c, d)), cd13 = vreinterpretq_f64_f32(vtrn2q_f32(c, d));
+  return {floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab02, cd02))), floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab13, cd13))),
+          floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab02, cd02))), floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab13, cd13)))};
+}
+#endif
+
+}  // namespace detail
+
+/// Four columns of `lanes` rows: lane r of result c is from[r * stride + c]. Cost: 24 / 16 / 12 / 12.
+template <usable_arch A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(const float* from, index_t stride) {
+  return load_columns<A>(detail::isa<A>{}, from, stride);
+}
+
+/// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Touches these elements and nothing else.
+/// Cost: load_columns and 4 stores for each `lanes` rows by 4 columns; what is left goes one by one.
+template <usable_arch A>
+void transpose(const float* from, index_t from_stride, index_t rows, index_t cols, float* to, index_t to_stride) {
+  constexpr index_t step = lanes<A>;
+  const index_t whole_rows = rows / step * step, whole_cols = cols / 4 * 4;
+  for (index_t r = 0; r < whole_rows; r += step)
+    for (index_t c = 0; c < whole_cols; c += 4) {
+      const auto column = simd::load_columns<A>(from + r * from_stride + c, from_stride);
+      for (index_t i = 0; i < 4; ++i) simd::store(to + (c + i) * to_stride + r, column[static_cast<std::size_t>(i)]);
+    }
+  const auto one_by_one = [&](index_t first_row, index_t first_col) {
+    for (index_t r = first_row; r < rows; ++r)
+      for (index_t c = first_col; c < cols; ++c) to[c * to_stride + r] = from[r * from_stride + c];
+  };
+  one_by_one(whole_rows, 0);
+  rows = whole_rows;
+  one_by_one(0, whole_cols);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

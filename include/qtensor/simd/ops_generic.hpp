@@ -1,0 +1,407 @@
+// Bodies of the vector operations for any architecture: plain batch arithmetic, or a loop over a small buffer.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/core/rounded.hpp>
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops_portable.hpp>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+// ops.hpp says what each of these means. An operation is an overload set on a tag: any_isa here; sse42_isa, avx2_isa in
+// ops_x86.hpp, avx512_isa in ops_avx512.hpp, neon_isa in ops_neon.hpp. Callers pass isa<Arch>{}; argument-dependent
+// lookup finds them all.
+namespace qtensor::inline QTENSOR_ABI::simd::detail {
+
+template <class T, class A>
+struct buffer {
+  alignas(64) std::array<T, xsimd::batch<T, A>::size> lane;
+
+  buffer() = default;
+  explicit buffer(const xsimd::batch<T, A>& v) { v.store_unaligned(lane.data()); }
+  xsimd::batch<T, A> batch() const { return xsimd::batch<T, A>::load_unaligned(lane.data()); }
+  static constexpr index_t size = static_cast<index_t>(xsimd::batch<T, A>::size);
+  T& operator[](index_t i) { return lane[static_cast<std::size_t>(i)]; }
+};
+
+/// a * b + c with one rounding, without an fma unit: the product is exact in double, the sum is rounded to odd there,
+/// and 53 bits rounded to odd round to 24 (or fewer) as the exact value would.
+constexpr float fma_in_double(float a, float b, float c) {
+  const double product = double(a) * double(b), addend = c, sum = product + addend;
+  const double kept = sum - product;
+  const double lost = (product - (sum - kept)) + (addend - kept);  // exact; NaN when something is not finite
+  auto word = std::bit_cast<std::uint64_t>(sum);
+  const bool inexact = lost < 0 || lost > 0;
+  if (inexact && (word & 1) == 0) word += (lost > 0) == (sum > 0) ? 1 : -1;
+  return static_cast<float>(std::bit_cast<double>(word));
+}
+
+template <class To, class From, class A>
+QTENSOR_INLINE xsimd::batch<To, A> bits_as(any_isa, const xsimd::batch<From, A>& x) {
+  if constexpr (std::same_as<To, From>) {
+    return x;
+  } else if constexpr (std::same_as<A, scalar_arch>) {
+    return std::bit_cast<xsimd::batch<To, A>>(x);
+  } else if constexpr (requires {
+                         { xsimd::bitwise_cast<To>(x) } -> std::same_as<xsimd::batch<To, A>>;
+                       }) {
+    return xsimd::bitwise_cast<To>(x);  // since xsimd 9
+  } else {
+    return xsimd::bitwise_cast<xsimd::batch<To, A>>(x);
+  }
+}
+
+template <class T, class A>
+QTENSOR_INLINE xsimd::batch<T, A> select(any_isa, const xsimd::batch_bool<T, A>& m, const xsimd::batch<T, A>& a,
+                                         const xsimd::batch<T, A>& b) {
+  if constexpr (std::same_as<A, scalar_arch>) {
+    xsimd::batch<T, A> r;
+    for (std::size_t i = 0; i < r.size; ++i) r.lane[i] = m.lane[i] ? a.lane[i] : b.lane[i];
+    return r;
+  } else {
+    return xsimd::select(m, a, b);
+  }
+}
+
+template <class A>
+QTENSOR_INLINE std::uint32_t mask_bits(any_isa, const xsimd::batch_bool<std::uint32_t, A>& m) {
+  buffer<std::uint32_t, A> one(select(any_isa{}, m, words<A>(1u), words<A>(0u)));
+  std::uint32_t bits = 0;
+  for (index_t i = 0; i < one.size; ++i) bits |= one[i] << i;
+  return bits;
+}
+
+template <class To, class From, class A>
+QTENSOR_INLINE xsimd::batch_bool<To, A> mask_as(any_isa, const xsimd::batch_bool<From, A>& m) {
+  static_assert(std::same_as<A, scalar_arch> && sizeof(To) == sizeof(From));
+  xsimd::batch_bool<To, A> r;
+  r.lane = m.lane;
+  return r;
+}
+
+template <class T, class A>
+QTENSOR_INLINE xsimd::batch<T, A> min(any_isa, const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+  if constexpr (std::same_as<T, float> || std::same_as<A, scalar_arch>) {
+    return select(any_isa{}, a < b, a, b);
+  } else {
+    return xsimd::min(a, b);
+  }
+}
+template <class T, class A>
+QTENSOR_INLINE xsimd::batch<T, A> max(any_isa, const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+  if constexpr (std::same_as<T, float> || std::same_as<A, scalar_arch>) {
+    return select(any_isa{}, a > b, a, b);
+  } else {
+    return xsimd::max(a, b);
+  }
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> add_saturated(any_isa, const bytes<A>& a, const bytes<A>& b) {
+  return a + min(isa<A>{}, b, ~a);
+}
+template <class A>
+QTENSOR_INLINE bytes<A> sub_saturated(any_isa, const bytes<A>& a, const bytes<A>& b) {
+  return a - min(isa<A>{}, a, b);
+}
+
+template <class A>
+QTENSOR_INLINE std::uint32_t reduce_max(any_isa, const words<A>& v) {
+  buffer<std::uint32_t, A> lane(v);
+  std::uint32_t best = lane[0];
+  for (index_t i = 1; i < lane.size; ++i) best = lane[i] > best ? lane[i] : best;
+  return best;
+}
+
+template <class A, class Get>
+QTENSOR_INLINE words<A> reduce_max_each(any_isa, Get get) {
+  buffer<std::uint32_t, A> best;
+  for (index_t i = 0; i < best.size; ++i) best[i] = reduce_max(isa<A>{}, get(i));
+  return best.batch();
+}
+
+template <class A>
+QTENSOR_INLINE floats<A> rounded(any_isa, floats<A> x) {
+  for (float& v : x.lane) v = qtensor::rounded(v);
+  return x;
+}
+
+template <class A>
+QTENSOR_INLINE floats<A> div(any_isa, const floats<A>& a, const floats<A>& b) {
+  return a / b;
+}
+
+template <class A>
+QTENSOR_INLINE floats<A> fma(any_isa, const floats<A>& a, const floats<A>& b, const floats<A>& c) {
+  floats<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) r.lane[i] = fma_in_double(a.lane[i], b.lane[i], c.lane[i]);
+  return r;
+}
+
+// 1.5 * 2^52: doubles near it are integers, so adding it rounds to an integer, kept in the low bits.
+inline constexpr double to_integer_bits = 0x1.8p52;
+
+template <class A>
+QTENSOR_INLINE ints<A> round_to_int(any_isa, const floats<A>& x) {
+  ints<A> r;
+  for (std::size_t i = 0; i < r.size; ++i)
+    r.lane[i] = static_cast<std::int32_t>(
+        static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(double(x.lane[i]) + to_integer_bits)));
+  return r;
+}
+template <class A>
+QTENSOR_INLINE ints<A> round_to_int_checked(any_isa, const floats<A>& x) {
+  ints<A> r = round_to_int(any_isa{}, x);
+  for (std::size_t i = 0; i < r.size; ++i)
+    if (!(x.lane[i] >= -0x1p31f && x.lane[i] < 0x1p31f)) r.lane[i] = std::numeric_limits<std::int32_t>::min();
+  return r;
+}
+template <class A>
+QTENSOR_INLINE ints<A> truncate_to_int(any_isa, const floats<A>& x) {
+  ints<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) {
+    const bool inside = x.lane[i] >= -0x1p31f && x.lane[i] < 0x1p31f;
+    r.lane[i] = inside ? static_cast<std::int32_t>(x.lane[i]) : 0;
+  }
+  return r;
+}
+template <class A>
+QTENSOR_INLINE floats<A> to_float(any_isa, const ints<A>& x) {
+  floats<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) r.lane[i] = static_cast<float>(x.lane[i]);
+  return r;
+}
+template <class A>
+QTENSOR_INLINE floats<A> nearest(any_isa, const floats<A>& x) {
+  floats<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) {
+    const double v = double(x.lane[i]) + to_integer_bits - to_integer_bits;  // -0.3 gives +0: copysign mends it
+    r.lane[i] = std::abs(x.lane[i]) < 0x1p31f ? std::copysign(static_cast<float>(v), x.lane[i]) : x.lane[i] + 0.0f;
+  }
+  return r;
+}
+template <class A>
+QTENSOR_INLINE floats<A> floor(any_isa, const floats<A>& x) {
+  floats<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) r.lane[i] = std::floor(x.lane[i]);
+  return r;
+}
+template <class A>
+QTENSOR_INLINE floats<A> truncate(any_isa, const floats<A>& x) {
+  floats<A> r;
+  for (std::size_t i = 0; i < r.size; ++i) r.lane[i] = std::trunc(x.lane[i]);
+  return r;
+}
+
+template <class A>
+QTENSOR_INLINE words<A> shift_left(any_isa, const words<A>& v, const words<A>& count) {
+  buffer<std::uint32_t, A> x(v), k(count);
+  for (index_t i = 0; i < x.size; ++i) x[i] <<= k[i] & 31;
+  return x.batch();
+}
+template <class A>
+QTENSOR_INLINE words<A> shift_right(any_isa, const words<A>& v, const words<A>& count) {
+  buffer<std::uint32_t, A> x(v), k(count);
+  for (index_t i = 0; i < x.size; ++i) x[i] >>= k[i] & 31;
+  return x.batch();
+}
+
+template <class A, class T>
+QTENSOR_INLINE xsimd::batch<T, A> load_n(any_isa, const T* from, index_t n, T fill) {
+  buffer<T, A> b;
+  for (index_t i = 0; i < b.size; ++i) b[i] = i < n ? from[i] : fill;
+  return b.batch();
+}
+template <class A, class T>
+QTENSOR_INLINE void store_n(any_isa, T* to, index_t n, const xsimd::batch<T, A>& v) {
+  buffer<T, A> b(v);
+  for (index_t i = 0; i < n; ++i) to[i] = b[i];
+}
+
+// Widening: T is the narrow type, Wide the lane type.
+template <class A, class Wide, class T>
+QTENSOR_INLINE xsimd::batch<Wide, A> widen(any_isa, const T* from) {
+  buffer<Wide, A> b;
+  for (index_t i = 0; i < b.size; ++i) b[i] = static_cast<Wide>(from[i]);
+  return b.batch();
+}
+template <class A, class Wide, class T>
+QTENSOR_INLINE xsimd::batch<Wide, A> widen_n(any_isa, const T* from, index_t n) {
+  T padded[static_cast<std::size_t>(lanes<A>)] = {};
+  for (index_t i = 0; i < n; ++i) padded[i] = from[i];
+  return widen<A, Wide>(isa<A>{}, static_cast<const T*>(padded));
+}
+
+template <class A>
+QTENSOR_INLINE floats<A> widen_f16(any_isa, const words<A>& h) {
+  constexpr std::uint32_t exponent = 0x7c00, sign = 0x8000, quiet = 0x00400000;
+  constexpr std::uint32_t rebias = (127 - 15) << 23;
+  const words<A> magnitude = h & words<A>(0x7fffu);
+  const words<A> normal = (magnitude << 13) + words<A>(rebias);
+  // m * 2^-24 is exact and never subnormal as a float.
+  const words<A> tiny = bits_as<std::uint32_t>(
+      isa<A>{}, to_float(isa<A>{}, bits_as<std::int32_t>(isa<A>{}, magnitude)) * floats<A>(0x1p-24f));
+  const words<A> special = normal + words<A>(rebias);
+  words<A> r = select(isa<A>{}, magnitude < words<A>(0x0400u), tiny, normal);
+  r = select(isa<A>{}, magnitude >= words<A>(exponent), special, r);
+  r = select(isa<A>{}, magnitude > words<A>(exponent), special | words<A>(quiet), r);
+  return bits_as<float>(isa<A>{}, r | ((h & words<A>(sign)) << 16));
+}
+
+template <class A>
+QTENSOR_INLINE floats<A> load_f16(any_isa, const std::uint16_t* from) {
+  return widen_f16(isa<A>{}, widen<A, std::uint32_t>(isa<A>{}, from));
+}
+
+template <class A>
+QTENSOR_INLINE words<A> f16_bits(any_isa, const floats<A>& x) {
+  // Adding a power of two whose ulp is the target's rounds once, at the target's last bit (KERNELS A4).
+  constexpr std::uint32_t too_large = 0x47800000;        // 65536: encodes as infinity
+  constexpr std::uint32_t smallest_normal = 0x38800000;  // 2^-14
+  const words<A> bits = bits_as<std::uint32_t>(isa<A>{}, x), magnitude = bits & words<A>(magnitude_bits);
+  const words<A> a = min(isa<A>{}, magnitude, words<A>(too_large));
+  const words<A> e = max(isa<A>{}, a & words<A>(infinity_bits), words<A>(smallest_normal));
+  const words<A> shifter = e + words<A>(13u << 23);
+  const words<A> t = bits_as<std::uint32_t>(isa<A>{}, bits_as<float>(isa<A>{}, a) + bits_as<float>(isa<A>{}, shifter));
+  const words<A> code = t - shifter + (e >> 13) - words<A>(113u << 10);
+  const words<A> nan = ((magnitude >> 13) & words<A>(0x03ffu)) | words<A>(0x7e00u);
+  return select(isa<A>{}, magnitude > words<A>(infinity_bits), nan, code) | ((bits >> 16) & words<A>(0x8000u));
+}
+template <class A>
+QTENSOR_INLINE words<A> bf16_bits(any_isa, const floats<A>& x) {
+  const words<A> bits = bits_as<std::uint32_t>(isa<A>{}, x), upper = bits >> 16;
+  const words<A> nearest_even = (bits + words<A>(0x7fffu) + (upper & words<A>(1u))) >> 16;
+  const auto nan = (bits & words<A>(magnitude_bits)) > words<A>(infinity_bits);
+  return select(isa<A>{}, nan, upper | words<A>(0x0040u), nearest_even);
+}
+
+// Narrowing: f maps one lane to its code.
+template <class A, class To, class From, class F, class... More>
+QTENSOR_INLINE xsimd::batch<To, A> narrow_each(F f, const xsimd::batch<From, A>& first, const More&... more) {
+  buffer<To, A> r;
+  index_t at = 0;
+  const auto append = [&](const xsimd::batch<From, A>& v) {
+    buffer<From, A> lane(v);
+    for (index_t i = 0; i < lane.size; ++i) r[at++] = static_cast<To>(f(lane[i]));
+  };
+  append(first);
+  (append(more), ...);
+  return r.batch();
+}
+constexpr std::int32_t clamped(std::int32_t v, std::int32_t lo, std::int32_t hi) {
+  return v < lo ? lo : v > hi ? hi : v;
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> narrow_i8(any_isa, const ints<A>& a, const ints<A>& b, const ints<A>& c, const ints<A>& d) {
+  return narrow_each<A, std::uint8_t>([](std::int32_t v) { return clamped(v, -128, 127); }, a, b, c, d);
+}
+template <class A>
+QTENSOR_INLINE bytes<A> narrow_u8(any_isa, const ints<A>& a, const ints<A>& b, const ints<A>& c, const ints<A>& d) {
+  return narrow_each<A, std::uint8_t>([](std::int32_t v) { return clamped(v, 0, 255); }, a, b, c, d);
+}
+template <class A>
+QTENSOR_INLINE bytes<A> low_bytes(any_isa, const words<A>& a, const words<A>& b, const words<A>& c,
+                                  const words<A>& d) {
+  return narrow_each<A, std::uint8_t>([](std::uint32_t v) { return v & 0xff; }, a, b, c, d);
+}
+template <class A>
+QTENSOR_INLINE halves<A> low_halves(any_isa, const words<A>& a, const words<A>& b) {
+  return narrow_each<A, std::uint16_t>([](std::uint32_t v) { return v & 0xffff; }, a, b);
+}
+template <class A>
+QTENSOR_INLINE halves<A> narrow_f16(any_isa, const floats<A>& a, const floats<A>& b) {
+  return low_halves(isa<A>{}, f16_bits(isa<A>{}, a), f16_bits(isa<A>{}, b));
+}
+
+// Tables stay where they are; native bodies keep them in registers.
+template <class Isa, class A>
+struct float_table16 {
+  explicit float_table16(const float* table) : table_(table) {}
+  QTENSOR_INLINE floats<A> operator()(const words<A>& index) const {
+    buffer<std::uint32_t, A> k(index);
+    buffer<float, A> r;
+    for (index_t i = 0; i < r.size; ++i) r[i] = table_[k[i] & 15];
+    return r.batch();
+  }
+  const float* table_;
+};
+template <class Isa, class A, int Entries>
+struct byte_table {
+  explicit byte_table(const std::uint8_t* table) : table_(table) {}
+  QTENSOR_INLINE bytes<A> operator()(const bytes<A>& index) const {
+    buffer<std::uint8_t, A> k(index);
+    for (index_t i = 0; i < k.size; ++i) k[i] = Entries == 16 && k[i] >= 128 ? std::uint8_t{0} : table_[k[i] & (Entries - 1)];
+    return k.batch();
+  }
+  const std::uint8_t* table_;
+};
+template <class A>
+QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& index) {
+  buffer<std::uint32_t, A> k(index);
+  buffer<float, A> r;
+  for (index_t i = 0; i < r.size; ++i) r[i] = table[k[i]];
+  return r.batch();
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> order_for_floats(any_isa, const bytes<A>& v) {
+  return v;
+}
+template <class A>
+QTENSOR_INLINE bytes<A> order_for_halves(any_isa, const bytes<A>& v) {
+  return v;
+}
+template <class A>
+QTENSOR_INLINE std::array<halves<A>, 2> halves_from_planes(any_isa, const bytes<A>& high, const bytes<A>& low) {
+  buffer<std::uint8_t, A> h(high), l(low);
+  std::array<buffer<std::uint16_t, A>, 2> r;
+  const index_t n = r[0].size;
+  for (index_t i = 0; i < 2 * n; ++i)
+    r[static_cast<std::size_t>(i / n)][i % n] = static_cast<std::uint16_t>(h[i] << 8 | l[i]);
+  return {r[0].batch(), r[1].batch()};
+}
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> floats_from_planes(any_isa, const bytes<A>& high, const bytes<A>& low) {
+  buffer<std::uint8_t, A> h(high), l(low);
+  std::array<buffer<float, A>, 4> r;
+  const index_t n = lanes<A>;
+  for (index_t i = 0; i < 4 * n; ++i)
+    r[static_cast<std::size_t>(i / n)][i % n] =
+        float_of(static_cast<std::uint32_t>(h[i]) << 24 | static_cast<std::uint32_t>(l[i]) << 16);
+  return {r[0].batch(), r[1].batch(), r[2].batch(), r[3].batch()};
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> join_nibbles(any_isa, const bytes<A>& a, const bytes<A>& b) {
+  buffer<std::uint8_t, A> x(a), y(b), r;
+  const index_t half = r.size / 2;
+  for (index_t i = 0; i < half; ++i) {
+    r[i] = static_cast<std::uint8_t>((x[2 * i] & 15) | x[2 * i + 1] << 4);
+    r[half + i] = static_cast<std::uint8_t>((y[2 * i] & 15) | y[2 * i + 1] << 4);
+  }
+  return r.batch();
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(any_isa, const bytes<A>& v) {
+  buffer<std::uint8_t, A> x(v);
+  std::array<buffer<std::uint8_t, A>, 2> r;
+  for (index_t i = 0; i < 2 * x.size; ++i)
+    r[static_cast<std::size_t>(i / x.size)][i % x.size] = (x[i / 2] >> (4 * (i % 2))) & 15;
+  return {r[0].batch(), r[1].batch()};
+}
+
+template <class T, class A>
+QTENSOR_INLINE void stream(any_isa, T* to, const xsimd::batch<T, A>& v) {
+  v.store_unaligned(to);
+}
+QTENSOR_INLINE void stream_fence(any_isa) {}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd::detail

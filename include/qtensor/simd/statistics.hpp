@@ -1,0 +1,172 @@
+// Largest magnitudes and ranges of runs, blocks and columns: the statistics every dynamic scale starts from.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops.hpp>
+
+#include <cstdint>
+
+// Magnitudes are f32 bit patterns without the sign, compared as integers: NaN > infinity > finite. Results are exact
+// and do not depend on order or on Arch; `result > infinity_bits` means "saw a NaN". Source is from_f32, from_bf16 or
+// from_f16.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+template <class A>
+QTENSOR_INLINE words<A> magnitude_words(const floats<A>& x) {
+  return simd::bits_as<std::uint32_t>(x) & words<A>(magnitude_bits);
+}
+
+}  // namespace detail
+
+/// Bit pattern of max |x[i]| over i < n; 0 when n is 0.
+///
+/// Reads x[0, n) and nothing else. Cost: 2 operations per batch of floats, 4 independent chains.
+template <usable_arch A, float_source Source = from_f32>
+std::uint32_t amax_bits(const typename Source::type* x, index_t n) {
+  constexpr index_t step = lanes<A>, chains = 4;
+  words<A> best[chains] = {words<A>(0u), words<A>(0u), words<A>(0u), words<A>(0u)};
+  index_t i = 0;
+  for (; i + chains * step <= n; i += chains * step) {
+#pragma GCC unroll 4
+    for (index_t c = 0; c < chains; ++c)
+      best[c] = simd::max(best[c], detail::magnitude_words(Source::template load<A>(x + i + c * step)));
+  }
+  words<A> all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
+  for (; i + step <= n; i += step) all = simd::max(all, detail::magnitude_words(Source::template load<A>(x + i)));
+  if (i < n) all = simd::max(all, detail::magnitude_words(Source::template load_n<A>(x + i, n - i)));
+  return simd::reduce_max(all);
+}
+
+/// What min_max found. A zero is always +0. Without finite elements (n = 0 too) min = +inf and max = -inf.
+struct range {
+  float min;        ///< smallest finite element
+  float max;        ///< largest finite element
+  bool all_finite;  ///< no infinity, no NaN
+};
+
+/// The range of the finite elements of x[0, n); infinities and NaN are left out and reported.
+///
+/// Reads x[0, n) and nothing else. Cost: 7 operations per batch of floats.
+template <usable_arch A, float_source Source = from_f32>
+range min_max(const typename Source::type* x, index_t n) {
+  constexpr index_t step = lanes<A>, chains = 2;
+  const floats<A> highest(infinity), lowest(-infinity);
+  floats<A> low[chains] = {highest, highest}, high[chains] = {lowest, lowest};
+  words<A> largest[chains] = {words<A>(0u), words<A>(0u)};
+  const auto include = [&](index_t c, const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+    const words<A> magnitude = detail::magnitude_words(v);
+    const auto finite = simd::mask_as<float>(magnitude < words<A>(infinity_bits));
+    low[c] = simd::min(low[c], simd::select(finite, v, highest));
+    high[c] = simd::max(high[c], simd::select(finite, v, lowest));
+    largest[c] = simd::max(largest[c], magnitude);
+  };
+  index_t i = 0;
+  for (; i + chains * step <= n; i += chains * step) {
+    include(0, Source::template load<A>(x + i));
+    include(1, Source::template load<A>(x + i + step));
+  }
+  if (i + step <= n) {
+    include(0, Source::template load<A>(x + i));
+    i += step;
+  }
+  alignas(64) float lane[static_cast<std::size_t>(step)];
+  if (i < n) {  // lanes beyond the end repeat an element: zeros there would count
+    simd::store(lane, Source::template load_n<A>(x + i, n - i));
+    include(0, simd::load_n<A>(lane, n - i, lane[0]));
+  }
+  float min = infinity, max = -infinity;
+  simd::store(lane, simd::min(low[0], low[1]));
+  for (float v : lane) min = v < min ? v : min;
+  simd::store(lane, simd::max(high[0], high[1]));
+  for (float v : lane) max = v > max ? v : max;
+  const std::uint32_t magnitude = simd::reduce_max(simd::max(largest[0], largest[1]));
+  return {min + 0.0f, max + 0.0f, magnitude < infinity_bits};
+}
+
+/// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
+///
+/// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per batch, and 3 per block (AVX-512) where
+/// length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
+template <usable_arch A, float_source Source = from_f32>
+void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  index_t b = 0;
+  if (length % step == 0) {
+    for (; b + step <= blocks; b += step) {
+      const auto* first = x + b * length;
+      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+        const auto* block = first + k * length;
+        words<A> m = detail::magnitude_words(Source::template load<A>(block));
+        for (index_t i = step; i < length; i += step)
+          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
+        return m;
+      };
+      simd::store(best + b, simd::reduce_max_each<A>(row));
+    }
+  }
+  for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * length, length);
+}
+
+/// The same with a length known at compile time: the loop over a block unrolls.
+template <usable_arch A, index_t Length, float_source Source = from_f32>
+void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  static_assert(Length >= 1);
+  index_t b = 0;
+  if constexpr (Length % step == 0) {
+    for (; b + step <= blocks; b += step) {
+      const auto* first = x + b * Length;
+      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+        const auto* block = first + k * Length;
+        words<A> m = detail::magnitude_words(Source::template load<A>(block));
+#pragma GCC unroll 8
+        for (index_t i = step; i < Length; i += step)
+          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
+        return m;
+      };
+      simd::store(best + b, simd::reduce_max_each<A>(row));
+    }
+  }
+  for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * Length, Length);
+}
+
+/// best[i] = max(best[i], magnitude of x[i]) for i < n: one row of a statistic along columns. Start from zeros.
+///
+/// Reads x[0, n), updates best[0, n). Cost: 4 operations per batch.
+template <usable_arch A, float_source Source = from_f32>
+void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  index_t i = 0;
+  for (; i + step <= n; i += step) {
+    const words<A> m = detail::magnitude_words(Source::template load<A>(x + i));
+    simd::store(best + i, simd::max(load<A>(best + i), m));
+  }
+  if (i < n) {
+    const words<A> m = detail::magnitude_words(Source::template load_n<A>(x + i, n - i));
+    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
+  }
+}
+
+/// Two rows at once, which halves the traffic of best: x and x + stride. Cost: 6 operations per 2 batches.
+template <usable_arch A, float_source Source = from_f32>
+void accumulate_amax_bits_2(const typename Source::type* x, index_t stride, index_t n, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  const auto* y = x + stride;
+  index_t i = 0;
+  for (; i + step <= n; i += step) {
+    const words<A> m = simd::max(detail::magnitude_words(Source::template load<A>(x + i)),
+                                 detail::magnitude_words(Source::template load<A>(y + i)));
+    simd::store(best + i, simd::max(load<A>(best + i), m));
+  }
+  if (i < n) {
+    const words<A> m = simd::max(detail::magnitude_words(Source::template load_n<A>(x + i, n - i)),
+                                 detail::magnitude_words(Source::template load_n<A>(y + i, n - i)));
+    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
+  }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

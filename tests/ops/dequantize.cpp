@@ -1,0 +1,89 @@
+// Mirrors include/qtensor/ops/dequantize.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/dequantize.hpp>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// Every element of every kind of piece equals the reference, NaN as NaN.
+template <quantization_scheme S, storage_order Order, class E>
+void compare(const E& extents, unsigned seed) {
+  const std::vector<float> x = check::numbers(extents.size(), seed);
+  const auto t = quantize<S, Order>(source(x.data(), extents));
+  const auto view = t.view();
+  const auto same = [](float a, float b) { return bits_of(a) == bits_of(b) || (is_nan(a) && is_nan(b)); };
+  INFO(std::string(name<S>), " rank ", E::rank, " last extent ", extents[E::rank - 1]);
+
+  std::vector<float> dense(x.size());
+  typename E::array strides{};
+  index_t next = 1;
+  for (int axis = E::rank - 1; axis >= 0; next *= extents[axis--]) strides[static_cast<std::size_t>(axis)] = next;
+  dequantize_into(view, dense.data(), strides);
+  bool ok = true;
+  std::size_t i = 0;
+  reference::for_each_index(typename E::array{}, extents.to_array(), [&](const auto& index) { ok = ok && same(dense[i++], reference::value(view, index)); });
+  CHECK(ok);
+
+  // Pieces that start and end anywhere.
+  const index_t cols = view.shape().row_length(), rows = view.shape().row_count();
+  for (index_t first : {index_t{0}, index_t{1}, index_t{2}, index_t{7}, index_t{32}, cols / 2})
+    for (index_t count : {index_t{1}, index_t{5}, index_t{33}, cols}) {
+      if (first + count > cols) continue;
+      std::vector<float> tile(static_cast<std::size_t>(count));
+      dequantize_rows(view, rows - 1, 1, first, count, tile.data(), count);
+      auto at = view.storage_extents();
+      for (auto& a : at) --a;
+      for (index_t k = 0; k < count; ++k) {
+        at[at.size() - 1] = first + k;
+        ok = ok && same(tile[static_cast<std::size_t>(k)], reference::storage_value(view, at));
+      }
+    }
+  CHECK(ok);
+}
+
+template <quantization_scheme S>
+void compare_matrices() {
+  unsigned seed = 40;
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {9, 64}, {2, 4500}, {40, 257}}) {
+    compare<S, row_major>(matrix_extents(rows, cols), ++seed);
+    compare<S, col_major>(matrix_extents(rows, cols), ++seed);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
+  compare_matrices<int8_per_tensor>();
+  compare_matrices<int8_per_channel<1>>();
+  compare_matrices<uint8_per_channel<0>>();
+  compare_matrices<uint4_group<32>>();
+  compare_matrices<scheme<int4, group<5>>>();
+  compare_matrices<mxfp4>();
+  compare_matrices<mxfp6_e3m2>();
+  compare_matrices<along<0, mxfp8_e4m3>>();
+  compare_matrices<fp8_block<16, 48>>();
+  compare_matrices<with<nvfp4, tensor_scale<f32>>>();
+  compare_matrices<scheme<int2, group<8>>>();
+  compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);
+}
+
+TEST_CASE("dequantize_into: an empty tensor writes nothing") {
+  const tensor<mxfp4> empty(matrix_extents(0, 32));
+  float untouched = 7.f;
+  dequantize_into(empty.view(), &untouched, {32, 1});
+  CHECK(untouched == 7.f);
+}
+
+TEST_CASE("requantize: one scheme to another equals quantize(dequantize(x)), also across storage orders") {
+  const matrix_extents shape(50, 96);
+  const std::vector<float> x = check::numbers(50 * 96, 3);
+  const auto from = quantize<mxfp4>(source(x.data(), shape));
+  std::vector<float> values(x.size());
+  dequantize_into(from.view(), values.data(), {96, 1});
+  CHECK(check::same_bytes(requantize<int4_group<32>>(from), check::expected<int4_group<32>, row_major>(values, shape)));
+  CHECK(check::same_bytes(requantize<int8_per_tensor>(from.view()), check::expected<int8_per_tensor, row_major>(values, shape)));
+  CHECK(check::same_bytes(requantize<along<0, mxfp8_e4m3>, col_major>(from), check::expected<along<0, mxfp8_e4m3>, col_major>(values, shape)));
+}

@@ -1,0 +1,190 @@
+// Mirrors include/qtensor/ops/quantize.hpp: whole tensors against the scalar reference, byte for byte.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/quantize.hpp>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// Quantizes through memory of any rank and order and compares; shapes cover short blocks, odd rows, several tiles.
+template <quantization_scheme S, storage_order Order, class E, class... Sized>
+void compare(const E& extents, unsigned seed, const Sized&... granularity) {
+  const std::vector<float> x = check::numbers(extents.size(), seed);
+  const auto got = quantize<S, Order>(source(x.data(), extents), granularity...);
+  const auto want = check::expected<S, Order>(x, extents, granularity...);
+  INFO(std::string(name<S>), " rank ", E::rank, " first extent ", extents[0], " last extent ", extents[E::rank - 1]);
+  CHECK(check::same_bytes(got, want));
+}
+
+template <quantization_scheme S, class... Sized>
+void compare_matrices(const Sized&... granularity) {
+  unsigned seed = 1;
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {33, 64}, {5, 4500}, {130, 257}, {17, 31}, {0, 4}, {4, 0}}) {
+    compare<S, row_major>(matrix_extents(rows, cols), ++seed, granularity...);
+    compare<S, col_major>(matrix_extents(rows, cols), ++seed, granularity...);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("quantize: integers equal the reference for every granularity, both storage orders, any shape") {
+  compare_matrices<int8_per_tensor>();
+  compare_matrices<int8_per_channel<0>>();
+  compare_matrices<int8_per_channel<1>>();
+  compare_matrices<uint8_per_tensor>();
+  compare_matrices<uint8_per_channel<0>>();
+  compare_matrices<uint8_per_channel<-1>>();
+  compare_matrices<int4_group<32>>();
+  compare_matrices<uint4_group<32>>();
+  compare_matrices<scheme<int4, group<5>>>();
+  compare_matrices<scheme<int8, group<3000>>>();
+  compare_matrices<scheme<int8, per_axes<0, 1>>>();
+  compare_matrices<scheme<int2, group<16, 0>>>();
+}
+
+TEST_CASE("quantize: FP8, FP6, FP4 and HiF8 equal the reference in blocks and MX groups along either axis") {
+  compare_matrices<fp8_block<128, 128>>();
+  compare_matrices<fp8_block<1, 128>>();
+  compare_matrices<scheme<e5m2, block<whole, 16>>>();
+  compare_matrices<mxfp8_e4m3>();
+  compare_matrices<mxfp8_e5m2>();
+  compare_matrices<along<0, mxfp8_e4m3>>();
+  compare_matrices<mxfp6_e2m3>();
+  compare_matrices<mxfp4>();
+  compare_matrices<along<0, mxfp4>>();
+  compare_matrices<mxint8>();
+  compare_matrices<nvfp4>();
+  compare_matrices<hif8_block<4, 64>>();
+}
+
+TEST_CASE("quantize: schemes the walk over rows leaves to the reference") {
+  compare_matrices<with<nvfp4, tensor_scale<f32>>>();
+  compare_matrices<with<int8_per_tensor, stochastic<7>>>();
+  compare_matrices<scheme<int4, group<32>, planar<high_first>>>();
+}
+
+TEST_CASE("quantize: run-time group and block sizes") {
+  compare_matrices<scheme<int8, group<dynamic>>>(group<dynamic>{48});
+  compare_matrices<scheme<e4m3, block<dynamic, dynamic>>>(block<dynamic, dynamic>{2, 64});
+}
+
+TEST_CASE("quantize: ranks 1 to 5, scales shared across leading axes or not") {
+  compare<int8_per_tensor, row_major>(extents(300), 1);
+  compare<mxfp4, col_major>(extents(70), 2);
+  compare<mxfp8_e4m3, row_major>(extents(2, 3, 5, 96), 3);
+  compare<int8_per_channel<1>, row_major>(extents(2, 7, 5, 9), 4);
+  compare<int8_per_channel<1>, col_major>(extents(2, 7, 5, 9), 5);
+  compare<uint8_per_channel<0>, row_major>(extents(4, 3, 33), 6);
+  compare<fp8_block<4, 16>, row_major>(extents(2, 3, 9, 40), 7);
+  compare<scheme<int8, per_axes<0, 2>>, row_major>(extents(3, 2, 4, 5, 6), 8);
+}
+
+TEST_CASE("quantize: blocks with NaN and infinity follow the block policy") {
+  std::vector<float> x = check::numbers(64 * 6, 3, false);
+  x[5] = quiet_nan;
+  x[70] = -infinity;
+  x[200] = infinity;
+  const matrix_extents shape(6, 64);
+  const auto all = [&]<class S>(std::type_identity<S>) {
+    INFO(std::string(name<S>), " ", std::string(choices<S>));
+    CHECK(check::same_bytes(quantize<S>(source(x.data(), shape)), check::expected<S, row_major>(x, shape)));
+  };
+  all(std::type_identity<int8_per_channel<0>>{});
+  all(std::type_identity<uint8_per_channel<0>>{});
+  all(std::type_identity<mxfp8_e4m3>{});
+  all(std::type_identity<with<mxfp8_e4m3, block_to_zero>>{});
+  all(std::type_identity<with<mxfp4, block_ignores, nan_to_max>>{});
+  all(std::type_identity<with<uint4_group<32>, block_ignores>>{});
+  all(std::type_identity<scheme<e4m3, block<2, 32>, bounded_amax<>, block_literal, nan_to_zero>>{});
+}
+
+TEST_CASE("quantize: a source that is read in tiles, and only once, gives the same bytes") {
+  const index_t rows = 100, cols = 300;
+  const std::vector<float> x = check::numbers(rows * cols, 9);
+  const check::tiled_source tiles{{x.data(), rows, cols, cols, 1}};
+  const auto both = [&]<class S>(std::type_identity<S>) {
+    INFO(std::string(name<S>));
+    CHECK(check::same_bytes(make_quantized<S, row_major>(tiles, matrix_extents(rows, cols)), check::expected<S, row_major>(x, matrix_extents(rows, cols))));
+  };
+  both(std::type_identity<int8_per_tensor>{});
+  both(std::type_identity<int8_per_channel<0>>{});
+  both(std::type_identity<uint8_per_channel<1>>{});
+  both(std::type_identity<mxfp4>{});
+  both(std::type_identity<fp8_block<16, 128>>{});
+}
+
+TEST_CASE("quantize: bf16 and f16 sources, strided sources") {
+  const std::vector<float> x = check::numbers(12 * 40, 5);
+  std::vector<std::uint16_t> b(x.size()), h(x.size());
+  std::vector<float> from_b(x.size()), from_h(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    b[i] = static_cast<std::uint16_t>(encode<bf16>(x[i]));
+    h[i] = static_cast<std::uint16_t>(encode<f16>(x[i]));
+    from_b[i] = decode<bf16>(b[i]);
+    from_h[i] = decode<f16>(h[i]);
+  }
+  const matrix_extents shape(12, 40);
+  CHECK(check::same_bytes(quantize<mxfp4>(source<bf16>(b.data(), shape)), check::expected<mxfp4, row_major>(from_b, shape)));
+  CHECK(check::same_bytes(quantize<int8_per_tensor>(source<f16>(h.data(), shape)), check::expected<int8_per_tensor, row_major>(from_h, shape)));
+
+  std::vector<float> every_second_column(12 * 20);
+  for (std::size_t r = 0; r < 12; ++r)
+    for (std::size_t c = 0; c < 20; ++c) every_second_column[r * 20 + c] = x[r * 40 + 2 * c];
+  CHECK(check::same_bytes(quantize<mxfp4>(source(x.data(), matrix_extents(12, 20), {40, 2})),
+                          check::expected<mxfp4, row_major>(every_second_column, matrix_extents(12, 20))));
+}
+
+TEST_CASE("quantize: static scales and zero points") {
+  const std::vector<float> x = check::numbers(6 * 70, 11);
+  const matrix_extents shape(6, 70);
+  const auto codes_are = [&](const auto& t) {
+    using S = typename std::remove_cvref_t<decltype(t)>::scheme_type;
+    const auto v = t.view();
+    for (index_t r = 0; r < 6; ++r)
+      for (index_t c = 0; c < 70; ++c)
+        if (v.code(r, c) != quantize_element<S>(x[static_cast<std::size_t>(r * 70 + c)], {v.scale(r, c)}, v.zero_point(r, c))) return false;
+    return true;
+  };
+  CHECK(codes_are(quantize<int8_per_tensor>(source(x.data(), shape), 0.05f)));
+  CHECK(codes_are(quantize<uint8_per_tensor>(source(x.data(), shape), 0.25, 128)));
+  const std::vector<float> per_row{0.1f, 0.2f, 0.3f, 1.f, 2.f, 4.f};
+  const std::vector<int> zeros{0, 1, 128, 255, 3, 4};
+  const auto rows = quantize<uint8_per_channel<0>>(source(x.data(), shape), per_row, zeros);
+  CHECK(rows.scale(2, 5) == 0.3f);
+  CHECK(rows.zero_point(3, 69) == 255);
+  CHECK(codes_are(rows));
+  const std::vector<float> groups(6 * 3, 0.125f);
+  CHECK(codes_are(quantize<int4_group<32>>(source(x.data(), shape), groups)));
+  CHECK(codes_are(quantize<scheme<uint4, group<32>, zero_point<uint4, per_channel<0>>>>(source(x.data(), shape), groups, std::vector<int>{0, 1, 2, 3, 4, 15})));
+  CHECK(codes_are(quantize<scheme<int8, per_channel<1>, static_only>>(source(x.data(), shape), std::vector<float>(70, 0.7f))));
+  CHECK(codes_are(quantize<scheme<e4m3, mx_group<32>, scale_as<e8m0>, static_only>>(source(x.data(), shape), 0.5f)));
+}
+
+TEST_CASE("quantize: wrong counts, scales and zero points are refused with a sentence, before anything is written") {
+  const std::vector<float> x(12, 1.f);
+  const auto says = [](auto call, const char* text) {
+    try {
+      call();
+      return std::string("nothing was thrown");
+    } catch (const error& e) {
+      return std::string(e.what()).find(text) != std::string::npos ? std::string() : std::string(e.what());
+    }
+  };
+  const auto matrix = source(x.data(), matrix_extents(3, 4));
+  CHECK(says([&] { quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f}); }, "given 2 scales but the tensor has 3 blocks") == "");
+  CHECK(says([&] { quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f, 0.f}); }, "scale 2 is 0; a scale must be finite and positive") == "");
+  CHECK(says([&] { quantize<int8_per_tensor>(matrix, infinity); }, "scale 0 is inf") == "");
+  CHECK(says([&] { quantize<int8_per_tensor>(matrix, quiet_nan); }, "scale 0 is nan") == "");
+  CHECK(says([&] { quantize<int8_per_tensor>(matrix, -1.f); }, "scale 0 is -1") == "");
+  CHECK(says([&] { quantize<scheme<int8, per_tensor, scale_as<f16>>>(matrix, 1e-9f); }, "which f16 stores as 0") == "");
+  CHECK(says([&] { quantize<uint8_per_tensor>(matrix, 1.f, 256); }, "zero point 0 is 256; it must be a code that uint8 holds, from 0 to 255") == "");
+  CHECK(says([&] { quantize<uint8_per_tensor>(matrix, 1.f, -1); }, "zero point 0 is -1") == "");
+  CHECK(says([&] { quantize<uint8_per_channel<0>>(matrix, 1.f, std::vector<int>{1}); }, "given 1 zero points but the tensor has 3 blocks") == "");
+
+  tensor<int8_per_tensor> out(matrix_extents(2, 2));
+  out.codes()[0] = 77;
+  CHECK(says([&] { quantize_into(matrix_ref<const float>{x.data(), 3, 4, 4, 1}, out.span()); }, "given 3 rows of 4 elements for a tensor that stores 2 rows of 2") == "");
+  CHECK(out.codes()[0] == 77);
+}
