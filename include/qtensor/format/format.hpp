@@ -13,7 +13,7 @@ namespace qtensor {
 template <class T>
 concept decoded_value = std::same_as<T, float> || std::same_as<T, std::int64_t>;
 
-/// An empty type with constexpr facts. A user's own format needs just these (see docs/own_format.md):
+/// An empty type with constexpr facts. A user's own format needs just these (HACKING.md, "add a format"):
 ///   bits        1..32, the width of a code
 ///   min, max    the smallest and largest finite value; encoders saturate to them
 ///   is_integer  codes are two's complement or unsigned integers (only these take a zero point)

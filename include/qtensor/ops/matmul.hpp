@@ -170,7 +170,7 @@ class product_space {
 // What is packed at once: at most 123 KB of rows, 131 KB of columns and 246 KB of sums.
 struct product_blocks {
   static constexpr index_t rows = 240, cols = 256, few_rows = 8;
-  static constexpr index_t rows_across = 4, depth_across = 256;
+  static constexpr index_t rows_across = 4, depth_across = 128;
 };
 
 // y = x * w, columns of w in lanes. All extents >= 1.

@@ -5,7 +5,6 @@
 #include <qtensor/reference/quantize.hpp>
 
 #include <concepts>
-#include <iterator>
 #include <type_traits>
 
 namespace qtensor {

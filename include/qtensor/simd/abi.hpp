@@ -98,8 +98,8 @@
 /// For the small functions that kernels are made of: a call would pass registers through memory.
 #define QTENSOR_INLINE __attribute__((always_inline)) inline
 
-/// The same for a lambda, after its parameters: `[&](index_t i) QTENSOR_INLINE_LAMBDA { ... }`. g++ -O2 needs it where a
-/// lambda is called more than once.
+/// The same for a lambda, after its parameters: `[&](index_t i) QTENSOR_INLINE_LAMBDA { ... }`. g++ -O2 needs it where
+/// a lambda is called more than once.
 #define QTENSOR_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace qtensor::inline QTENSOR_ABI::simd {

@@ -75,7 +75,6 @@ template <class A, index_t Rows, index_t Vectors>
     // rounded: g++ 12 otherwise repeats the load in every row.
     repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
       column[v] = simd::rounded(simd::load<A>(panel + v * step));
-      if constexpr (Rows == 1) simd::prefetch(panel + v * step + 16 * panel_stride);
     });
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
       const floats<A> value(x.data[r * x.row_stride]);

@@ -360,8 +360,8 @@ struct float_table16 {
   detail::float_table16<detail::isa<A>, A> body;
 };
 
-/// `Entries` bytes (16, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes, but with
-/// 16 entries those of 128 and more give 0. table must outlive this.
+/// `Entries` bytes (16, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes, but
+/// with 16 entries those of 128 and more give 0. table must outlive this.
 /// Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 31 / 31 / 5, so prefer arithmetic and 16 entries there.
 template <usable_arch A, int Entries>
   requires(Entries == 16 || Entries == 64 || Entries == 128 || Entries == 256)

@@ -50,15 +50,15 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx2_isa, const float* from
 #endif
 
 #if QTENSOR_LEVEL_X86 >= 4
-// The same in all quarters: 4 columns of rows r, r + 4, r + 8 and r + 12. The masked broadcast is a load.
+// The same in all quarters: 4 columns of rows r, r + 4, r + 8 and r + 12.
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa, const float* from, index_t stride) {
+  const auto half = [&](const float* p) __attribute__((always_inline)) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
+  };
   const auto rows = [&](index_t r) __attribute__((always_inline)) {
     const float* p = from + r * stride;
-    __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(p));
-    v = _mm512_mask_broadcast_f32x4(v, 0x00f0, _mm_loadu_ps(p + 4 * stride));
-    v = _mm512_mask_broadcast_f32x4(v, 0x0f00, _mm_loadu_ps(p + 8 * stride));
-    return _mm512_mask_broadcast_f32x4(v, 0xf000, _mm_loadu_ps(p + 12 * stride));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(half(p)), half(p + 8 * stride), 1);
   };
   const __m512 a = rows(0), b = rows(1), c = rows(2), d = rows(3);
   const __m512 ab01 = _mm512_unpacklo_ps(a, b), ab23 = _mm512_unpackhi_ps(a, b);

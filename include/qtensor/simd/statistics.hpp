@@ -20,6 +20,21 @@ QTENSOR_INLINE words<A> magnitude_words(const floats<A>& x) {
   return simd::bits_as<std::uint32_t>(x) & words<A>(magnitude_bits);
 }
 
+// The finite range of the elements of each lane, and the largest magnitude.
+template <class A>
+struct lane_ranges {
+  floats<A> low = floats<A>(infinity), high = floats<A>(-infinity);
+  words<A> largest = words<A>(0u);
+
+  QTENSOR_INLINE void include(const floats<A>& v) {
+    const words<A> magnitude = magnitude_words(v);
+    const auto finite = simd::mask_as<float>(magnitude < words<A>(infinity_bits));
+    low = simd::min(low, simd::select(finite, v, floats<A>(infinity)));
+    high = simd::max(high, simd::select(finite, v, floats<A>(-infinity)));
+    largest = simd::max(largest, magnitude);
+  }
+};
+
 }  // namespace detail
 
 /// Bit pattern of max |x[i]| over i < n; 0 when n is 0.
@@ -53,37 +68,28 @@ struct range {
 /// Reads x[0, n) and nothing else. Cost: 7 operations per batch of floats.
 template <usable_arch A, float_source Source = from_f32>
 range min_max(const typename Source::type* x, index_t n) {
-  constexpr index_t step = lanes<A>, chains = 2;
-  const floats<A> highest(infinity), lowest(-infinity);
-  floats<A> low[chains] = {highest, highest}, high[chains] = {lowest, lowest};
-  words<A> largest[chains] = {words<A>(0u), words<A>(0u)};
-  const auto include = [&](index_t c, const floats<A>& v) QTENSOR_INLINE_LAMBDA {
-    const words<A> magnitude = detail::magnitude_words(v);
-    const auto finite = simd::mask_as<float>(magnitude < words<A>(infinity_bits));
-    low[c] = simd::min(low[c], simd::select(finite, v, highest));
-    high[c] = simd::max(high[c], simd::select(finite, v, lowest));
-    largest[c] = simd::max(largest[c], magnitude);
-  };
+  constexpr index_t step = lanes<A>;
+  detail::lane_ranges<A> even, odd;
   index_t i = 0;
-  for (; i + chains * step <= n; i += chains * step) {
-    include(0, Source::template load<A>(x + i));
-    include(1, Source::template load<A>(x + i + step));
+  for (; i + 2 * step <= n; i += 2 * step) {
+    even.include(Source::template load<A>(x + i));
+    odd.include(Source::template load<A>(x + i + step));
   }
   if (i + step <= n) {
-    include(0, Source::template load<A>(x + i));
+    even.include(Source::template load<A>(x + i));
     i += step;
   }
   alignas(64) float lane[static_cast<std::size_t>(step)];
   if (i < n) {  // lanes beyond the end repeat an element: zeros there would count
     simd::store(lane, Source::template load_n<A>(x + i, n - i));
-    include(0, simd::load_n<A>(lane, n - i, lane[0]));
+    odd.include(simd::load_n<A>(lane, n - i, lane[0]));
   }
   float min = infinity, max = -infinity;
-  simd::store(lane, simd::min(low[0], low[1]));
+  simd::store(lane, simd::min(even.low, odd.low));
   for (float v : lane) min = v < min ? v : min;
-  simd::store(lane, simd::max(high[0], high[1]));
+  simd::store(lane, simd::max(even.high, odd.high));
   for (float v : lane) max = v > max ? v : max;
-  const std::uint32_t magnitude = simd::reduce_max(simd::max(largest[0], largest[1]));
+  const std::uint32_t magnitude = simd::reduce_max(simd::max(even.largest, odd.largest));
   return {min + 0.0f, max + 0.0f, magnitude < infinity_bits};
 }
 

@@ -116,7 +116,7 @@ struct tensor_shape {
 
   /// Blocks along an axis of the tensor.
   template <class G>
-  constexpr index_t blocks(const G& g, int axis) const {
+  constexpr index_t blocks(G g, int axis) const {
     return divide_up(extents[axis], g.block_extent(rank, axis, extents[axis]));
   }
   constexpr index_t scale_count() const { return count(granularity); }
@@ -138,13 +138,13 @@ struct tensor_shape {
 
  private:
   template <class G>
-  constexpr index_t count(const G& g) const {
+  constexpr index_t count(G g) const {
     index_t product = 1;
     for (int axis = 0; axis < rank; ++axis) product = detail::checked_product(product, blocks(g, axis));
     return product;
   }
   template <class G>
-  constexpr grid grid_of(const G& g) const {
+  constexpr grid grid_of(G g) const {
     grid out;
     index_t next = 1;
     for (int s = rank - 1; s >= 0; --s) {

@@ -5,7 +5,6 @@
 #include <qtensor/tensor/view.hpp>
 
 #include <concepts>
-#include <iterator>
 
 namespace qtensor {
 

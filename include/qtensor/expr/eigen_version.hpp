@@ -1,0 +1,40 @@
+// Eigen, and the only place that asks which version of it this is.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/abi.hpp>
+
+#include <Eigen/Core>
+
+// EIGEN_VERSION_AT_LEAST compares (world, major, minor) up to 3.4 and (major, minor, patch) from 5 on; both say yes here.
+#if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
+#error "qtensor: Eigen 3.4 or newer is needed."
+#endif
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// 3 or 5. From 5 on, loops end with packetSegment, a part of a packet.
+#if EIGEN_VERSION_AT_LEAST(5, 0, 0)
+inline constexpr int eigen_generation = 5;
+#else
+inline constexpr int eigen_generation = 3;
+#endif
+
+namespace expr_detail {
+
+/// Eigen's widest packet of floats; one float where Eigen is told not to vectorise.
+using float_packet = Eigen::internal::packet_traits<float>::type;
+template <class Packet>
+inline constexpr int packet_size = Eigen::internal::unpacket_traits<Packet>::size;
+
+/// An object of Eigen: a matrix or array expression, a diagonal, a permutation, ...
+template <class X>
+concept eigen_object = std::is_class_v<X> && std::is_base_of_v<Eigen::EigenBase<X>, X>;
+
+/// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by pointer.
+template <class X>
+inline constexpr bool has_memory = (static_cast<int>(Eigen::internal::traits<X>::Flags) & Eigen::DirectAccessBit) != 0;
+
+}  // namespace expr_detail
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,59 @@
+// How a kernel is found: by operation, scheme and architecture, at compile time, best architecture first.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/scheme/scheme.hpp>
+#include <qtensor/simd/arch.hpp>
+
+#include <string_view>
+#include <type_traits>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Names of operations: the first argument of kernel<>.
+namespace op {
+struct encode {};  ///< floats to codes (simd/quantize.hpp)
+struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are stored<S>, as policies change no value
+}  // namespace op
+
+/// The customisation point. `enabled` says that there is a kernel for an operation on scheme S with architecture A; what
+/// an enabled kernel has to offer stands beside its operation. Everything has one for scalar_arch: the reference.
+///
+/// Your own, for a scheme of yours on one architecture or on all (leave A a parameter); nothing else is to be done, every
+/// quantize and product finds it:
+///   template <qtensor::simd::usable_arch A>
+///   struct qtensor::simd::kernel<qtensor::simd::op::encode, my_scheme, A> {
+///     static constexpr bool enabled = true;
+///     static constexpr std::string_view name = "mine";
+///     static void uniform(...); static void vector(...); static void grouped(...);   // see simd/quantize.hpp
+///   };
+template <class Op, quantization_scheme S, usable_arch A>
+struct kernel {
+  static constexpr bool enabled = false;
+};
+
+namespace detail {
+
+template <class Op, class S, class Archs>
+struct found_kernel {
+  static_assert(sizeof(S) == 0, "qtensor: no kernel for this operation, not even for scalar_arch; include the header of the operation "
+                                "(simd/quantize.hpp, simd/dequantize.hpp, ...).");
+};
+template <class Op, class S, class Best, class... Rest>
+struct found_kernel<Op, S, arch_list<Best, Rest...>>
+    : std::conditional_t<kernel<Op, S, Best>::enabled, std::type_identity<kernel<Op, S, Best>>,
+                         found_kernel<Op, S, arch_list<Rest...>>> {};
+
+}  // namespace detail
+
+/// The kernel that runs: of the first of `archs` that has one for the scheme.
+template <class Op, quantization_scheme S>
+using best_kernel = typename detail::found_kernel<Op, qtensor::detail::basic_scheme_of<S>, archs>::type;
+
+/// Which one that is: "avx512", "avx2", "sse4.2", "neon", "reference", or what a user's own kernel calls itself.
+template <class Op, quantization_scheme S>
+constexpr std::string_view kernel_name() {
+  return best_kernel<Op, S>::name;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd
