@@ -1,12 +1,11 @@
-// What the tests of whole-tensor operations share: random matrices with awkward values, and comparison with the reference.
-// SPDX-License-Identifier: BSD-3-Clause
+// What the tests of whole-tensor operations share: random matrices with awkward values, and comparison with the
+// reference. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-
-#include <qtensor/ops/dequantize.hpp>
-#include <qtensor/scheme/schemes.hpp>
 
 #include <doctest/doctest.h>
 
+#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -30,7 +29,8 @@ inline std::vector<float> numbers(index_t n, unsigned seed, bool awkward = true)
   return x;
 }
 
-/// A dense source over storage rows that answers only through read(), tile by tile, as an expression of the other order would.
+/// A dense source over storage rows that answers only through read(), tile by tile, as an expression of the other order
+/// would.
 struct tiled_source {
   matrix_ref<const float> ref;
   static constexpr bool reads_rows = false;
@@ -38,7 +38,9 @@ struct tiled_source {
   index_t rows() const { return ref.rows(); }
   index_t cols() const { return ref.cols(); }
   const float* direct(index_t, index_t) const { return nullptr; }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const { ref.read(row, rows, col, cols, tile, stride); }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    ref.read(row, rows, col, cols, tile, stride);
+  }
 };
 
 /// The scalar reference's tensor for the same numbers, dense in row-major order of the axes.
@@ -64,11 +66,14 @@ std::vector<unsigned char> bytes_of(const T& items) {
 /// Same codes, scales and zero points, byte for byte.
 template <class A, class B>
 bool same_bytes(const A& a, const B& b) {
-  if constexpr (A::scheme_type::is_interleaved) return bytes_of(a.blocks()) == bytes_of(b.blocks());
+  if constexpr (A::scheme_type::is_interleaved)
+    return bytes_of(a.blocks()) == bytes_of(b.blocks());
   else {
     if (bytes_of(a.codes()) != bytes_of(b.codes()) || bytes_of(a.scales()) != bytes_of(b.scales())) return false;
-    if constexpr (A::scheme_type::has_zero_point) return bytes_of(a.zero_points()) == bytes_of(b.zero_points());
-    else return a.tensor_scale() == b.tensor_scale();
+    if constexpr (A::scheme_type::has_zero_point)
+      return bytes_of(a.zero_points()) == bytes_of(b.zero_points());
+    else
+      return a.tensor_scale() == b.tensor_scale();
   }
 }
 

@@ -24,7 +24,8 @@ void compare(const E& extents, unsigned seed) {
   dequantize_into(view, dense.data(), strides);
   bool ok = true;
   std::size_t i = 0;
-  reference::for_each_index(typename E::array{}, extents.to_array(), [&](const auto& index) { ok = ok && same(dense[i++], reference::value(view, index)); });
+  reference::for_each_index(typename E::array{}, extents.to_array(),
+                            [&](const auto& index) { ok = ok && same(dense[i++], reference::value(view, index)); });
   CHECK(ok);
 
   // Pieces that start and end anywhere.
@@ -84,6 +85,8 @@ TEST_CASE("requantize: one scheme to another equals quantize(dequantize(x)), als
   std::vector<float> values(x.size());
   dequantize_into(from.view(), values.data(), {96, 1});
   CHECK(check::same_bytes(requantize<int4_group<32>>(from), check::expected<int4_group<32>, row_major>(values, shape)));
-  CHECK(check::same_bytes(requantize<int8_per_tensor>(from.view()), check::expected<int8_per_tensor, row_major>(values, shape)));
-  CHECK(check::same_bytes(requantize<along<0, mxfp8_e4m3>, col_major>(from), check::expected<along<0, mxfp8_e4m3>, col_major>(values, shape)));
+  CHECK(check::same_bytes(requantize<int8_per_tensor>(from.view()),
+                          check::expected<int8_per_tensor, row_major>(values, shape)));
+  CHECK(check::same_bytes(requantize<along<0, mxfp8_e4m3>, col_major>(from),
+                          check::expected<along<0, mxfp8_e4m3>, col_major>(values, shape)));
 }

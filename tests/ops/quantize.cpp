@@ -21,7 +21,8 @@ void compare(const E& extents, unsigned seed, const Sized&... granularity) {
 template <quantization_scheme S, class... Sized>
 void compare_matrices(const Sized&... granularity) {
   unsigned seed = 1;
-  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {33, 64}, {5, 4500}, {130, 257}, {17, 31}, {0, 4}, {4, 0}}) {
+  for (const auto& [rows, cols] :
+       {std::pair{1, 1}, {3, 70}, {33, 64}, {5, 4500}, {130, 257}, {17, 31}, {0, 4}, {4, 0}}) {
     compare<S, row_major>(matrix_extents(rows, cols), ++seed, granularity...);
     compare<S, col_major>(matrix_extents(rows, cols), ++seed, granularity...);
   }
@@ -106,7 +107,8 @@ TEST_CASE("quantize: a source that is read in tiles, and only once, gives the sa
   const check::tiled_source tiles{{x.data(), rows, cols, cols, 1}};
   const auto both = [&]<class S>(std::type_identity<S>) {
     INFO(std::string(name<S>));
-    CHECK(check::same_bytes(make_quantized<S, row_major>(tiles, matrix_extents(rows, cols)), check::expected<S, row_major>(x, matrix_extents(rows, cols))));
+    CHECK(check::same_bytes(make_quantized<S, row_major>(tiles, matrix_extents(rows, cols)),
+                            check::expected<S, row_major>(x, matrix_extents(rows, cols))));
   };
   both(std::type_identity<int8_per_tensor>{});
   both(std::type_identity<int8_per_channel<0>>{});
@@ -126,8 +128,10 @@ TEST_CASE("quantize: bf16 and f16 sources, strided sources") {
     from_h[i] = decode<f16>(h[i]);
   }
   const matrix_extents shape(12, 40);
-  CHECK(check::same_bytes(quantize<mxfp4>(source<bf16>(b.data(), shape)), check::expected<mxfp4, row_major>(from_b, shape)));
-  CHECK(check::same_bytes(quantize<int8_per_tensor>(source<f16>(h.data(), shape)), check::expected<int8_per_tensor, row_major>(from_h, shape)));
+  CHECK(check::same_bytes(quantize<mxfp4>(source<bf16>(b.data(), shape)),
+                          check::expected<mxfp4, row_major>(from_b, shape)));
+  CHECK(check::same_bytes(quantize<int8_per_tensor>(source<f16>(h.data(), shape)),
+                          check::expected<int8_per_tensor, row_major>(from_h, shape)));
 
   std::vector<float> every_second_column(12 * 20);
   for (std::size_t r = 0; r < 12; ++r)
@@ -144,7 +148,9 @@ TEST_CASE("quantize: static scales and zero points") {
     const auto v = t.view();
     for (index_t r = 0; r < 6; ++r)
       for (index_t c = 0; c < 70; ++c)
-        if (v.code(r, c) != quantize_element<S>(x[static_cast<std::size_t>(r * 70 + c)], {v.scale(r, c)}, v.zero_point(r, c))) return false;
+        if (v.code(r, c) !=
+            quantize_element<S>(x[static_cast<std::size_t>(r * 70 + c)], {v.scale(r, c)}, v.zero_point(r, c)))
+          return false;
     return true;
   };
   CHECK(codes_are(quantize<int8_per_tensor>(source(x.data(), shape), 0.05f)));
@@ -157,8 +163,10 @@ TEST_CASE("quantize: static scales and zero points") {
   CHECK(codes_are(rows));
   const std::vector<float> groups(6 * 3, 0.125f);
   CHECK(codes_are(quantize<int4_group<32>>(source(x.data(), shape), groups)));
-  CHECK(codes_are(quantize<scheme<uint4, group<32>, zero_point<uint4, per_channel<0>>>>(source(x.data(), shape), groups, std::vector<int>{0, 1, 2, 3, 4, 15})));
-  CHECK(codes_are(quantize<scheme<int8, per_channel<1>, static_only>>(source(x.data(), shape), std::vector<float>(70, 0.7f))));
+  CHECK(codes_are(quantize<scheme<uint4, group<32>, zero_point<uint4, per_channel<0>>>>(
+      source(x.data(), shape), groups, std::vector<int>{0, 1, 2, 3, 4, 15})));
+  CHECK(codes_are(
+      quantize<scheme<int8, per_channel<1>, static_only>>(source(x.data(), shape), std::vector<float>(70, 0.7f))));
   CHECK(codes_are(quantize<scheme<e4m3, mx_group<32>, scale_as<e8m0>, static_only>>(source(x.data(), shape), 0.5f)));
 }
 
@@ -173,18 +181,32 @@ TEST_CASE("quantize: wrong counts, scales and zero points are refused with a sen
     }
   };
   const auto matrix = source(x.data(), matrix_extents(3, 4));
-  CHECK(says([&] { quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f}); }, "given 2 scales but the tensor has 3 blocks") == "");
-  CHECK(says([&] { quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f, 0.f}); }, "scale 2 is 0; a scale must be finite and positive") == "");
+  CHECK(says(
+            [&] {
+              quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f});
+            },
+            "given 2 scales but the tensor has 3 blocks") == "");
+  CHECK(says(
+            [&] {
+              quantize<int8_per_channel<0>>(matrix, std::vector<float>{1.f, 2.f, 0.f});
+            },
+            "scale 2 is 0; a scale must be finite and positive") == "");
   CHECK(says([&] { quantize<int8_per_tensor>(matrix, infinity); }, "scale 0 is inf") == "");
   CHECK(says([&] { quantize<int8_per_tensor>(matrix, quiet_nan); }, "scale 0 is nan") == "");
   CHECK(says([&] { quantize<int8_per_tensor>(matrix, -1.f); }, "scale 0 is -1") == "");
   CHECK(says([&] { quantize<scheme<int8, per_tensor, scale_as<f16>>>(matrix, 1e-9f); }, "which f16 stores as 0") == "");
-  CHECK(says([&] { quantize<uint8_per_tensor>(matrix, 1.f, 256); }, "zero point 0 is 256; it must be a code that uint8 holds, from 0 to 255") == "");
+  CHECK(says([&] { quantize<uint8_per_tensor>(matrix, 1.f, 256); },
+             "zero point 0 is 256; it must be a code that uint8 holds, from 0 to 255") == "");
   CHECK(says([&] { quantize<uint8_per_tensor>(matrix, 1.f, -1); }, "zero point 0 is -1") == "");
-  CHECK(says([&] { quantize<uint8_per_channel<0>>(matrix, 1.f, std::vector<int>{1}); }, "given 1 zero points but the tensor has 3 blocks") == "");
+  CHECK(says([&] { quantize<uint8_per_channel<0>>(matrix, 1.f, std::vector<int>{1}); },
+             "given 1 zero points but the tensor has 3 blocks") == "");
 
   tensor<int8_per_tensor> out(matrix_extents(2, 2));
   out.codes()[0] = 77;
-  CHECK(says([&] { quantize_into(matrix_ref<const float>{x.data(), 3, 4, 4, 1}, out.span()); }, "given 3 rows of 4 elements for a tensor that stores 2 rows of 2") == "");
+  CHECK(says(
+            [&] {
+              quantize_into(matrix_ref<const float>{x.data(), 3, 4, 4, 1}, out.span());
+            },
+            "given 3 rows of 4 elements for a tensor that stores 2 rows of 2") == "");
   CHECK(out.codes()[0] == 77);
 }

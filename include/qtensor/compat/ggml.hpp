@@ -17,12 +17,14 @@ struct q4 {
   static constexpr float decode(std::uint32_t code) { return static_cast<float>(static_cast<int>(code & 15u) - 8); }
 };
 
-/// Q8_0 (type 8): f16 scale d, 32 int8 codes; 34 bytes. d = amax / 127; codes round half away from x * (1 / d), with d as it
-/// was before it became f16. A zero block has d = 0.
-using q8_0 = scheme<int8, group<32>, scale_as<f16>, interleaved<>, bounded_amax<>, nearest_away, reciprocal, unrounded_scale>;
+/// Q8_0 (type 8): f16 scale d, 32 int8 codes; 34 bytes. d = amax / 127; codes round half away from x * (1 / d), with d
+/// as it was before it became f16. A zero block has d = 0.
+using q8_0 =
+    scheme<int8, group<32>, scale_as<f16>, interleaved<>, bounded_amax<>, nearest_away, reciprocal, unrounded_scale>;
 
-/// Q4_0 (type 2): f16 scale d, 16 bytes whose low nibbles are elements 0 to 15 and high nibbles 16 to 31; value (c - 8) * d.
-/// Reading only: its own quantizer picks the signed value of the first largest magnitude, which is not a scale rule here.
+/// Q4_0 (type 2): f16 scale d, 16 bytes whose low nibbles are elements 0 to 15 and high nibbles 16 to 31; value (c - 8)
+/// * d. Reading only: its own quantizer picks the signed value of the first largest magnitude, which is not a scale
+/// rule here.
 using q4_0 = scheme<q4, group<32>, scale_as<f16>, interleaved<split_halves>, static_only>;
 
 /// Q4_1 (type 3): f16 scale d and offset m, nibbles as in Q4_0; value c * d + m. Reading only.

@@ -14,8 +14,8 @@
 #error "qtensor: -ffast-math and -ffinite-math-only change the bits this library promises; compile without them."
 #endif
 
-/// Called with a sentence when a precondition of a kernel fails in a debug build, and by `qtensor::fail` when exceptions
-/// are off. Define it before the first include to send the sentence elsewhere; it must not return.
+/// Called with a sentence when a precondition of a kernel fails in a debug build, and by `qtensor::fail` when
+/// exceptions are off. Define it before the first include to send the sentence elsewhere; it must not return.
 #ifndef QTENSOR_ASSERTION_FAILED
 #include <cstdio>
 #include <cstdlib>

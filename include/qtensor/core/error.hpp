@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/config.hpp>
-
 #include <concepts>
 #include <cstdio>
 #include <cstdlib>
+#include <qtensor/core/config.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>

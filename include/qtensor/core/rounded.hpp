@@ -3,7 +3,6 @@
 #pragma once
 
 #include <qtensor/core/config.hpp>
-
 #include <type_traits>
 
 namespace qtensor {

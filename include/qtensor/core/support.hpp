@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/config.hpp>
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <qtensor/core/config.hpp>
 #include <string_view>
 
 namespace qtensor {

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/support.hpp>
-
 #include <concepts>
+#include <qtensor/core/support.hpp>
 #include <type_traits>
 
 namespace qtensor {
@@ -31,7 +30,8 @@ concept format = requires(std::uint32_t code) {
   { F::is_signed } -> std::convertible_to<bool>;
   { F::name } -> std::convertible_to<std::string_view>;
   { F::decode(code) } -> decoded_value;
-} && (F::bits >= 1 && F::bits <= 32);
+}
+&&(F::bits >= 1 && F::bits <= 32);
 
 namespace detail {
 
@@ -44,7 +44,7 @@ struct storage_of {
   using type = unsigned_storage<F::bits>;
 };
 template <class F>
-  requires requires { typename F::storage; }
+requires requires { typename F::storage; }
 struct storage_of<F> {
   using type = typename F::storage;
 };
@@ -55,7 +55,8 @@ struct storage_of<F> {
 template <format F>
 using storage_t = typename detail::storage_of<F>::type;
 
-/// Codes that share a byte: 2 for 4-bit formats, 4 for 2-bit ones. 6-bit codes run across bytes, so they count as packed.
+/// Codes that share a byte: 2 for 4-bit formats, 4 for 2-bit ones. 6-bit codes run across bytes, so they count as
+/// packed.
 template <format F>
 inline constexpr bool is_packed = F::bits < 8;
 

@@ -6,8 +6,9 @@
 
 namespace qtensor {
 
-/// Sign, then a prefix code of 2 to 4 bits that tells how many exponent bits follow, then a sign-magnitude exponent with
-/// an implicit leading one, then what is left as mantissa. One zero (00), one NaN (80), infinities 6F and EF, max 2^15.
+/// Sign, then a prefix code of 2 to 4 bits that tells how many exponent bits follow, then a sign-magnitude exponent
+/// with an implicit leading one, then what is left as mantissa. One zero (00), one NaN (80), infinities 6F and EF, max
+/// 2^15.
 struct hif8 {
   static constexpr int bits = 8;
   static constexpr bool is_integer = false;

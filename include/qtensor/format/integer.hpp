@@ -58,13 +58,15 @@ struct uint2 : integer<2, unsigned> {
 /// TFLite weights promise it.
 template <format Integer>
 struct narrow_range : Integer {
-  static_assert(Integer::is_integer && Integer::is_signed,
-                "qtensor: narrow_range takes away the most negative code, so it needs a signed integer format (int8, ...).");
+  static_assert(
+      Integer::is_integer && Integer::is_signed,
+      "qtensor: narrow_range takes away the most negative code, so it needs a signed integer format (int8, ...).");
   static constexpr auto min = -Integer::max;
   static constexpr auto name = "narrow_range<" + Integer::name + ">";
 };
 
-/// Base of two's complement fractions: code * 2^-FractionBits, symmetric (the most negative code decodes, but is never made).
+/// Base of two's complement fractions: code * 2^-FractionBits, symmetric (the most negative code decodes, but is never
+/// made).
 template <int Bits, int FractionBits>
 struct fixed_point {
   static constexpr int bits = Bits;

@@ -16,7 +16,8 @@ enum class specials {
 
 namespace detail {
 
-/// The facts of a minifloat that its value needs; decode is here because a class cannot call its own functions for `max`.
+/// The facts of a minifloat that its value needs; decode is here because a class cannot call its own functions for
+/// `max`.
 template <int ExponentBits, int MantissaBits, int Bias, specials Specials>
 struct minifloat_codes {
   static constexpr std::uint32_t magnitude_mask = low_bits(ExponentBits + MantissaBits);
@@ -51,7 +52,8 @@ struct minifloat_codes {
 }  // namespace detail
 
 /// Base of the minifloats. A code is S | E | M; its value is (-1)^S 2^(E-Bias) (1 + M/2^m), or (-1)^S 2^(1-Bias) M/2^m
-/// when E is 0. Magnitude codes grow with the value, so the next value above max is `max_code + 1` for every `Specials`.
+/// when E is 0. Magnitude codes grow with the value, so the next value above max is `max_code + 1` for every
+/// `Specials`.
 template <int ExponentBits, int MantissaBits, int Bias, specials Specials>
 struct minifloat {
   static constexpr int bits = 1 + ExponentBits + MantissaBits;

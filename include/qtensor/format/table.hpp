@@ -2,17 +2,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/format/format.hpp>
-
 #include <array>
 #include <optional>
+#include <qtensor/format/format.hpp>
 
 namespace qtensor {
 
 /// Value of every code. Vector kernels look codes up here; a user's format needs nothing more to get one.
 template <format F>
-  requires(F::bits <= 8)
-inline constexpr std::array<float, std::size_t{1} << F::bits> decode_table = [] {
+requires(F::bits <= 8) inline constexpr std::array<float, std::size_t{1} << F::bits> decode_table = [] {
   std::array<float, std::size_t{1} << F::bits> table{};
   for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode<F>(code);
   return table;
@@ -21,8 +19,7 @@ inline constexpr std::array<float, std::size_t{1} << F::bits> decode_table = [] 
 /// The codes an encoder may produce, by ascending value: finite, inside [F::min, F::max], +0 only where there are two
 /// zeros, the lower code where two codes have one value.
 template <format F>
-  requires(F::bits <= 8)
-struct sorted_codes {
+requires(F::bits <= 8) struct sorted_codes {
   std::array<std::uint8_t, std::size_t{1} << F::bits> code{};
   int count = 0;
 
@@ -45,15 +42,13 @@ inline constexpr sorted_codes<F> sorted{};
 
 /// The first code of a format that decodes to a NaN, or to the infinity of the given sign; nothing where it has none.
 template <format F>
-  requires(F::bits <= 8)
-constexpr std::optional<std::uint32_t> find_nan() {
+requires(F::bits <= 8) constexpr std::optional<std::uint32_t> find_nan() {
   for (std::uint32_t c = 0; c < decode_table<F>.size(); ++c)
     if (is_nan(decode_table<F>[c])) return c;
   return std::nullopt;
 }
 template <format F>
-  requires(F::bits <= 8)
-constexpr std::optional<std::uint32_t> find_infinity(bool negative) {
+requires(F::bits <= 8) constexpr std::optional<std::uint32_t> find_infinity(bool negative) {
   for (std::uint32_t c = 0; c < decode_table<F>.size(); ++c)
     if (decode_table<F>[c] == (negative ? -infinity : infinity)) return c;
   return std::nullopt;

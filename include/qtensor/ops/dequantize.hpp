@@ -9,8 +9,8 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
 
-/// Decodes elements [col, col + n) of the row at `at` (an index in storage order): runs of whole blocks at once, the rest of
-/// a block as one run, and single elements up to the next byte.
+/// Decodes elements [col, col + n) of the row at `at` (an index in storage order): runs of whole blocks at once, the
+/// rest of a block as one run, and single elements up to the next byte.
 template <quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n, float* out) {
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
@@ -43,14 +43,17 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
       index_t count = in_block < left ? in_block : left;
       if (count < in_block || in_block < length || count == left || S::has_tensor_scale) {
         load(0, first);
-        simd::decode_uniform<S>(from, count, element_scale{scales[0], w.tensor_scale()}, S::has_zero_point ? zeros[0] : 0, out + done);
+        simd::decode_uniform<S>(from, count, element_scale{scales[0], w.tensor_scale()},
+                                S::has_zero_point ? zeros[0] : 0, out + done);
       } else {
         const index_t blocks = left / length < most ? left / length : most;
         for (index_t b = 0; b < blocks; ++b) load(b, first + b * length);
         count = blocks * length;
         const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
-        if (length == 1) simd::decode_vector<S>(from, count, scales, zero, out + done);
-        else simd::decode_grouped<S>(from, count, length, scales, zero, out + done);
+        if (length == 1)
+          simd::decode_vector<S>(from, count, scales, zero, out + done);
+        else
+          simd::decode_grouped<S>(from, count, length, scales, zero, out + done);
       }
       done += count;
     }
@@ -61,9 +64,11 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
 
 /// Rows [row, row + rows) of a view in storage order, elements [col, col + cols) of each, to tile[r * stride + c].
 template <quantization_scheme S, tensor_extents E, storage_order O, class A>
-void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) {
+void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols,
+                     float* tile, index_t stride) {
   const auto extents = w.storage_extents();
-  for (index_t r = 0; r < rows; ++r) ops::dequantize_row(w, ops::row_index(row + r, extents), col, cols, tile + r * stride);
+  for (index_t r = 0; r < rows; ++r)
+    ops::dequantize_row(w, ops::row_index(row + r, extents), col, cols, tile + r * stride);
 }
 
 /// A quantized view as a tile_source: its storage rows as floats.
@@ -112,9 +117,11 @@ transposed_source(X) -> transposed_source<X>;
 /// A view of a matrix as a source of the rows that a tensor of another order stores.
 template <storage_order Order, tensor_view_type View>
 auto source_in_order(const View& view) {
-  if constexpr (std::same_as<Order, typename View::order_type>) return view_source<View>{view};
+  if constexpr (std::same_as<Order, typename View::order_type>)
+    return view_source<View>{view};
   else {
-    static_assert(View::rank == 2, "qtensor: only matrices change their storage order here; use the same order for other ranks.");
+    static_assert(View::rank == 2,
+                  "qtensor: only matrices change their storage order here; use the same order for other ranks.");
     return transposed_source<view_source<View>>{{view}};
   }
 }

@@ -7,11 +7,12 @@
 namespace qtensor::inline QTENSOR_ABI::kernels {
 
 /// n floats with one scale to codes: `kernels::quantize<int8_per_tensor>(src, n, scale, dst)`.
-/// Reads src[0, n); writes n codes (packed formats: whole bytes, the last one padded with zeros). The scale must be positive
-/// and finite; with a zero point, it must be a code.
+/// Reads src[0, n); writes n codes (packed formats: whole bytes, the last one padded with zeros). The scale must be
+/// positive and finite; with a zero point, it must be a code.
 template <quantization_scheme S>
 void quantize(const float* src, index_t n, float scale, detail::code_unit_t<S>* dst) {
-  static_assert(!S::is_interleaved, "qtensor: an interleaved scheme stores scales between its codes; quantize a tensor of it.");
+  static_assert(!S::is_interleaved,
+                "qtensor: an interleaved scheme stores scales between its codes; quantize a tensor of it.");
   QTENSOR_ASSERT(n >= 0, "kernels::quantize needs n of at least 0.");
   QTENSOR_ASSERT(is_finite(scale) && scale > 0.f, "kernels::quantize needs a positive and finite scale.");
   simd::encode_uniform<S>(src, n, element_scale{scale}, 0, dst);
@@ -27,21 +28,24 @@ void quantize(const float* src, index_t n, float scale, std::int32_t zero_point,
 /// n codes with one scale to floats. Reads the bytes that hold n codes; writes dst[0, n).
 template <quantization_scheme S>
 void dequantize(const detail::code_unit_t<S>* src, index_t n, float scale, float* dst) {
-  static_assert(!S::is_interleaved, "qtensor: an interleaved scheme stores scales between its codes; dequantize a view of it.");
+  static_assert(!S::is_interleaved,
+                "qtensor: an interleaved scheme stores scales between its codes; dequantize a view of it.");
   QTENSOR_ASSERT(n >= 0, "kernels::dequantize needs n of at least 0.");
   simd::decode_uniform<S>(src, n, element_scale{scale}, 0, dst);
 }
 template <quantization_scheme S>
 void dequantize(const detail::code_unit_t<S>* src, index_t n, float scale, std::int32_t zero_point, float* dst) {
-  static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; kernels::dequantize takes no zero point for it.");
+  static_assert(S::has_zero_point,
+                "qtensor: this scheme is symmetric; kernels::dequantize takes no zero point for it.");
   QTENSOR_ASSERT(n >= 0, "kernels::dequantize needs n of at least 0.");
   simd::decode_uniform<S>(src, n, element_scale{scale}, zero_point, dst);
 }
 
-/// rows x cols floats, dense and row-major, to codes and scales by the scheme's own rule; groups as the scheme says. dst has
-/// tensor_shape::code_units() units and scales tensor_shape::scale_count() entries.
+/// rows x cols floats, dense and row-major, to codes and scales by the scheme's own rule; groups as the scheme says.
+/// dst has tensor_shape::code_units() units and scales tensor_shape::scale_count() entries.
 template <quantization_scheme S>
-void quantize(const float* src, index_t rows, index_t cols, detail::code_unit_t<S>* dst, detail::unit_t<typename S::scale_format>* scales) {
+void quantize(const float* src, index_t rows, index_t cols, detail::code_unit_t<S>* dst,
+              detail::unit_t<typename S::scale_format>* scales) {
   static_assert(!S::is_interleaved && !S::has_zero_point && !S::has_offset && !S::has_tensor_scale,
                 "qtensor: this scheme stores more than codes and scales; quantize into a tensor of it.");
   const matrix_extents extents(rows, cols);
@@ -50,7 +54,8 @@ void quantize(const float* src, index_t rows, index_t cols, detail::code_unit_t<
 }
 /// The way back: rows x cols floats, dense and row-major.
 template <quantization_scheme S>
-void dequantize(const detail::code_unit_t<S>* src, const detail::unit_t<typename S::scale_format>* scales, index_t rows, index_t cols, float* dst) {
+void dequantize(const detail::code_unit_t<S>* src, const detail::unit_t<typename S::scale_format>* scales, index_t rows,
+                index_t cols, float* dst) {
   static_assert(!S::is_interleaved && !S::has_zero_point && !S::has_offset && !S::has_tensor_scale,
                 "qtensor: this scheme stores more than codes and scales; dequantize a view of it.");
   const tensor_view<S> view(tensor_shape<stored<S>>{matrix_extents(rows, cols), {}, {}}, {src, scales, {}, {}, {}});

@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/reference/quantize.hpp>
-
 #include <concepts>
+#include <qtensor/reference/quantize.hpp>
 #include <type_traits>
 
 namespace qtensor {
 
 namespace detail {
 
-/// What may be passed as scales or zero points: one number, or anything contiguous of numbers (std::vector, std::array, a
-/// built-in array, an Eigen vector).
+/// What may be passed as scales or zero points: one number, or anything contiguous of numbers (std::vector, std::array,
+/// a built-in array, an Eigen vector).
 template <class T>
 concept number = std::is_arithmetic_v<std::remove_cvref_t<T>>;
 template <class R>
@@ -36,14 +35,17 @@ struct numbers {
   constexpr T operator[](index_t i) const { return first[i * step]; }
 };
 template <number T>
-constexpr numbers<T> as_numbers(const T& one) { return {&one, 1, 0}; }
+constexpr numbers<T> as_numbers(const T& one) {
+  return {&one, 1, 0};
+}
 template <contiguous_numbers R>
 constexpr auto as_numbers(const R& r) {
   return numbers<std::remove_cvref_t<decltype(*std::data(r))>>{std::data(r), static_cast<index_t>(std::size(r)), 1};
 }
 template <eigen_numbers R>
 constexpr auto as_numbers(const R& r) {
-  return numbers<std::remove_cvref_t<decltype(*r.data())>>{r.data(), static_cast<index_t>(r.size()), static_cast<index_t>(r.innerStride())};
+  return numbers<std::remove_cvref_t<decltype(*r.data())>>{r.data(), static_cast<index_t>(r.size()),
+                                                           static_cast<index_t>(r.innerStride())};
 }
 
 }  // namespace detail
@@ -59,14 +61,14 @@ constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scale
   using format = typename S::scale_format;
   const auto given = detail::as_numbers(scales);
   const index_t needed = out.shape().scale_count();
-  require(given.step == 0 || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ", needed,
-          " blocks; pass one scale a block, or a single number.");
+  require(given.step == 0 || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ",
+          needed, " blocks; pass one scale a block, or a single number.");
   for (index_t i = 0; i < given.count; ++i) {
     const float s = static_cast<float>(given[i]);
     require(is_finite(s) && s > 0.f, "scale ", i, " is ", s, "; a scale must be finite and positive.");
     const float kept = decode<format>(encode<format>(s));
-    require(is_finite(kept) && kept > 0.f, "scale ", i, " is ", s, ", which ", std::string_view(format::name), " stores as ", kept,
-            "; a stored scale must be finite and positive.");
+    require(is_finite(kept) && kept > 0.f, "scale ", i, " is ", s, ", which ", std::string_view(format::name),
+            " stores as ", kept, "; a stored scale must be finite and positive.");
   }
   index_t entry = 0;
   reference::for_each_block(out.scale_grid(), out.storage_extents(), [&](const auto& first, const auto&) {
@@ -74,8 +76,8 @@ constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scale
   });
 }
 
-/// Stores zero points likewise: one a block of the zero points' own granularity, each inside the range of the codes and of
-/// the format that stores it.
+/// Stores zero points likewise: one a block of the zero points' own granularity, each inside the range of the codes and
+/// of the format that stores it.
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values ZeroPoints>
 constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoints& zero_points) {
   static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it takes no zero points.");
@@ -83,13 +85,16 @@ constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoin
   const auto given = detail::as_numbers(zero_points);
   static_assert(std::is_integral_v<std::remove_cvref_t<decltype(given[0])>>, "qtensor: zero points are integers.");
   const index_t needed = out.shape().zero_point_count();
-  require(given.step == 0 || given.count == needed, "quantize is given ", given.count, " zero points but the tensor has ", needed,
-          " blocks of them; pass one a block, or a single number.");
-  const auto low = static_cast<std::int64_t>(S::codes.low > static_cast<float>(format::min) ? S::codes.low : static_cast<float>(format::min));
-  const auto high = static_cast<std::int64_t>(S::codes.high < static_cast<float>(format::max) ? S::codes.high : static_cast<float>(format::max));
+  require(given.step == 0 || given.count == needed, "quantize is given ", given.count,
+          " zero points but the tensor has ", needed, " blocks of them; pass one a block, or a single number.");
+  const auto low = static_cast<std::int64_t>(
+      S::codes.low > static_cast<float>(format::min) ? S::codes.low : static_cast<float>(format::min));
+  const auto high = static_cast<std::int64_t>(
+      S::codes.high < static_cast<float>(format::max) ? S::codes.high : static_cast<float>(format::max));
   for (index_t i = 0; i < given.count; ++i)
-    require(static_cast<std::int64_t>(given[i]) >= low && static_cast<std::int64_t>(given[i]) <= high, "zero point ", i, " is ",
-            static_cast<std::int64_t>(given[i]), "; it must be a code that ", std::string_view(format::name), " holds, from ", low, " to ", high, ".");
+    require(static_cast<std::int64_t>(given[i]) >= low && static_cast<std::int64_t>(given[i]) <= high, "zero point ", i,
+            " is ", static_cast<std::int64_t>(given[i]), "; it must be a code that ", std::string_view(format::name),
+            " holds, from ", low, " to ", high, ".");
   index_t entry = 0;
   reference::for_each_block(out.zero_grid(), out.storage_extents(), [&](const auto& first, const auto&) {
     out.set_storage_zero_point(first, static_cast<std::int64_t>(given[entry++]));

@@ -6,7 +6,6 @@
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/quantize.hpp>
 #include <qtensor/simd/statistics.hpp>
-
 #include <vector>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -76,7 +75,9 @@ struct parameters_view {
   float* scales;
   std::int32_t* zero_points;  // nullptr where the scheme is symmetric
 
-  parameters_view from(index_t block) const { return {scales + block, zero_points != nullptr ? zero_points + block : nullptr}; }
+  parameters_view from(index_t block) const {
+    return {scales + block, zero_points != nullptr ? zero_points + block : nullptr};
+  }
 };
 
 /// A block whose codes no division gives: poisoned, zeros without a sign, or scaled by 0, infinity or NaN.
@@ -87,9 +88,12 @@ constexpr bool is_special(const reference::block_parameters& p) {
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
 template <class S>
 void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, detail::code_unit_t<S>* codes) {
-  if (length >= n) simd::encode_uniform<S>(x, n, element_scale{p.scales[0]}, p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
-  else if (length == 1) simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes);
-  else simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes);
+  if (length >= n)
+    simd::encode_uniform<S>(x, n, element_scale{p.scales[0]}, p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+  else if (length == 1)
+    simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes);
+  else
+    simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes);
 }
 
 /// Calls part(col, n, floats) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
@@ -113,7 +117,9 @@ constexpr index_t unit_of_element(index_t col) {
 
 /// Elements from one byte boundary to the next: 1, 2, 4.
 template <class S>
-inline constexpr index_t byte_step = S::code_format::bits == 4 ? 2 : is_packed<typename S::code_format> ? (S::code_format::bits == 1 ? 8 : 4) : 1;
+inline constexpr index_t byte_step = S::code_format::bits == 4            ? 2
+                                     : is_packed<typename S::code_format> ? (S::code_format::bits == 1 ? 8 : 4)
+                                                                          : 1;
 
 constexpr index_t common_multiple(index_t length, index_t step) {
   index_t multiple = length;
@@ -121,8 +127,8 @@ constexpr index_t common_multiple(index_t length, index_t step) {
   return multiple;
 }
 
-/// What the walk over rows needs: one array a parameter, codes in order, no random numbers, one level of scales. Everything
-/// else is quantized by the reference.
+/// What the walk over rows needs: one array a parameter, codes in order, no random numbers, one level of scales.
+/// Everything else is quantized by the reference.
 template <class S>
 inline constexpr bool walks_rows = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
                                    !random_rounding<typename S::rounding> && !S::has_tensor_scale && !S::has_offset;
@@ -148,8 +154,8 @@ struct element_source {
 template <class X, quantization_scheme S, tensor_extents E, storage_order O>
 void check_source(const X& x, const tensor_span<S, E, O>& out) {
   const auto shape = out.shape();
-  require(x.rows() == shape.row_count() && x.cols() == shape.row_length(), "quantize is given ", x.rows(), " rows of ", x.cols(),
-          " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
+  require(x.rows() == shape.row_count() && x.cols() == shape.row_length(), "quantize is given ", x.rows(), " rows of ",
+          x.cols(), " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
 }
 
 /// A quantizer of one tensor: the state that the passes over a panel of rows share.
@@ -160,6 +166,7 @@ class row_quantizer {
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
 
  public:
+  using scheme_type = S;
   explicit row_quantizer(const span& out) : out_(out), extents_(out.storage_extents()), grid_(out.scale_grid()) {
     length_ = grid_.block[last] < extents_[last] ? grid_.block[last] : extents_[last];
   }
@@ -182,9 +189,10 @@ class row_quantizer {
   }
   const index_array& extents() const { return extents_; }
 
-  /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them, lays
-  /// them out for the encode kernels, and says whether any block is special.
-  bool finish(const index_array& row, index_t first, index_t count, const statistics_view& seen, const parameters_view& p) const {
+  /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
+  /// lays them out for the encode kernels, and says whether any block is special.
+  bool finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
+              const parameters_view& p) const {
     bool special = false;
     index_array at = row;
     for (index_t b = 0; b < count; ++b) {
@@ -203,8 +211,8 @@ class row_quantizer {
   }
 
   /// Codes of one piece of a row, which starts at block `first`; the special blocks among them by the reference.
-  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t first, const parameters_view& p, bool special,
-              const statistics_view& seen) const {
+  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t first, const parameters_view& p,
+              bool special, const statistics_view& seen) const {
     encode_piece<S>(x, n, length_, p, out_.row(row) + unit_of_element<S>(col));
     if (!special) return;
     index_array at = row;
@@ -222,10 +230,11 @@ class row_quantizer {
   index_t length_ = 1;
 };
 
-/// One pass: every row has its own scales, and its blocks are short enough for a tile. Statistics, scales and codes of a
-/// tile are done while it is in L1.
-template <tile_source X, class Quantizer, quantization_scheme S, tensor_extents E, storage_order O>
-void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step, const tensor_span<S, E, O>&) {
+/// One pass: every row has its own scales, and its blocks are short enough for a tile. Statistics, scales and codes of
+/// a tile are done while it is in L1.
+template <tile_source X, class Quantizer>
+void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
+  using S = typename Quantizer::scheme_type;
   constexpr std::size_t most = static_cast<std::size_t>(tile_floats);
   std::uint32_t amax[most];
   float low[needs_extremes<S> ? most : 1], high[needs_extremes<S> ? most : 1], scales[most];
@@ -243,13 +252,15 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step, const te
 }
 
 /// Two passes over each panel of rows that share scales: statistics, then codes.
-template <tile_source X, class Quantizer, quantization_scheme S, tensor_extents E, storage_order O>
-void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step, const tensor_span<S, E, O>&) {
+template <tile_source X, class Quantizer>
+void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
+  using S = typename Quantizer::scheme_type;
   const std::size_t blocks = static_cast<std::size_t>(q.block_count());
   std::vector<std::uint32_t> amax(blocks);
   std::vector<float> low(needs_extremes<S> ? blocks : 0), high(needs_extremes<S> ? blocks : 0), scales(blocks);
   std::vector<std::int32_t> zeros(S::has_zero_point ? blocks : 0);
-  const statistics_view seen{amax.data(), needs_extremes<S> ? low.data() : nullptr, needs_extremes<S> ? high.data() : nullptr};
+  const statistics_view seen{amax.data(), needs_extremes<S> ? low.data() : nullptr,
+                             needs_extremes<S> ? high.data() : nullptr};
   const parameters_view p{scales.data(), S::has_zero_point ? zeros.data() : nullptr};
   const index_t length = q.block_length();
   q.for_each_panel([&](const auto& first, const auto& count) {
@@ -278,7 +289,8 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step, const 
 template <tile_source X>
 class kept_source {
  public:
-  explicit kept_source(const X& x) : floats_(static_cast<std::size_t>(x.rows() * x.cols())), ref_{floats_.data(), x.rows(), x.cols(), x.cols(), 1} {
+  explicit kept_source(const X& x)
+      : floats_(static_cast<std::size_t>(x.rows() * x.cols())), ref_{floats_.data(), x.rows(), x.cols(), x.cols(), 1} {
     for_each_piece(x, 0, x.rows(), 1, [&](index_t row, index_t col, index_t n, const float* floats) {
       for (index_t i = 0; i < n; ++i) floats_[static_cast<std::size_t>(row * ref_.col_count + col + i)] = floats[i];
     });
@@ -290,8 +302,8 @@ class kept_source {
   matrix_ref<const float> ref_;
 };
 
-/// Elements that pieces of rows are multiples of: whole blocks where a tile holds them, else whole bytes (and pieces are cut
-/// where blocks end); 0 where long blocks start inside bytes, so that rows cannot be cut.
+/// Elements that pieces of rows are multiples of: whole blocks where a tile holds them, else whole bytes (and pieces
+/// are cut where blocks end); 0 where long blocks start inside bytes, so that rows cannot be cut.
 template <class S>
 constexpr index_t piece_step(index_t block_length, index_t row_length) {
   if (block_length >= row_length) return byte_step<S>;
@@ -304,13 +316,15 @@ constexpr index_t piece_step(index_t block_length, index_t row_length) {
 
 /// Dynamic quantization of a source into a tensor: scales (and zero points) by the scheme's rule, then codes.
 /// x has one row for every row the tensor stores (tile_source); nothing is written if its size is wrong.
-/// Reads x once where scales are local to a row and to 2048 elements, else twice (or once into a temporary where x says so).
+/// Reads x once where scales are local to a row and to 2048 elements, else twice (or once into a temporary where x says
+/// so).
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
   static_assert(!std::is_same_v<typename S::rule, static_only>,
                 "qtensor: this scheme has no rule that computes scales (static_only); pass the scales to quantize.");
   static_assert(S::zero_points_as_scales || !S::has_zero_point,
-                "qtensor: a rule computes scale and zero point of the same block; zero points of a granularity of their own must be "
+                "qtensor: a rule computes scale and zero point of the same block; zero points of a granularity of "
+                "their own must be "
                 "given (quantize<S>(x, scales, zero_points)).");
   ops::check_source(x, out);
   if (out.size() == 0) return;
@@ -320,19 +334,24 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
     if (step != 0) {
       const bool row_is_block = quantizer.block_length() >= x.cols() && x.cols() <= ops::tile_floats;
       if (quantizer.rows_are_panels() && (row_is_block || step % quantizer.block_length() == 0))
-        return ops::quantize_in_one_pass(x, quantizer, row_is_block ? x.cols() : step, out);
-      if constexpr (X::reads_twice) return ops::quantize_in_two_passes(x, quantizer, step, out);
-      else return ops::quantize_in_two_passes(ops::kept_source<X>(x).ref(), quantizer, step, out);
+        return ops::quantize_in_one_pass(x, quantizer, row_is_block ? x.cols() : step);
+      if constexpr (X::reads_twice)
+        return ops::quantize_in_two_passes(x, quantizer, step);
+      else
+        return ops::quantize_in_two_passes(ops::kept_source<X>(x).ref(), quantizer, step);
     }
   }
   const auto by_reference = [&](const auto& source) {
     reference::quantize(ops::element_source<std::remove_cvref_t<decltype(source)>, E, O>{source, out.extents()}, out);
   };
-  if constexpr (X::reads_twice) by_reference(x);
-  else by_reference(ops::kept_source<X>(x).ref());
+  if constexpr (X::reads_twice)
+    by_reference(x);
+  else
+    by_reference(ops::kept_source<X>(x).ref());
 }
 
-/// Static quantization: the scales (and zero points) are in `out` already (store_scales, store_zero_points); writes the codes.
+/// Static quantization: the scales (and zero points) are in `out` already (store_scales, store_zero_points); writes the
+/// codes.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
   ops::check_source(x, out);
@@ -340,7 +359,8 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
   const auto extents = out.storage_extents();
   const auto shorter = [&](index_t block) { return block < extents[last] ? block : extents[last]; };
-  const index_t scale_length = shorter(out.scale_grid().block[last]), zero_length = S::has_zero_point ? shorter(out.zero_grid().block[last]) : scale_length;
+  const index_t scale_length = shorter(out.scale_grid().block[last]),
+                zero_length = S::has_zero_point ? shorter(out.zero_grid().block[last]) : scale_length;
   if constexpr (ops::walks_rows<S>) {
     const bool same = scale_length == zero_length;
     const index_t step = same ? ops::piece_step<S>(scale_length, extents[last]) : ops::byte_step<S>;
@@ -369,7 +389,8 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
 }
 
 /// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity
-/// (`group<dynamic>{64}`), scales, or scales and zero points; scales and zero points are a number or a contiguous range.
+/// (`group<dynamic>{64}`), scales, or scales and zero points; scales and zero points are a number or a contiguous
+/// range.
 template <quantization_scheme S, storage_order Order, tensor_extents Extents, tile_source X, class... How>
 tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, const How&... how) {
   constexpr bool sized = (granularity<How> || ... || false);
@@ -378,11 +399,14 @@ tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, con
     quantize_into(x, out.span());
     return out;
   } else {
-    static_assert(!sized && sizeof...(How) <= 2, "qtensor: quantize<S>(x, scales) or quantize<S>(x, scales, zero_points); the run-time "
-                                                 "granularity of a static tensor is given to the tensor (quantize_static_into).");
-    static_assert(!S::has_tensor_scale && !S::has_offset, "qtensor: this scheme stores more than scales and zero points; fill a tensor yourself.");
+    static_assert(!sized && sizeof...(How) <= 2,
+                  "qtensor: quantize<S>(x, scales) or quantize<S>(x, scales, zero_points); the run-time "
+                  "granularity of a static tensor is given to the tensor (quantize_static_into).");
+    static_assert(!S::has_tensor_scale && !S::has_offset,
+                  "qtensor: this scheme stores more than scales and zero points; fill a tensor yourself.");
     static_assert(S::has_zero_point == (sizeof...(How) == 2),
-                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales alone where it is symmetric.");
+                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
+                  "alone where it is symmetric.");
     tensor<S, Extents, Order> out(extents);
     const auto store = [&](const auto& scales, const auto&... zero_points) {
       store_scales(out.span(), scales);

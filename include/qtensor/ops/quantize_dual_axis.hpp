@@ -18,18 +18,23 @@ namespace ops {
 /// A tensor of any rank, cut to one index on each of its leading axes but the last two.
 template <int Axis = 0, class Span, std::size_t Rank>
 auto at_leading(const Span& span, const std::array<index_t, Rank>& index) {
-  if constexpr (Axis + 2 >= Span::rank) return span;
-  else return at_leading<Axis + 1>(span.template slice<Axis>(index[static_cast<std::size_t>(Axis)], 1), index);
+  if constexpr (Axis + 2 >= Span::rank)
+    return span;
+  else
+    return at_leading<Axis + 1>(span.template slice<Axis>(index[static_cast<std::size_t>(Axis)], 1), index);
 }
 
 }  // namespace ops
 
-/// Quantizes a row-major source of these extents along both of its last axes (NUMERICS 3: CANN DynamicMxQuantWithDualAxis).
-/// A tile is one group high; it is read once and quantized twice while it is in L1.
+/// Quantizes a row-major source of these extents along both of its last axes (NUMERICS 3: CANN
+/// DynamicMxQuantWithDualAxis). A tile is one group high; it is read once and quantized twice while it is in L1.
 template <quantization_scheme S, tile_source X, tensor_extents Extents>
 dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
-  static_assert(Extents::rank >= 2, "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
-  static_assert(!S::has_tensor_scale, "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
+  static_assert(
+      Extents::rank >= 2,
+      "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
+  static_assert(!S::has_tensor_scale,
+                "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
   constexpr int down = Extents::rank - 2, across = Extents::rank - 1;
   dual_axis<S, Extents> out{tensor<along<-1, S>, Extents>(extents), tensor<along<-2, S>, Extents>(extents)};
   if (extents.size() == 0) return out;

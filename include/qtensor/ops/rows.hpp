@@ -25,8 +25,8 @@ constexpr std::array<index_t, Rank> row_index(index_t row, const std::array<inde
 
 /// Calls visit(first_row, row_count) for the runs of consecutive rows that a box of the leading axes holds.
 template <std::size_t Rank, class Visit>
-void for_each_row_run(const std::array<index_t, Rank>& first, const std::array<index_t, Rank>& count, const std::array<index_t, Rank>& storage_extents,
-                      Visit visit) {
+void for_each_row_run(const std::array<index_t, Rank>& first, const std::array<index_t, Rank>& count,
+                      const std::array<index_t, Rank>& storage_extents, Visit visit) {
   if constexpr (Rank == 1) {
     visit(index_t{0}, index_t{1});
   } else {
@@ -52,9 +52,9 @@ void for_each_row_run(const std::array<index_t, Rank>& first, const std::array<i
 /// Pieces of a row: a multiple of `step` elements each (the last may be short), at most `most`, at least one step.
 constexpr index_t piece_length(index_t step, index_t most) { return most / step > 0 ? most / step * step : step; }
 
-/// Calls visit(row, col, count, floats) for every piece of rows [first_row, first_row + row_count) of a source, where a piece
-/// starts at a multiple of `step`; `floats` are its `count` elements, in the source's own memory where it has them in order,
-/// else in a tile. Needs step <= tile_floats.
+/// Calls visit(row, col, count, floats) for every piece of rows [first_row, first_row + row_count) of a source, where a
+/// piece starts at a multiple of `step`; `floats` are its `count` elements, in the source's own memory where it has
+/// them in order, else in a tile. Needs step <= tile_floats.
 template <tile_source X, class Visit>
 void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t step, Visit visit) {
   const index_t cols = x.cols();

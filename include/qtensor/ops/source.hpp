@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/reference/quantize.hpp>
-
 #include <concepts>
+#include <qtensor/reference/quantize.hpp>
 
 namespace qtensor {
 
-/// A matrix of floats as a kernel wants to see it: rows that will be contiguous in the destination. For a tensor of higher
-/// rank the leading axes are flattened into rows; for a col_major tensor rows are its columns.
+/// A matrix of floats as a kernel wants to see it: rows that will be contiguous in the destination. For a tensor of
+/// higher rank the leading axes are flattened into rows; for a col_major tensor rows are its columns.
 ///   rows(), cols()                              its size
 ///   read(row, rows, col, cols, tile, stride)    writes element (row + r, col + c) to tile[r * stride + c]
 ///   direct(row, col)                            those elements of one row in memory already, or nullptr
@@ -44,10 +43,10 @@ struct matrix_ref {
   }
 };
 
-/// Floats of a format in memory, any rank, any strides (in elements), to be quantized into a tensor of the same extents.
+/// Floats of a format in memory, any rank, any strides (in elements), to be quantized into a tensor of the same
+/// extents.
 template <format F, tensor_extents Extents>
-  requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>)
-struct memory_source {
+requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) struct memory_source {
   const storage_t<F>* data;
   Extents extents;
   typename Extents::array strides;
@@ -62,7 +61,9 @@ struct memory_source {
     typename Extents::array sizes, strides;  // storage order
 
     explicit in_order(const memory_source& source)
-        : data(source.data), sizes(reordered<Order>(source.extents.to_array())), strides(reordered<Order>(source.strides)) {}
+        : data(source.data),
+          sizes(reordered<Order>(source.extents.to_array())),
+          strides(reordered<Order>(source.strides)) {}
     index_t rows() const {
       index_t product = 1;
       for (std::size_t axis = 0; axis < last; ++axis) product *= sizes[axis];
@@ -78,15 +79,19 @@ struct memory_source {
       return at;
     }
     const float* direct(index_t row, index_t col) const {
-      if constexpr (std::same_as<F, f32>) return strides[last] == 1 ? element(row, col) : nullptr;
-      else return nullptr;
+      if constexpr (std::same_as<F, f32>)
+        return strides[last] == 1 ? element(row, col) : nullptr;
+      else
+        return nullptr;
     }
     void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
         for (index_t c = 0; c < cols; ++c) {
-          if constexpr (std::same_as<F, f32>) tile[r * stride + c] = from[c * strides[last]];
-          else tile[r * stride + c] = decode<F>(from[c * strides[last]]);
+          if constexpr (std::same_as<F, f32>)
+            tile[r * stride + c] = from[c * strides[last]];
+          else
+            tile[r * stride + c] = decode<F>(from[c * strides[last]]);
         }
       }
     }
@@ -96,7 +101,8 @@ struct memory_source {
 /// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
 /// `source<f16>(ptr, ...)` of their 16 bits, with strides in elements (one an axis, any sign) where they are not dense.
 template <format F = f32, tensor_extents Extents>
-memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents, const typename Extents::array& strides) {
+memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents,
+                                 const typename Extents::array& strides) {
   return {data, extents, strides};
 }
 template <format F = f32, tensor_extents Extents>
@@ -111,7 +117,9 @@ memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extent
 }
 template <class... Rest>
 void source(const double*, const Rest&...) {
-  static_assert(sizeof...(Rest) > 99, "qtensor: sources are f32, bf16 or f16; convert doubles yourself, so that the rounding is your choice.");
+  static_assert(
+      sizeof...(Rest) > 99,
+      "qtensor: sources are f32, bf16 or f16; convert doubles yourself, so that the rounding is your choice.");
 }
 
 }  // namespace qtensor

@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/error.hpp>
-#include <qtensor/core/support.hpp>
-
 #include <array>
 #include <concepts>
+#include <qtensor/core/error.hpp>
+#include <qtensor/core/support.hpp>
 #include <type_traits>
 
 namespace qtensor {
@@ -26,8 +25,10 @@ concept granularity = std::copyable<G> && requires(const G g, int rank, int axis
 /// Whether the axes and block axes a granularity names exist in a tensor of this rank; true where it does not say.
 template <granularity G>
 constexpr bool fits_rank(int rank) {
-  if constexpr (requires { G::fits(rank); }) return G::fits(rank);
-  else return true;
+  if constexpr (requires { G::fits(rank); })
+    return G::fits(rank);
+  else
+    return true;
 }
 
 namespace detail {
@@ -37,8 +38,10 @@ constexpr bool axis_exists(index_t axis, int rank) { return -rank <= axis && axi
 
 template <index_t First, index_t... Rest>
 constexpr auto joined_numbers() {
-  if constexpr (sizeof...(Rest) == 0) return number_name<First>();
-  else return number_name<First>() + "," + joined_numbers<Rest...>();
+  if constexpr (sizeof...(Rest) == 0)
+    return number_name<First>();
+  else
+    return number_name<First>() + "," + joined_numbers<Rest...>();
 }
 
 /// A size that is a constant, or a member where the constant is `dynamic`.
@@ -62,8 +65,7 @@ struct per_tensor {
 
 /// One scale for every index of each listed axis (oneDNN's masks). Negative axes count from the end.
 template <index_t... Axis>
-  requires(sizeof...(Axis) > 0)
-struct per_axes {
+requires(sizeof...(Axis) > 0) struct per_axes {
   static constexpr auto name = "per_axes<" + detail::joined_numbers<Axis...>() + ">";
   static constexpr bool fits(int rank) { return (detail::axis_exists(Axis, rank) && ...); }
   static constexpr index_t block_extent(int rank, int axis, index_t extent) {
@@ -80,18 +82,19 @@ struct per_channel : per_axes<Axis> {
 /// Blocks of N neighbours along one axis, single elements on the others. `group<dynamic>{64}` holds its size.
 template <index_t N, index_t Axis = last_axis>
 struct group : private detail::size_holder<N> {
-  static_assert(N > 0 || N == dynamic, "qtensor: group<N> needs a positive N, or `dynamic` and a size given at run time.");
+  static_assert(N > 0 || N == dynamic,
+                "qtensor: group<N> needs a positive N, or `dynamic` and a size given at run time.");
   static constexpr auto name = [] {
-    if constexpr (Axis == last_axis) return "group<" + number_name<N>() + ">";
-    else return "group<" + number_name<N>() + "," + number_name<Axis>() + ">";
+    if constexpr (Axis == last_axis)
+      return "group<" + number_name<N>() + ">";
+    else
+      return "group<" + number_name<N>() + "," + number_name<Axis>() + ">";
   }();
   static constexpr index_t axis = Axis;
 
   constexpr group() = default;
   /// Elements that share a scale, at least 1; only for `group<dynamic>`.
-  constexpr explicit group(index_t size)
-    requires(N == dynamic)
-      : detail::size_holder<N>{size} {
+  constexpr explicit group(index_t size) requires(N == dynamic) : detail::size_holder<N>{size} {
     require(size >= 1, "a group of size ", size, " cannot be; group<dynamic> needs a size of at least 1.");
   }
 
@@ -110,10 +113,10 @@ using mx_group = group<N, Axis>;
 /// Blocks on the last axes, single elements on the leading (batch) ones: `block<128, 128>`, `block<1, 128>`,
 /// `block<whole, 1>`, `block<dynamic, dynamic>{1, 128}`.
 template <index_t... B>
-  requires(sizeof...(B) > 0)
-struct block {
-  static_assert(((B > 0 || B == whole || B == dynamic) && ...),
-                "qtensor: block<...> takes positive sizes, `whole` for a whole axis, or `dynamic` and sizes given at run time.");
+requires(sizeof...(B) > 0) struct block {
+  static_assert(
+      ((B > 0 || B == whole || B == dynamic) && ...),
+      "qtensor: block<...> takes positive sizes, `whole` for a whole axis, or `dynamic` and sizes given at run time.");
   static constexpr auto name = "block<" + detail::joined_numbers<B...>() + ">";
   static constexpr bool is_dynamic = ((B == dynamic) || ...);
   static constexpr int rank = static_cast<int>(sizeof...(B));
@@ -121,13 +124,15 @@ struct block {
   constexpr block() = default;
   /// One size per block axis, `whole` or at least 1; a size that is part of the type must be repeated as it is.
   template <class... Size>
-    requires(is_dynamic && sizeof...(Size) == sizeof...(B) && (std::convertible_to<Size, index_t> && ...))
-  constexpr explicit block(Size... size) : sizes_{{static_cast<index_t>(size)...}} {
+  requires(is_dynamic && sizeof...(Size) == sizeof...(B) &&
+           (std::convertible_to<Size, index_t> && ...)) constexpr explicit block(Size... size)
+      : sizes_{{static_cast<index_t>(size)...}} {
     constexpr std::array<index_t, sizeof...(B)> fixed{B...};
     for (std::size_t i = 0; i < fixed.size(); ++i) {
-      require(sizes_.values[i] >= 0, "a block of ", sizes_.values[i], " on block axis ", i, " cannot be; sizes are at least 1, or `whole`.");
-      require(fixed[i] == dynamic || fixed[i] == sizes_.values[i], "block axis ", i, " has size ", fixed[i], " in its type but is given ",
-              sizes_.values[i], "; repeat the size of the type.");
+      require(sizes_.values[i] >= 0, "a block of ", sizes_.values[i], " on block axis ", i,
+              " cannot be; sizes are at least 1, or `whole`.");
+      require(fixed[i] == dynamic || fixed[i] == sizes_.values[i], "block axis ", i, " has size ", fixed[i],
+              " in its type but is given ", sizes_.values[i], "; repeat the size of the type.");
     }
   }
 

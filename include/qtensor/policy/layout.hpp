@@ -6,7 +6,8 @@
 
 namespace qtensor {
 
-// Orders of sub-byte codes. `bit(i, n, bits)` is the first bit of code i in a run of n codes, bit 0 the lowest of byte 0.
+// Orders of sub-byte codes. `bit(i, n, bits)` is the first bit of code i in a run of n codes, bit 0 the lowest of byte
+// 0.
 
 /// Code 0 in the lowest bits. ONNX, oneDNN, torchao, CANN; six-bit codes run across bytes.
 struct low_first {
@@ -49,6 +50,8 @@ struct interleaved {
 };
 
 template <class L>
-concept interleaved_layout = requires { requires L::interleaved_blocks; };
+concept interleaved_layout = requires {
+  requires L::interleaved_blocks;
+};
 
 }  // namespace qtensor

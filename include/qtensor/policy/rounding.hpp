@@ -14,9 +14,7 @@ enum class remainder { zero, below_half, half, above_half };
 struct nearest_even {
   using slot = slot::rounding;
   static constexpr fixed_string name = "nearest_even";
-  static constexpr bool up(bool, bool odd, remainder r) {
-    return r > remainder::half || (r == remainder::half && odd);
-  }
+  static constexpr bool up(bool, bool odd, remainder r) { return r > remainder::half || (r == remainder::half && odd); }
 };
 
 /// Ties away from zero. CANN "round", ggml q8_0, microxcaling's default.        2.5 -> 3, -0.5 -> -1
@@ -55,9 +53,9 @@ struct via_f16 {
   static constexpr bool up(bool negative, bool odd, remainder r) { return nearest_even::up(negative, odd, r); }
 };
 
-/// Unbiased stochastic rounding: a value goes to a neighbour with a probability equal to its closeness. The random word of
-/// element i is the first word of Philox4x32-10 with counter {i_lo, i_hi, 0, 0} and key {Seed, Seed} (NUMERICS 5.6); as
-/// many of its low bits as are discarded are added to the discarded digits, and a carry goes up.
+/// Unbiased stochastic rounding: a value goes to a neighbour with a probability equal to its closeness. The random word
+/// of element i is the first word of Philox4x32-10 with counter {i_lo, i_hi, 0, 0} and key {Seed, Seed} (NUMERICS 5.6);
+/// as many of its low bits as are discarded are added to the discarded digits, and a carry goes up.
 template <std::uint32_t Seed = 0>
 struct stochastic {
   using slot = slot::rounding;
@@ -77,8 +75,8 @@ template <class P>
 concept random_rounding = fills<P, slot::rounding> && requires(std::uint32_t word, int width) {
   { P::up(word, width, word) } -> std::same_as<bool>;
 };
-/// What a user's own rounding has to offer: a constexpr decision whether the magnitude steps up. It never calls the math
-/// library, so it serves integers, minifloats and tables alike.
+/// What a user's own rounding has to offer: a constexpr decision whether the magnitude steps up. It never calls the
+/// math library, so it serves integers, minifloats and tables alike.
 template <class P>
 concept rounding_policy = deterministic_rounding<P> || random_rounding<P>;
 
@@ -88,7 +86,7 @@ struct default_rounding {
   using type = nearest_even;
 };
 template <format F>
-  requires requires { requires F::ties_away; }
+requires requires { requires F::ties_away; }
 struct default_rounding<F> {
   using type = nearest_away;
 };

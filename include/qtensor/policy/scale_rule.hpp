@@ -29,7 +29,8 @@ struct code_range {
 //        template <format Code, format Scale> static constexpr float scale(float amax, code_range codes)
 //      which gives the scale before it is stored. Non-finite maxima come in only with `block_literal`.
 
-/// amax / largest code, kept inside the normal numbers of the scale format; 1 for a zero block (NUMERICS 11). The default.
+/// amax / largest code, kept inside the normal numbers of the scale format; 1 for a zero block (NUMERICS 11). The
+/// default.
 struct amax_scale {
   using slot = slot::rule;
   using statistics = absolute_maximum;
@@ -42,17 +43,22 @@ struct amax_scale {
   }
   template <format Scale>
   static constexpr float smallest_normal() {
-    if constexpr (minifloat_format<Scale>) return Scale::decode(1u << Scale::mantissa_bits);
-    else if constexpr (std::is_same_v<Scale, f32>) return std::numeric_limits<float>::min();
-    else return magnitude(Scale::decode(1));
+    if constexpr (minifloat_format<Scale>)
+      return Scale::decode(1u << Scale::mantissa_bits);
+    else if constexpr (std::is_same_v<Scale, f32>)
+      return std::numeric_limits<float>::min();
+    else
+      return magnitude(Scale::decode(1));
   }
 };
 
 /// amax / largest code, at most LargestScale / 1, and 0 for a zero block whose codes are then all 0: CANN's
-/// DynamicBlockQuant with min_scale = Numerator / Denominator, a lower bound of 1 / scale (NUMERICS 4); 0 sets no bound.
+/// DynamicBlockQuant with min_scale = Numerator / Denominator, a lower bound of 1 / scale (NUMERICS 4); 0 sets no
+/// bound.
 template <index_t Numerator = 0, index_t Denominator = 1>
 struct bounded_amax {
-  static_assert(Numerator >= 0 && Denominator > 0, "qtensor: bounded_amax<n, d> bounds 1 / scale by n / d, which must not be negative.");
+  static_assert(Numerator >= 0 && Denominator > 0,
+                "qtensor: bounded_amax<n, d> bounds 1 / scale by n / d, which must not be negative.");
   using slot = slot::rule;
   using statistics = absolute_maximum;
   static constexpr auto name = "bounded_amax<" + number_name<Numerator>() + "," + number_name<Denominator>() + ">";
@@ -115,8 +121,10 @@ constexpr int exponent_rounded_up(float s) {
 /// Fraction bits of a format's largest binade: what "round at element precision" means.
 template <format Code>
 constexpr int fraction_bits() {
-  if constexpr (minifloat_format<Code>) return Code::mantissa_bits;
-  else return Code::bits - 1 - (Code::is_signed ? 1 : 0);
+  if constexpr (minifloat_format<Code>)
+    return Code::mantissa_bits;
+  else
+    return Code::bits - 1 - (Code::is_signed ? 1 : 0);
 }
 
 }  // namespace detail
@@ -177,11 +185,12 @@ struct mx_rceil {
   }
 };
 
-/// CANN scaleAlg 2 for e2m1 with dst_type_max = Max (NUMERICS 2.5). 0, 6 and 7: the exponent of amax in bf16, one up where
-/// the mantissa exceeds 1.5 (1.75 for 7). 8 to 12: amax * (1 / Max) rounded up among the normal numbers.
+/// CANN scaleAlg 2 for e2m1 with dst_type_max = Max (NUMERICS 2.5). 0, 6 and 7: the exponent of amax in bf16, one up
+/// where the mantissa exceeds 1.5 (1.75 for 7). 8 to 12: amax * (1 / Max) rounded up among the normal numbers.
 template <int Max>
 struct mx_dynamic_range {
-  static_assert(Max == 0 || (Max >= 6 && Max <= 12), "qtensor: mx_dynamic_range<max> takes 0 or 6 to 12 (CANN's dst_type_max).");
+  static_assert(Max == 0 || (Max >= 6 && Max <= 12),
+                "qtensor: mx_dynamic_range<max> takes 0 or 6 to 12 (CANN's dst_type_max).");
   using slot = slot::rule;
   using statistics = absolute_maximum;
   static constexpr bool power_of_two = true;
@@ -232,7 +241,9 @@ struct static_only {
 };
 
 template <class R>
-concept power_of_two_rule = fills<R, slot::rule> && requires { requires R::power_of_two; };
+concept power_of_two_rule = fills<R, slot::rule> && requires {
+  requires R::power_of_two;
+};
 template <class R>
 concept amax_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, absolute_maximum>;
 template <class R>

@@ -33,14 +33,15 @@ struct as_scales {};
 /// Real 0 is the code `zp`, stored as F, shared by the elements of G (default: by those that share a scale).
 /// value = (code - zp) * scale.
 template <format F, class G = as_scales>
-  requires(granularity<G> || std::same_as<G, as_scales>)
-struct zero_point {
+requires(granularity<G> || std::same_as<G, as_scales>) struct zero_point {
   using slot = slot::zero_point;
   using type = F;
   using granularity_type = G;
   static constexpr auto name = [] {
-    if constexpr (std::same_as<G, as_scales>) return "zero_point<" + F::name + ">";
-    else return "zero_point<" + F::name + ", " + G::name + ">";
+    if constexpr (std::same_as<G, as_scales>)
+      return "zero_point<" + F::name + ">";
+    else
+      return "zero_point<" + F::name + ", " + G::name + ">";
   }();
 };
 

@@ -10,8 +10,8 @@ namespace qtensor {
 
 namespace detail {
 
-/// A magnitude between two neighbours of a grid: the lower one's rank (grid points counted from zero), and how far above it
-/// the magnitude lies, as `discarded` / 2^width of the gap. `sticky`: a little more than that.
+/// A magnitude between two neighbours of a grid: the lower one's rank (grid points counted from zero), and how far
+/// above it the magnitude lies, as `discarded` / 2^width of the gap. `sticky`: a little more than that.
 struct grid_position {
   std::uint64_t rank = 0;
   std::uint32_t discarded = 0;
@@ -39,7 +39,8 @@ struct float_parts {
 
 /// significand / 2^width as a grid position. A negative width shifts up; ranks stop at 2^62, far beyond every format.
 constexpr grid_position split(std::uint32_t significand, int width) {
-  if (width <= 0) return {width < -38 ? std::uint64_t{significand != 0} << 62 : std::uint64_t{significand} << -width, 0, 1, false};
+  if (width <= 0)
+    return {width < -38 ? std::uint64_t{significand != 0} << 62 : std::uint64_t{significand} << -width, 0, 1, false};
   if (width <= 32) return {std::uint64_t{significand} >> width, significand & low_bits(width), width, false};
   const int lost = width - 32 < 31 ? width - 32 : 31;  // everything lies below the last digit of the lower half
   return {0, significand >> lost, 32, (significand & low_bits(lost)) != 0};
@@ -75,22 +76,30 @@ constexpr grid_position locate(float x) {
     while (rank + 1 < list.count && value(rank + 1) <= m) ++rank;
     const float low = value(rank);
     float high = 0.f;
-    if (rank + 1 < list.count) high = value(rank + 1);
-    else if constexpr (requires { F::next_above_max; }) high = F::next_above_max;
-    else return m > low ? grid_position{static_cast<std::uint64_t>(list.count), 0, 1, false} : grid_position{static_cast<std::uint64_t>(rank), 0, 1, false};
+    if (rank + 1 < list.count)
+      high = value(rank + 1);
+    else if constexpr (requires { F::next_above_max; })
+      high = F::next_above_max;
+    else
+      return m > low ? grid_position{static_cast<std::uint64_t>(list.count), 0, 1, false}
+                     : grid_position{static_cast<std::uint64_t>(rank), 0, 1, false};
     if (m <= low) return {static_cast<std::uint64_t>(rank), 0, 1, false};
     if (m >= high) return {static_cast<std::uint64_t>(rank + 1), 0, 1, false};
-    // The fraction in double, then its side of the middle exactly: 2m against low + high, both exact but for the rounding
-    // error of the sum, which is known exactly as well.
-    const double part = (static_cast<double>(m) - static_cast<double>(low)) / (static_cast<double>(high) - static_cast<double>(low));
+    // The fraction in double, then its side of the middle exactly: 2m against low + high, both exact but for the
+    // rounding error of the sum, which is known exactly as well.
+    const double part =
+        (static_cast<double>(m) - static_cast<double>(low)) / (static_cast<double>(high) - static_cast<double>(low));
     const double sum = static_cast<double>(low) + static_cast<double>(high);
     const double lost = static_cast<double>(low) - (sum - static_cast<double>(high));
     const double above = (2.0 * static_cast<double>(m) - sum) - lost;
     std::uint32_t discarded = static_cast<std::uint32_t>(part * 4294967295.0);
     constexpr std::uint32_t half = 0x80000000u;
-    if (above == 0.0) discarded = half;
-    else if (above > 0.0) discarded = discarded > half ? discarded : half + 1;
-    else discarded = discarded < half ? (discarded > 0 ? discarded : 1u) : half - 1;
+    if (above == 0.0)
+      discarded = half;
+    else if (above > 0.0)
+      discarded = discarded > half ? discarded : half + 1;
+    else
+      discarded = discarded < half ? (discarded > 0 ? discarded : 1u) : half - 1;
     return {static_cast<std::uint64_t>(rank), discarded, 32, false};
   }
 }
@@ -99,7 +108,12 @@ constexpr grid_position locate(float x) {
 template <format F>
 constexpr std::uint64_t last_rank(bool negative) {
   if constexpr (F::is_integer || requires { F::fraction_bits; }) {
-    const double unit = [] { if constexpr (requires { F::fraction_bits; }) return 1.0 / exp2i(-F::fraction_bits); else return 1.0; }();
+    const double unit = [] {
+      if constexpr (requires { F::fraction_bits; })
+        return 1.0 / exp2i(-F::fraction_bits);
+      else
+        return 1.0;
+    }();
     return static_cast<std::uint64_t>((negative ? -static_cast<double>(F::min) : static_cast<double>(F::max)) * unit);
   } else if constexpr (minifloat_format<F> || std::is_same_v<F, e8m0>) {
     return F::max_code;
@@ -135,7 +149,8 @@ constexpr std::uint32_t special_code(bool negative) {
   } else if constexpr (std::is_same_v<F, e8m0>) {
     return F::nan_code;
   } else if constexpr (F::bits <= 8 && !F::is_integer) {
-    if (constexpr auto code = find_infinity<F>(false); code && find_infinity<F>(true)) return negative ? *find_infinity<F>(true) : *code;
+    if (constexpr auto code = find_infinity<F>(false); code && find_infinity<F>(true))
+      return negative ? *find_infinity<F>(true) : *code;
     if (constexpr auto code = find_nan<F>(); code) return *code;
   }
   return code_of_rank<F>(last_rank<F>(negative), negative);
@@ -143,16 +158,19 @@ constexpr std::uint32_t special_code(bool negative) {
 
 template <format F>
 constexpr bool format_has_nan() {
-  if constexpr (minifloat_format<F>) return F::has_nan;
-  else if constexpr (F::is_integer) return false;
-  else if constexpr (F::bits <= 8) return find_nan<F>().has_value();
-  else return true;
+  if constexpr (minifloat_format<F>)
+    return F::has_nan;
+  else if constexpr (F::is_integer)
+    return false;
+  else if constexpr (F::bits <= 8)
+    return find_nan<F>().has_value();
+  else
+    return true;
 }
 
 /// The format's NaN with the sign of x where it can have one (wide formats keep the payload's upper bits, quiet).
 template <format F>
-  requires(format_has_nan<F>())
-constexpr std::uint32_t nan_code(float x) {
+requires(format_has_nan<F>()) constexpr std::uint32_t nan_code(float x) {
   if constexpr (minifloat_format<F>) {
     if (F::special_values == specials::nan_is_negative_zero) return F::nan_code;
     std::uint32_t code = F::nan_code | (is_negative(x) ? F::sign_mask : 0u);
@@ -167,12 +185,14 @@ constexpr std::uint32_t nan_code(float x) {
 
 template <class Rounding>
 constexpr bool rounds_up(const grid_position& at, bool negative, bool odd, std::uint32_t random_word) {
-  if constexpr (random_rounding<Rounding>) return Rounding::up(at.discarded, at.width, random_word);
-  else return Rounding::up(negative, odd, at.rest());
+  if constexpr (random_rounding<Rounding>)
+    return Rounding::up(at.discarded, at.width, random_word);
+  else
+    return Rounding::up(negative, odd, at.rest());
 }
 
-/// Whether the lower neighbour is odd, for ties to even: the lowest bit of its code, which for grids with a formula is that
-/// of its rank.
+/// Whether the lower neighbour is odd, for ties to even: the lowest bit of its code, which for grids with a formula is
+/// that of its rank.
 template <format F>
 constexpr bool is_odd(const grid_position& at, bool negative) {
   if constexpr (F::is_integer || minifloat_format<F> || std::is_same_v<F, e8m0> || requires { F::fraction_bits; }) {
@@ -189,19 +209,21 @@ using chosen = policy_of<Slot, F, P...>;
 
 }  // namespace detail
 
-/// The code of x in format F. Policies in any order: a rounding (default nearest_even; nearest_away for hif8), an overflow
-/// policy (default `saturate`) and a NaN policy (default `nan_propagates`). Overflow is judged after rounding; -0 keeps its
-/// sign where the format has a -0. `random_word` feeds stochastic roundings only.
+/// The code of x in format F. Policies in any order: a rounding (default nearest_even; nearest_away for hif8), an
+/// overflow policy (default `saturate`) and a NaN policy (default `nan_propagates`). Overflow is judged after rounding;
+/// -0 keeps its sign where the format has a -0. `random_word` feeds stochastic roundings only.
 ///   encode<e4m3>(0.3f) == 0x2A        encode<e4m3, to_special>(465.f) == 0x7F
 template <format F, policy... P>
 constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
   using rounding = detail::chosen<slot::rounding, F, P...>;
   using overflow = detail::chosen<slot::overflow, F, P...>;
   using nan = detail::chosen<slot::nan, F, P...>;
-  static_assert(rounding_policy<rounding>, "qtensor: encode<F, P...> needs a rounding policy with up(negative, odd, remainder).");
+  static_assert(rounding_policy<rounding>,
+                "qtensor: encode<F, P...> needs a rounding policy with up(negative, odd, remainder).");
   if constexpr (requires { typename rounding::intermediate; })
     x = decode<typename rounding::intermediate>(encode<typename rounding::intermediate, nearest_even, to_special>(x));
-  // e8m0 has no sign: magnitudes are rounded, and infinity is NaN even when saturating (NUMERICS 1.7; ONNX's up and down).
+  // e8m0 has no sign: magnitudes are rounded, and infinity is NaN even when saturating (NUMERICS 1.7; ONNX's up and
+  // down).
   if constexpr (std::is_same_v<F, e8m0>) {
     x = magnitude(x);
     if (x == infinity) return F::nan_code;
@@ -209,18 +231,23 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
 
   const bool negative = is_negative(x);
   if (is_nan(x)) {
-    if constexpr (std::is_same_v<nan, nan_propagates> && detail::format_has_nan<F>()) return detail::nan_code<F>(x);
-    else if constexpr (std::is_same_v<nan, nan_to_max>) return detail::code_of_rank<F>(detail::last_rank<F>(negative), negative);
-    else return encode<F>(0.f);
+    if constexpr (std::is_same_v<nan, nan_propagates> && detail::format_has_nan<F>())
+      return detail::nan_code<F>(x);
+    else if constexpr (std::is_same_v<nan, nan_to_max>)
+      return detail::code_of_rank<F>(detail::last_rank<F>(negative), negative);
+    else
+      return encode<F>(0.f);
   }
-  if constexpr (std::is_same_v<F, f32>) return bits_of(x);
+  if constexpr (std::is_same_v<F, f32>)
+    return bits_of(x);
   else {
     constexpr bool saturates = std::is_same_v<overflow, saturate>;
     const std::uint64_t last = detail::last_rank<F>(negative);
     std::uint64_t rank = last + 1;
     if (is_finite(x)) {
       const detail::grid_position at = detail::locate<F>(x);
-      rank = at.rank + (detail::rounds_up<rounding>(at, negative, detail::is_odd<F>(at, negative), random_word) ? 1 : 0);
+      rank =
+          at.rank + (detail::rounds_up<rounding>(at, negative, detail::is_odd<F>(at, negative), random_word) ? 1 : 0);
     }
     if (rank <= last) return detail::code_of_rank<F>(rank, negative);
     return saturates ? detail::code_of_rank<F>(last, negative) : detail::special_code<F>(negative);
@@ -262,9 +289,11 @@ constexpr float quotient(float x, element_scale s) {
   return q;
 }
 
-/// The code of x under a scale and a zero point (NUMERICS 0.1, 5.1, 11). A scale of 0 belongs to a block of zeros: code +0.
+/// The code of x under a scale and a zero point (NUMERICS 0.1, 5.1, 11). A scale of 0 belongs to a block of zeros: code
+/// +0.
 template <quantization_scheme S>
-constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t zero_point = 0, std::uint32_t random_word = 0) {
+constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t zero_point = 0,
+                                         std::uint32_t random_word = 0) {
   using code = typename S::code_format;
   using rounding = typename S::rounding;
   if (s.scale == 0.f) return encode<code>(0.f);
@@ -273,13 +302,19 @@ constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t 
     return encode<code, rounding, typename S::overflow, typename S::nan>(q, random_word);
   } else {
     constexpr std::int64_t low = static_cast<std::int64_t>(S::codes.low);
-    constexpr std::int64_t high = code::bits > 24 && S::codes.high == static_cast<float>(code::max) ? static_cast<std::int64_t>(code::max)
-                                                                                                   : static_cast<std::int64_t>(S::codes.high);
-    const auto clamped = [](std::int64_t v) { return static_cast<std::uint32_t>(v < low ? low : v > high ? high : v) & low_bits(code::bits); };
+    constexpr std::int64_t high = code::bits > 24 && S::codes.high == static_cast<float>(code::max)
+                                      ? static_cast<std::int64_t>(code::max)
+                                      : static_cast<std::int64_t>(S::codes.high);
+    const auto clamped = [](std::int64_t v) {
+      return static_cast<std::uint32_t>(v < low ? low : v > high ? high : v) & low_bits(code::bits);
+    };
     if (is_nan(q)) {
-      if constexpr (std::is_same_v<typename S::nan, nan_to_zero>) return clamped(0);
-      else if constexpr (std::is_same_v<typename S::nan, nan_to_max>) return clamped(is_negative(q) ? low : high);
-      else return clamped(zero_point);
+      if constexpr (std::is_same_v<typename S::nan, nan_to_zero>)
+        return clamped(0);
+      else if constexpr (std::is_same_v<typename S::nan, nan_to_max>)
+        return clamped(is_negative(q) ? low : high);
+      else
+        return clamped(zero_point);
     }
     if constexpr (requires { typename rounding::intermediate; })
       q = decode<typename rounding::intermediate>(encode<typename rounding::intermediate, nearest_even, to_special>(q));
@@ -295,10 +330,13 @@ constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t 
 
 /// (code - zero point) * scale, then * tensor scale or + offset: one f32 rounding a step (NUMERICS 8.1, 2.4, 8.3).
 template <quantization_scheme S>
-constexpr float dequantize_element(std::uint32_t code, element_scale s, std::int64_t zero_point = 0, float offset = 0.f) {
+constexpr float dequantize_element(std::uint32_t code, element_scale s, std::int64_t zero_point = 0,
+                                   float offset = 0.f) {
   float value;
-  if constexpr (S::has_zero_point) value = static_cast<float>(static_cast<std::int64_t>(S::code_format::decode(code)) - zero_point);
-  else value = decode<typename S::code_format>(code);
+  if constexpr (S::has_zero_point)
+    value = static_cast<float>(static_cast<std::int64_t>(S::code_format::decode(code)) - zero_point);
+  else
+    value = decode<typename S::code_format>(code);
   value = rounded(value * s.scale);
   if constexpr (S::has_tensor_scale) value = rounded(value * s.tensor_scale);
   if constexpr (S::has_offset) value = rounded(value + offset);

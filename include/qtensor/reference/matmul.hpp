@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/reference/quantize.hpp>
-
 #include <cmath>
+#include <qtensor/reference/quantize.hpp>
 
 namespace qtensor::reference {
 
-/// Element (row, column) of W * X in f32: acc = fma(W(row, k), X(k, column), acc) for k = 0 .. depth-1, starting at +0. Both
-/// operands are callables that give an element as a float; a quantized one gives its dequantized value (NUMERICS 5.3: scaled
-/// before the dot). Every kernel for float products equals this bit for bit.
+/// Element (row, column) of W * X in f32: acc = fma(W(row, k), X(k, column), acc) for k = 0 .. depth-1, starting at +0.
+/// Both operands are callables that give an element as a float; a quantized one gives its dequantized value
+/// (NUMERICS 5.3: scaled before the dot). Every kernel for float products equals this bit for bit.
 template <class W, class X>
 float dot(const W& w, const X& x, index_t row, index_t column, index_t depth) {
   float sum = 0.f;

@@ -9,7 +9,8 @@ namespace qtensor::reference {
 
 /// Calls visit(index) for every index of the box [first, first + count), last axis fastest.
 template <std::size_t Rank, class Visit>
-constexpr void for_each_index(const std::array<index_t, Rank>& first, const std::array<index_t, Rank>& count, Visit visit) {
+constexpr void for_each_index(const std::array<index_t, Rank>& first, const std::array<index_t, Rank>& count,
+                              Visit visit) {
   for (std::size_t axis = 0; axis < Rank; ++axis)
     if (count[axis] <= 0) return;
   std::array<index_t, Rank> index = first;
@@ -26,7 +27,8 @@ constexpr void for_each_index(const std::array<index_t, Rank>& first, const std:
 
 /// Calls visit(first, count) for the box of every block of a grid, in the order of the grid's entries.
 template <int Rank, class Visit>
-constexpr void for_each_block(const block_grid<Rank>& grid, const std::array<index_t, static_cast<std::size_t>(Rank)>& extents, Visit visit) {
+constexpr void for_each_block(const block_grid<Rank>& grid,
+                              const std::array<index_t, static_cast<std::size_t>(Rank)>& extents, Visit visit) {
   using index_array = std::array<index_t, static_cast<std::size_t>(Rank)>;
   index_array blocks{};
   for (std::size_t axis = 0; axis < blocks.size(); ++axis) blocks[axis] = divide_up(extents[axis], grid.block[axis]);
@@ -61,9 +63,9 @@ struct block_parameters {
   std::uint32_t scale_code = 0;
   float code_scale = 1.f;  // what codes are made with
   std::int64_t zero_point = 0;
-  bool poisoned = false;   // every code is the format's NaN, or 0
-  bool zero_codes = false; // every code is +0 or -0
-  bool plus_zeros = false; // zeros of either sign are +0: amax_scale's block of zeros (NUMERICS 11)
+  bool poisoned = false;    // every code is the format's NaN, or 0
+  bool zero_codes = false;  // every code is +0 or -0
+  bool plus_zeros = false;  // zeros of either sign are +0: amax_scale's block of zeros (NUMERICS 11)
 };
 
 /// Statistics -> stored scale, zero point, and how the block's codes are made.
@@ -90,9 +92,12 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
     out.zero_codes = true;
   }
   float s;
-  if constexpr (extremes_rule<rule>) s = rule::template scale<scale_format>(seen.low, seen.high, S::codes);
-  else if constexpr (S::has_tensor_scale) s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes, tensor_scale);
-  else s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes);
+  if constexpr (extremes_rule<rule>)
+    s = rule::template scale<scale_format>(seen.low, seen.high, S::codes);
+  else if constexpr (S::has_tensor_scale)
+    s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes, tensor_scale);
+  else
+    s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes);
   if (!literal && is_nan(s)) return poison();  // mx_even rounded the maximum past the largest power of two
 
   if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer) out.plus_zeros = amax_bits == 0;
@@ -101,10 +106,13 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
   if constexpr (extremes_rule<rule>) {
     const std::int64_t zero = round_to_integer<nearest_even>(rule::zero_point(seen.low, out.code_scale, S::codes));
     const auto inside = [](std::int64_t v, double low, double high) {
-      return v < static_cast<std::int64_t>(low) ? static_cast<std::int64_t>(low) : v > static_cast<std::int64_t>(high) ? static_cast<std::int64_t>(high) : v;
+      return v < static_cast<std::int64_t>(low)    ? static_cast<std::int64_t>(low)
+             : v > static_cast<std::int64_t>(high) ? static_cast<std::int64_t>(high)
+                                                   : v;
     };
     using zero_format = typename S::zero_point_format;
-    out.zero_point = inside(inside(zero, S::codes.low, S::codes.high), static_cast<double>(zero_format::min), static_cast<double>(zero_format::max));
+    out.zero_point = inside(inside(zero, S::codes.low, S::codes.high), static_cast<double>(zero_format::min),
+                            static_cast<double>(zero_format::max));
   }
   return out;
 }
@@ -114,8 +122,10 @@ template <quantization_scheme S>
 constexpr std::uint32_t code_of(float x, const block_parameters& p, float tensor_scale, std::uint32_t random_word) {
   using code = typename S::code_format;
   if (p.poisoned) {
-    if constexpr (std::is_same_v<typename S::nonfinite_block, block_to_zero> || !detail::format_has_nan<code>()) return encode<code>(0.f);
-    else return detail::nan_code<code>(quiet_nan);
+    if constexpr (std::is_same_v<typename S::nonfinite_block, block_to_zero> || !detail::format_has_nan<code>())
+      return encode<code>(0.f);
+    else
+      return detail::nan_code<code>(quiet_nan);
   }
   if (p.zero_codes) return encode<code>(is_negative(x) ? -0.f : 0.f);
   if (p.plus_zeros && x == 0.f) return encode<code>(0.f);
@@ -130,7 +140,8 @@ constexpr std::uint32_t random_word(const typename Extents::array& index, const 
   if constexpr (random_rounding<typename S::rounding> && requires { S::rounding::seed; }) {
     std::uint64_t position = 0;
     for (int axis = 0; axis < Extents::rank; ++axis)
-      position = position * static_cast<std::uint64_t>(extents[axis]) + static_cast<std::uint64_t>(index[static_cast<std::size_t>(axis)]);
+      position = position * static_cast<std::uint64_t>(extents[axis]) +
+                 static_cast<std::uint64_t>(index[static_cast<std::size_t>(axis)]);
     return philox(position, S::rounding::seed);
   } else {
     return 0;
@@ -139,20 +150,23 @@ constexpr std::uint32_t random_word(const typename Extents::array& index, const 
 
 }  // namespace detail
 
-/// Dynamic quantization: computes every scale (and zero point) from the data and stores it with the codes. `x(index)` gives
-/// the element at an index of the tensor's own axes as a float; it is called up to twice an element.
+/// Dynamic quantization: computes every scale (and zero point) from the data and stores it with the codes. `x(index)`
+/// gives the element at an index of the tensor's own axes as a float; it is called up to twice an element.
 template <quantization_scheme S, tensor_extents E, storage_order O, class Source>
 constexpr void quantize(const Source& x, const tensor_span<S, E, O>& out) {
   static_assert(S::zero_points_as_scales || !S::has_zero_point,
-                "qtensor: a rule computes scale and zero point of the same block; zero points of a granularity of their own must be "
+                "qtensor: a rule computes scale and zero point of the same block; zero points of a granularity of "
+                "their own must be "
                 "given (quantize<S>(x, scales, zero_points)).");
   using index_array = typename E::array;
   const index_array extents = out.storage_extents();
   float tensor_scale = 1.f;
   if constexpr (S::has_tensor_scale) {
     block_statistics all;
-    for_each_index(index_array{}, extents, [&](const index_array& i) { all.add<qtensor::with<S, block_ignores>>(x(reordered<O>(i))); });
-    tensor_scale = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(float_of(all.amax_bits), S::codes);
+    for_each_index(index_array{}, extents,
+                   [&](const index_array& i) { all.add<qtensor::with<S, block_ignores>>(x(reordered<O>(i))); });
+    tensor_scale = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(
+        float_of(all.amax_bits), S::codes);
     *out.memory().tensor_scale = tensor_scale;
   }
   for_each_block(out.scale_grid(), extents, [&](const index_array& first, const index_array& count) {
@@ -175,14 +189,16 @@ constexpr void quantize_static(const Source& x, const tensor_span<S, E, O>& out)
   for_each_index(index_array{}, out.storage_extents(), [&](const index_array& i) {
     const index_array index = reordered<O>(i);
     const element_scale s{decode<typename S::scale_format>(out.storage_scale_code(i)), out.tensor_scale()};
-    out.set_storage_code(i, quantize_element<S>(x(index), s, out.storage_zero_point(i), detail::random_word<S>(index, out.extents())));
+    out.set_storage_code(
+        i, quantize_element<S>(x(index), s, out.storage_zero_point(i), detail::random_word<S>(index, out.extents())));
   });
 }
 
 /// The number at an index in storage order.
 template <quantization_scheme S, tensor_extents E, storage_order O, class A>
 constexpr float storage_value(const basic_tensor_view<S, E, O, A>& w, const typename E::array& i) {
-  return dequantize_element<S>(w.storage_code(i), {decode<typename S::scale_format>(w.storage_scale_code(i)), w.tensor_scale()},
+  return dequantize_element<S>(w.storage_code(i),
+                               {decode<typename S::scale_format>(w.storage_scale_code(i)), w.tensor_scale()},
                                w.storage_zero_point(i), w.storage_offset(i));
 }
 
@@ -196,7 +212,8 @@ constexpr float value(const basic_tensor_view<S, E, O, A>& w, const typename E::
 template <quantization_scheme S, tensor_extents E, storage_order O, class A, class Sink>
 constexpr void dequantize(const basic_tensor_view<S, E, O, A>& w, Sink sink) {
   using index_array = typename E::array;
-  for_each_index(index_array{}, w.storage_extents(), [&](const index_array& i) { sink(reordered<O>(i), storage_value(w, i)); });
+  for_each_index(index_array{}, w.storage_extents(),
+                 [&](const index_array& i) { sink(reordered<O>(i), storage_value(w, i)); });
 }
 
 }  // namespace qtensor::reference

@@ -28,9 +28,11 @@ struct joined<list<A...>, list<B...>> {
 };
 
 /// Slots in canonical order: the stored ones, then the conversion ones. A new slot is a line here and a default below.
-using stored_slots = list<slot::scale_format, slot::zero_point, slot::offset, slot::tensor_scale, slot::stored_range, slot::layout>;
-using conversion_slots = list<slot::rule, slot::rounding, slot::overflow, slot::nan, slot::nonfinite_block, slot::subnormal_amax,
-                              slot::code_scale, slot::division, slot::division_type, slot::zero_point_order>;
+using stored_slots =
+    list<slot::scale_format, slot::zero_point, slot::offset, slot::tensor_scale, slot::stored_range, slot::layout>;
+using conversion_slots =
+    list<slot::rule, slot::rounding, slot::overflow, slot::nan, slot::nonfinite_block, slot::subnormal_amax,
+         slot::code_scale, slot::division, slot::division_type, slot::zero_point_order>;
 using all_slots = joined<stored_slots, conversion_slots>::type;
 
 template <class Slot, class List>
@@ -44,8 +46,8 @@ struct find {
   using type = Fallback;
 };
 template <class Slot, class Fallback, class First, class... P>
-struct find<Slot, Fallback, First, P...>
-    : std::conditional_t<std::is_same_v<typename First::slot, Slot>, std::type_identity<First>, find<Slot, Fallback, P...>> {};
+struct find<Slot, Fallback, First, P...> : std::conditional_t<std::is_same_v<typename First::slot, Slot>,
+                                                              std::type_identity<First>, find<Slot, Fallback, P...>> {};
 template <class Slot, class Fallback, class... P>
 using find_t = typename find<Slot, Fallback, P...>::type;
 
@@ -56,17 +58,17 @@ inline constexpr int count_of = (0 + ... + (std::is_same_v<typename P::slot, Slo
 template <class Slot, class Code, class... P>
 struct default_policy;
 template <class C, class... P>
-struct default_policy<slot::scale_format, C, P...> { using type = scale_as<f32>; };
+struct default_policy<slot::scale_format, C, P...> : std::type_identity<scale_as<f32>> {};
 template <class C, class... P>
-struct default_policy<slot::zero_point, C, P...> { using type = symmetric; };
+struct default_policy<slot::zero_point, C, P...> : std::type_identity<symmetric> {};
 template <class C, class... P>
-struct default_policy<slot::offset, C, P...> { using type = no_offset; };
+struct default_policy<slot::offset, C, P...> : std::type_identity<no_offset> {};
 template <class C, class... P>
-struct default_policy<slot::tensor_scale, C, P...> { using type = one_level; };
+struct default_policy<slot::tensor_scale, C, P...> : std::type_identity<one_level> {};
 template <class C, class... P>
-struct default_policy<slot::stored_range, C, P...> { using type = full_range; };
+struct default_policy<slot::stored_range, C, P...> : std::type_identity<full_range> {};
 template <class C, class... P>
-struct default_policy<slot::layout, C, P...> { using type = planar<>; };
+struct default_policy<slot::layout, C, P...> : std::type_identity<planar<>> {};
 template <class C, class... P>
 struct default_policy<slot::rule, C, P...> {
   using scale = typename find_t<slot::scale_format, scale_as<f32>, P...>::type;
@@ -77,35 +79,37 @@ struct default_policy<slot::rule, C, P...> {
 template <class C, class... P>
 struct default_policy<slot::rounding, C, P...> : default_rounding<C> {};
 template <class C, class... P>
-struct default_policy<slot::overflow, C, P...> { using type = saturate; };
+struct default_policy<slot::overflow, C, P...> : std::type_identity<saturate> {};
 template <class C, class... P>
-struct default_policy<slot::nan, C, P...> { using type = nan_propagates; };
+struct default_policy<slot::nan, C, P...> : std::type_identity<nan_propagates> {};
 template <class C, class... P>
-struct default_policy<slot::nonfinite_block, C, P...> { using type = block_propagates; };
+struct default_policy<slot::nonfinite_block, C, P...> : std::type_identity<block_propagates> {};
 template <class C, class... P>
-struct default_policy<slot::subnormal_amax, C, P...> { using type = subnormal_exact; };
+struct default_policy<slot::subnormal_amax, C, P...> : std::type_identity<subnormal_exact> {};
 template <class C, class... P>
-struct default_policy<slot::code_scale, C, P...> { using type = stored_scale; };
+struct default_policy<slot::code_scale, C, P...> : std::type_identity<stored_scale> {};
 template <class C, class... P>
-struct default_policy<slot::division, C, P...> { using type = exact_division; };
+struct default_policy<slot::division, C, P...> : std::type_identity<exact_division> {};
 template <class C, class... P>
-struct default_policy<slot::division_type, C, P...> { using type = divide_in<f32>; };
+struct default_policy<slot::division_type, C, P...> : std::type_identity<divide_in<f32>> {};
 template <class C, class... P>
-struct default_policy<slot::zero_point_order, C, P...> { using type = zp_after_round; };
+struct default_policy<slot::zero_point_order, C, P...> : std::type_identity<zp_after_round> {};
 
 template <class Slot, class Code, class... P>
 using policy_of = find_t<Slot, typename default_policy<Slot, Code, P...>::type, P...>;
 
 template <class First, class... Rest>
 constexpr auto joined_names() {
-  if constexpr (sizeof...(Rest) == 0) return First::name + "";
-  else return First::name + ", " + joined_names<Rest...>();
+  if constexpr (sizeof...(Rest) == 0)
+    return First::name + "";
+  else
+    return First::name + ", " + joined_names<Rest...>();
 }
 
 }  // namespace detail
 
-/// The canonical form of a scheme: `P...` are the policies that differ from their slot's default, in slot order, so equal
-/// choices are one type. Write `scheme<...>`, never this.
+/// The canonical form of a scheme: `P...` are the policies that differ from their slot's default, in slot order, so
+/// equal choices are one type. Write `scheme<...>`, never this.
 template <format Code, granularity G, policy... P>
 struct basic_scheme {
   template <class Slot>
@@ -131,8 +135,9 @@ struct basic_scheme {
     using type = G;
   };
   template <class Zero>
-    requires requires { typename Zero::granularity_type; } && (!std::same_as<typename Zero::granularity_type, as_scales>)
-  struct shared_by<Zero> {
+  requires requires {
+    typename Zero::granularity_type;
+  } &&(!std::same_as<typename Zero::granularity_type, as_scales>)struct shared_by<Zero> {
     using type = typename Zero::granularity_type;
   };
 
@@ -156,29 +161,38 @@ struct basic_scheme {
   /// Smallest and largest code value: the format's, or those of `stored_range`.
   static constexpr code_range codes = [] {
     using range = policy_for<slot::stored_range>;
-    if constexpr (requires { range::low; }) return code_range{static_cast<float>(range::low), static_cast<float>(range::high)};
-    else return code_range{static_cast<float>(Code::min), static_cast<float>(Code::max)};
+    if constexpr (requires { range::low; })
+      return code_range{static_cast<float>(range::low), static_cast<float>(range::high)};
+    else
+      return code_range{static_cast<float>(Code::min), static_cast<float>(Code::max)};
   }();
 
   /// "int4 x group<32> / f32", then the zero point if there is one: what the bytes mean, not how they were made.
   static constexpr auto name = [] {
     constexpr auto head = Code::name + " x " + G::name + " / " + scale_format::name;
     constexpr auto zero = [] {
-      if constexpr (has_zero_point) return " + " + policy_for<slot::zero_point>::name;
-      else return fixed_string("");
+      if constexpr (has_zero_point)
+        return " + " + policy_for<slot::zero_point>::name;
+      else
+        return fixed_string("");
     }();
     constexpr auto second = [] {
-      if constexpr (has_tensor_scale) return " / " + tensor_scale_format::name;
-      else if constexpr (has_offset) return " + " + policy_for<slot::offset>::name;
-      else return fixed_string("");
+      if constexpr (has_tensor_scale)
+        return " / " + tensor_scale_format::name;
+      else if constexpr (has_offset)
+        return " + " + policy_for<slot::offset>::name;
+      else
+        return fixed_string("");
     }();
     return head + zero + second;
   }();
 
   /// Every choice that differs from its default, comma separated; empty when none does.
   static constexpr auto choices = [] {
-    if constexpr (sizeof...(P) == 0) return fixed_string("");
-    else return detail::joined_names<P...>();
+    if constexpr (sizeof...(P) == 0)
+      return fixed_string("");
+    else
+      return detail::joined_names<P...>();
   }();
 };
 
@@ -196,8 +210,9 @@ struct canonical;
 template <class Code, class G, class... Slot, class... P>
 struct canonical<Code, G, list<Slot...>, P...> {
   template <class S>
-  using kept = std::conditional_t<std::is_same_v<policy_of<S, Code, P...>, typename default_policy<S, Code, P...>::type>,
-                                  list<>, list<policy_of<S, Code, P...>>>;
+  using kept =
+      std::conditional_t<std::is_same_v<policy_of<S, Code, P...>, typename default_policy<S, Code, P...>::type>, list<>,
+                         list<policy_of<S, Code, P...>>>;
   template <class List>
   struct build;
   template <class... Kept>
@@ -219,10 +234,12 @@ inline constexpr bool is_narrow_float = !F::is_integer && F::bits <= 16;
 /// The sentences for combinations that mean nothing. A base, so that naming the scheme is enough to read them.
 template <class Code, class G, class... P>
 struct checked {
-  static_assert((contains<typename P::slot, all_slots> && ...),
-                "qtensor: a policy names a slot that schemes do not have; see policy/slot.hpp for the slots there are.");
-  static_assert(((count_of<typename P::slot, P...> == 1) && ...),
-                "qtensor: two policies fill the same slot of this scheme; keep one of them (`with<>` replaces a policy).");
+  static_assert(
+      (contains<typename P::slot, all_slots> && ...),
+      "qtensor: a policy names a slot that schemes do not have; see policy/slot.hpp for the slots there are.");
+  static_assert(
+      ((count_of<typename P::slot, P...> == 1) && ...),
+      "qtensor: two policies fill the same slot of this scheme; keep one of them (`with<>` replaces a policy).");
 
   using raw = basic_scheme<Code, G, P...>;
   using scale = typename raw::scale_format;
@@ -231,54 +248,69 @@ struct checked {
   static constexpr bool names_rule = count_of<slot::rule, P...> > 0;
   // Named, so that compilers print the sentence on the first line of the error instead of the condition's body.
   static constexpr bool zero_point_is_integer = [] {
-    if constexpr (raw::has_zero_point) return bool(zero::is_integer);
-    else return true;
+    if constexpr (raw::has_zero_point)
+      return bool(zero::is_integer);
+    else
+      return true;
   }();
   static constexpr bool stored_range_fits = [] {
     using range = policy_of<slot::stored_range, Code, P...>;
     if constexpr (requires { range::low; })
       return Code::is_integer && static_cast<float>(range::low) >= static_cast<float>(Code::min) &&
              static_cast<float>(range::high) <= static_cast<float>(Code::max);
-    else return true;
+    else
+      return true;
   }();
 
-  static_assert(!std::is_same_v<Code, e8m0>,
-                "qtensor: e8m0 is a format of scales, not of codes; it has no zero and no sign. Use it in scale_as<e8m0>.");
+  static_assert(
+      !std::is_same_v<Code, e8m0>,
+      "qtensor: e8m0 is a format of scales, not of codes; it has no zero and no sign. Use it in scale_as<e8m0>.");
   static_assert(Code::is_integer || !raw::has_zero_point,
-                "qtensor: a zero point needs integer codes (int8, uint8, int4, ...); this scheme stores a float format. Use `symmetric`.");
-  static_assert(zero_point_is_integer,
-                "qtensor: a zero point is an integer; zero_point<F> needs an integer format F (int8, uint8, int32, int4, ...).");
-  static_assert(!scale::is_integer,
-                "qtensor: a scale is a real number; scale_as<F> needs a float format F (f32, bf16, f16, e4m3, e5m2, e8m0, ...).");
-  static_assert(!power_of_two_rule<rule> || std::is_same_v<scale, e8m0>,
-                "qtensor: the mx_* scale rules produce powers of two; the scale format must be e8m0: add scale_as<e8m0>.");
-  static_assert(!std::is_same_v<scale, e8m0> || power_of_two_rule<rule> || (names_rule && std::is_same_v<rule, static_only>),
-                "qtensor: e8m0 scales need a power-of-two rule: mx_floor, mx_even, mx_ceil or mx_rceil (or static_only where the "
-                "caller gives the scales).");
-  static_assert(!extremes_rule<rule> || raw::has_zero_point,
-                "qtensor: min_max computes a zero point, and this scheme stores none; add zero_point<F> or use amax_scale.");
+                "qtensor: a zero point needs integer codes (int8, uint8, int4, ...); this scheme stores a float "
+                "format. Use `symmetric`.");
+  static_assert(
+      zero_point_is_integer,
+      "qtensor: a zero point is an integer; zero_point<F> needs an integer format F (int8, uint8, int32, int4, ...).");
+  static_assert(
+      !scale::is_integer,
+      "qtensor: a scale is a real number; scale_as<F> needs a float format F (f32, bf16, f16, e4m3, e5m2, e8m0, ...).");
+  static_assert(
+      !power_of_two_rule<rule> || std::is_same_v<scale, e8m0>,
+      "qtensor: the mx_* scale rules produce powers of two; the scale format must be e8m0: add scale_as<e8m0>.");
+  static_assert(
+      !std::is_same_v<scale, e8m0> || power_of_two_rule<rule> || (names_rule && std::is_same_v<rule, static_only>),
+      "qtensor: e8m0 scales need a power-of-two rule: mx_floor, mx_even, mx_ceil or mx_rceil (or static_only where the "
+      "caller gives the scales).");
+  static_assert(
+      !extremes_rule<rule> || raw::has_zero_point,
+      "qtensor: min_max computes a zero point, and this scheme stores none; add zero_point<F> or use amax_scale.");
   static_assert(!raw::has_zero_point || !amax_rule<rule>,
-                "qtensor: this rule computes no zero point, but the scheme stores one; use min_max, static_only, or `symmetric`.");
+                "qtensor: this rule computes no zero point, but the scheme stores one; use min_max, static_only, or "
+                "`symmetric`.");
   static_assert(!raw::has_tensor_scale || std::is_same_v<rule, nvfp4_scale> || std::is_same_v<rule, static_only>,
-                "qtensor: a tensor_scale is computed by nvfp4_scale only; use that rule, or static_only where the caller gives it.");
+                "qtensor: a tensor_scale is computed by nvfp4_scale only; use that rule, or static_only where the "
+                "caller gives it.");
   static_assert(!raw::has_tensor_scale || std::is_same_v<typename raw::tensor_scale_format, f32>,
                 "qtensor: a tensor_scale is stored as f32.");
-  static_assert(!std::is_same_v<rule, nvfp4_scale> || minifloat_format<scale>,
-                "qtensor: nvfp4_scale keeps scales between the smallest normal and the largest number of a minifloat; use "
-                "scale_as<e4m3>.");
+  static_assert(
+      !std::is_same_v<rule, nvfp4_scale> || minifloat_format<scale>,
+      "qtensor: nvfp4_scale keeps scales between the smallest normal and the largest number of a minifloat; use "
+      "scale_as<e4m3>.");
   static_assert(!(raw::has_offset && raw::has_zero_point),
                 "qtensor: a scheme stores an offset (value = code * scale + offset) or a zero point, not both.");
   static_assert(!raw::has_offset || std::is_same_v<rule, static_only>,
                 "qtensor: no rule computes an offset yet; add static_only.");
   static_assert(stored_range_fits,
                 "qtensor: stored_range<low, high> narrows integer codes and must lie inside their format's range.");
-  static_assert(!raw::is_interleaved || requires { G::axis; },
-                "qtensor: interleaved layouts store groups along one axis; the granularity must be group<N>.");
+  static_assert(
+      !raw::is_interleaved || requires { G::axis; },
+      "qtensor: interleaved layouts store groups along one axis; the granularity must be group<N>.");
   static_assert(!raw::is_interleaved || (!raw::has_zero_point && !raw::has_tensor_scale),
                 "qtensor: interleaved blocks hold a scale and an offset, no zero point and no tensor scale.");
   static_assert(raw::is_interleaved || !std::is_same_v<typename raw::layout::order, split_halves>,
                 "qtensor: split_halves orders the codes of one block; it needs the interleaved layout.");
-  static_assert(std::is_same_v<typename raw::layout::order, low_first> || Code::bits == 4 || Code::bits == 2 || Code::bits >= 8,
+  static_assert(std::is_same_v<typename raw::layout::order, low_first> || Code::bits == 4 || Code::bits == 2 ||
+                    Code::bits >= 8,
                 "qtensor: 6-bit codes are stored low_first only.");
   static_assert(rounding_policy<typename raw::rounding>,
                 "qtensor: a rounding policy needs up(negative, odd, remainder) -> bool; see policy/rounding.hpp.");
@@ -297,7 +329,9 @@ using scheme = typename detail::checked<Code, G, P...>::type;
 
 /// Any scheme, and any struct that derives from one (`struct my_weights : qtensor::scheme<...> {};`).
 template <class S>
-concept quantization_scheme = std::is_class_v<S> && requires { typename detail::basic_scheme_of<S>; };
+concept quantization_scheme = std::is_class_v<S> && requires {
+  typename detail::basic_scheme_of<S>;
+};
 
 /// "e2m1 x group<32> / e8m0": code format, granularity, scale format, then what else is stored. Equal for schemes that
 /// differ in conversion policies only; `choices<S>` lists those.
@@ -322,9 +356,10 @@ struct replaced<Code, G, list<P...>> {
 };
 template <class Code, class G, class... P, class New, class... Rest>
 struct replaced<Code, G, list<P...>, New, Rest...> {
-  static_assert(granularity<New> || policy<New>,
-                "qtensor: with<Scheme, P...> takes policies and granularities; a format goes into scale_as<F> or zero_point<F>, "
-                "and the code format is the first argument of scheme<>.");
+  static_assert(
+      granularity<New> || policy<New>,
+      "qtensor: with<Scheme, P...> takes policies and granularities; a format goes into scale_as<F> or zero_point<F>, "
+      "and the code format is the first argument of scheme<>.");
   using type = void;
 };
 template <class Code, class G, class... P, granularity New, class... Rest>
@@ -353,7 +388,8 @@ struct with<basic_scheme<C, G, P...>, New...> : replaced<C, G, list<P...>, New..
 
 template <index_t Axis, class S>
 struct turned {
-  static_assert(quantization_scheme<S> && !quantization_scheme<S>, "qtensor: along<Axis, S> turns schemes whose granularity is group<N>.");
+  static_assert(quantization_scheme<S> && !quantization_scheme<S>,
+                "qtensor: along<Axis, S> turns schemes whose granularity is group<N>.");
 };
 template <index_t Axis, class C, index_t N, index_t From, class... P>
 struct turned<Axis, basic_scheme<C, group<N, From>, P...>> {

@@ -86,6 +86,13 @@ QTENSOR_INLINE xsimd::batch_bool<To, A> mask_as(any_isa, const xsimd::batch_bool
   return r;
 }
 
+// Not `<` of words: xsimd 8.1 splits AVX2 registers for it. Both sides are below 2^31.
+template <class A>
+QTENSOR_INLINE xsimd::batch_bool<std::uint32_t, A> below(any_isa, const words<A>& a, const words<A>& b) {
+  const auto less = bits_as<std::int32_t>(isa<A>{}, a) < bits_as<std::int32_t>(isa<A>{}, b);
+  return mask_as<std::uint32_t>(isa<A>{}, less);
+}
+
 template <class T, class A>
 QTENSOR_INLINE xsimd::batch<T, A> min(any_isa, const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
   if constexpr (std::same_as<T, float> || std::same_as<A, scalar_arch>) {
@@ -249,9 +256,9 @@ QTENSOR_INLINE floats<A> widen_f16(any_isa, const words<A>& h) {
   const words<A> tiny = bits_as<std::uint32_t>(
       isa<A>{}, to_float(isa<A>{}, bits_as<std::int32_t>(isa<A>{}, magnitude)) * floats<A>(0x1p-24f));
   const words<A> special = normal + words<A>(rebias);
-  words<A> r = select(isa<A>{}, magnitude < words<A>(0x0400u), tiny, normal);
-  r = select(isa<A>{}, magnitude >= words<A>(exponent), special, r);
-  r = select(isa<A>{}, magnitude > words<A>(exponent), special | words<A>(quiet), r);
+  words<A> r = select(isa<A>{}, below(isa<A>{}, magnitude, words<A>(0x0400u)), tiny, normal);
+  r = select(isa<A>{}, below(isa<A>{}, magnitude, words<A>(exponent)), r, special);
+  r = select(isa<A>{}, below(isa<A>{}, words<A>(exponent), magnitude), special | words<A>(quiet), r);
   return bits_as<float>(isa<A>{}, r | ((h & words<A>(sign)) << 16));
 }
 
@@ -272,13 +279,13 @@ QTENSOR_INLINE words<A> f16_bits(any_isa, const floats<A>& x) {
   const words<A> t = bits_as<std::uint32_t>(isa<A>{}, bits_as<float>(isa<A>{}, a) + bits_as<float>(isa<A>{}, shifter));
   const words<A> code = t - shifter + (e >> 13) - words<A>(113u << 10);
   const words<A> nan = ((magnitude >> 13) & words<A>(0x03ffu)) | words<A>(0x7e00u);
-  return select(isa<A>{}, magnitude > words<A>(infinity_bits), nan, code) | ((bits >> 16) & words<A>(0x8000u));
+  return select(isa<A>{}, below(isa<A>{}, words<A>(infinity_bits), magnitude), nan, code) | ((bits >> 16) & words<A>(0x8000u));
 }
 template <class A>
 QTENSOR_INLINE words<A> bf16_bits(any_isa, const floats<A>& x) {
   const words<A> bits = bits_as<std::uint32_t>(isa<A>{}, x), upper = bits >> 16;
   const words<A> nearest_even = (bits + words<A>(0x7fffu) + (upper & words<A>(1u))) >> 16;
-  const auto nan = (bits & words<A>(magnitude_bits)) > words<A>(infinity_bits);
+  const auto nan = below(isa<A>{}, words<A>(infinity_bits), bits & words<A>(magnitude_bits));
   return select(isa<A>{}, nan, upper | words<A>(0x0040u), nearest_even);
 }
 
@@ -338,7 +345,8 @@ struct byte_table {
   explicit byte_table(const std::uint8_t* table) : table_(table) {}
   QTENSOR_INLINE bytes<A> operator()(const bytes<A>& index) const {
     buffer<std::uint8_t, A> k(index);
-    for (index_t i = 0; i < k.size; ++i) k[i] = Entries == 16 && k[i] >= 128 ? std::uint8_t{0} : table_[k[i] & (Entries - 1)];
+    for (index_t i = 0; i < k.size; ++i) 
+      k[i] = Entries == 16 && k[i] >= 128 ? std::uint8_t{0} : table_[k[i] & (Entries - 1)];
     return k.batch();
   }
   const std::uint8_t* table_;

@@ -26,9 +26,10 @@ struct lane_ranges {
   floats<A> low = floats<A>(infinity), high = floats<A>(-infinity);
   words<A> largest = words<A>(0u);
 
-  QTENSOR_INLINE void include(const floats<A>& v) {
+  QTENSOR_INLINE void include(const floats<A>& x) {
+    const floats<A> v = simd::rounded(x);  // in a register: g++ would read memory again for each use
     const words<A> magnitude = magnitude_words(v);
-    const auto finite = simd::mask_as<float>(magnitude < words<A>(infinity_bits));
+    const auto finite = simd::mask_as<float>(simd::below(magnitude, words<A>(infinity_bits)));
     low = simd::min(low, simd::select(finite, v, floats<A>(infinity)));
     high = simd::max(high, simd::select(finite, v, floats<A>(-infinity)));
     largest = simd::max(largest, magnitude);

@@ -27,13 +27,17 @@ constexpr void store_bits(std::uint8_t* bytes, index_t at, std::uint32_t code) {
 /// The code in a storage unit (a float's bits for f32), and back.
 template <format F>
 constexpr std::uint32_t code_of(storage_t<F> unit) {
-  if constexpr (std::is_same_v<storage_t<F>, float>) return bits_of(unit);
-  else return static_cast<std::uint32_t>(unit) & low_bits(F::bits);
+  if constexpr (std::is_same_v<storage_t<F>, float>)
+    return bits_of(unit);
+  else
+    return static_cast<std::uint32_t>(unit) & low_bits(F::bits);
 }
 template <format F>
 constexpr storage_t<F> unit_from(std::uint32_t code) {
-  if constexpr (std::is_same_v<storage_t<F>, float>) return float_of(code);
-  else return static_cast<storage_t<F>>(code);
+  if constexpr (std::is_same_v<storage_t<F>, float>)
+    return float_of(code);
+  else
+    return static_cast<storage_t<F>>(code);
 }
 
 /// A code of F at an unaligned byte address, little endian.

@@ -2,22 +2,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/error.hpp>
-#include <qtensor/core/support.hpp>
-
 #include <array>
 #include <concepts>
+#include <qtensor/core/error.hpp>
+#include <qtensor/core/support.hpp>
 #include <type_traits>
 #include <utility>
 
 namespace qtensor {
 
 /// `extents<dynamic, 4096>(rows)`: rank 2, the last extent part of the type. Holds its dynamic extents only (as mdspan
-/// does); construct from those, or from all of them. Extents are at least 0; a negative one, or one that differs from the
-/// type's, throws. `extents(2, 3, 64)` deduces all-dynamic extents. Any rank from 1.
+/// does); construct from those, or from all of them. Extents are at least 0; a negative one, or one that differs from
+/// the type's, throws. `extents(2, 3, 64)` deduces all-dynamic extents. Any rank from 1.
 template <index_t... E>
-  requires(sizeof...(E) > 0)
-class extents {
+requires(sizeof...(E) > 0) class extents {
   static_assert(((E >= 0 || E == dynamic) && ...), "qtensor: an extent is at least 0, or `dynamic`.");
 
  public:
@@ -29,9 +27,9 @@ class extents {
 
   constexpr extents() = default;
   template <class... Size>
-    requires((sizeof...(Size) == sizeof...(E) || sizeof...(Size) == static_cast<std::size_t>(dynamic_rank)) && sizeof...(Size) > 0 &&
-             (std::convertible_to<Size, index_t> && ...))
-  constexpr explicit extents(Size... size) {
+  requires((sizeof...(Size) == sizeof...(E) || sizeof...(Size) == static_cast<std::size_t>(dynamic_rank)) &&
+           sizeof...(Size) > 0 &&
+           (std::convertible_to<Size, index_t> && ...)) constexpr explicit extents(Size... size) {
     const std::array<index_t, sizeof...(Size)> given{static_cast<index_t>(size)...};
     int next = 0;
     for (int axis = 0; axis < rank; ++axis) {
@@ -46,8 +44,9 @@ class extents {
   }
   /// From extents of the same rank, fixed where these are fixed.
   template <index_t... Other>
-    requires(sizeof...(Other) == sizeof...(E) && !std::same_as<extents<Other...>, extents>)
-  constexpr explicit(((E != dynamic && Other == dynamic) || ...)) extents(const extents<Other...>& other) {
+  requires(sizeof...(Other) == sizeof...(E) &&
+           !std::same_as<extents<Other...>, extents>) constexpr explicit(((E != dynamic && Other == dynamic) || ...))
+      extents(const extents<Other...>& other) {
     for (int axis = 0; axis < rank; ++axis) set(axis, other[axis]);
   }
 
@@ -55,8 +54,10 @@ class extents {
   static constexpr index_t static_extent(int axis) { return array{E...}[static_cast<std::size_t>(axis)]; }
   constexpr index_t operator[](int axis) const {
     const index_t fixed = static_extent(axis);
-    if constexpr (is_static) return fixed;
-    else return fixed != dynamic ? fixed : values_[static_cast<std::size_t>(dynamic_position(axis))];
+    if constexpr (is_static)
+      return fixed;
+    else
+      return fixed != dynamic ? fixed : values_[static_cast<std::size_t>(dynamic_position(axis))];
   }
   constexpr array to_array() const {
     array all{};
@@ -71,13 +72,15 @@ class extents {
       if ((*this)[axis] == 0) return 0;
       too_large = too_large || __builtin_mul_overflow(product, (*this)[axis], &product);
     }
-    require(!too_large, "the product of the ", rank, " extents does not fit 63 bits; a tensor has fewer elements than that.");
+    require(!too_large, "the product of the ", rank,
+            " extents does not fit 63 bits; a tensor has fewer elements than that.");
     return product;
   }
 
   template <index_t... Other>
   friend constexpr bool operator==(const extents& a, const extents<Other...>& b) {
-    if constexpr (sizeof...(Other) != sizeof...(E)) return false;
+    if constexpr (sizeof...(Other) != sizeof...(E))
+      return false;
     else {
       for (int axis = 0; axis < rank; ++axis)
         if (a[axis] != b[axis]) return false;
@@ -100,7 +103,9 @@ class extents {
   }
 
   struct nothing {};
-  [[no_unique_address]] std::conditional_t<is_static, nothing, std::array<index_t, static_cast<std::size_t>(dynamic_rank)>> values_{};
+  [[no_unique_address]] std::conditional_t<is_static, nothing,
+                                           std::array<index_t, static_cast<std::size_t>(dynamic_rank)>>
+      values_{};
 };
 
 namespace detail {
@@ -121,8 +126,8 @@ inline constexpr bool is_extents<extents<E...>> = true;
 }  // namespace detail
 
 template <class... Size>
-  requires(std::convertible_to<Size, index_t> && ...)
-extents(Size...) -> extents<detail::dynamic_for<Size>...>;
+requires(std::convertible_to<Size, index_t>&&...) extents(Size...)
+->extents<detail::dynamic_for<Size>...>;
 
 /// All extents known at run time only.
 template <int Rank>
@@ -142,11 +147,13 @@ struct col_major {  // the first axis is contiguous
 template <class O>
 concept storage_order = std::same_as<O, row_major> || std::same_as<O, col_major>;
 
-/// An index or shape turned from the tensor's axes into storage order (contiguous axis last), or back: it is its own inverse.
+/// An index or shape turned from the tensor's axes into storage order (contiguous axis last), or back: it is its own
+/// inverse.
 template <storage_order Order, std::size_t Rank>
 constexpr std::array<index_t, Rank> reordered(const std::array<index_t, Rank>& axes) {
   std::array<index_t, Rank> out{};
-  for (std::size_t i = 0; i < Rank; ++i) out[i] = axes[static_cast<std::size_t>(Order::axis(static_cast<int>(Rank), static_cast<int>(i)))];
+  for (std::size_t i = 0; i < Rank; ++i)
+    out[i] = axes[static_cast<std::size_t>(Order::axis(static_cast<int>(Rank), static_cast<int>(i)))];
   return out;
 }
 

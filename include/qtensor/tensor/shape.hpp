@@ -34,7 +34,8 @@ constexpr index_t checked_product(index_t a, index_t b) {
 
 /// Where a format's sub-byte codes lie: codes of whole bytes are an array of their storage type, others of bytes.
 template <class S>
-using code_unit_t = std::conditional_t<is_packed<typename S::code_format> || S::is_interleaved, std::uint8_t, storage_t<typename S::code_format>>;
+using code_unit_t = std::conditional_t<is_packed<typename S::code_format> || S::is_interleaved, std::uint8_t,
+                                       storage_t<typename S::code_format>>;
 
 template <class F>
 struct unit_of {
@@ -50,8 +51,10 @@ using unit_t = typename unit_of<F>::type;
 /// Code of 1.0: the scale of a tensor of zeros.
 template <format F>
 constexpr std::uint32_t one_code() {
-  if constexpr (minifloat_format<F>) return static_cast<std::uint32_t>(F::bias) << F::mantissa_bits;
-  else if constexpr (F::bits > 8) return bits_of(1.f);
+  if constexpr (minifloat_format<F>)
+    return static_cast<std::uint32_t>(F::bias) << F::mantissa_bits;
+  else if constexpr (F::bits > 8)
+    return bits_of(1.f);
   else {
     for (std::uint32_t c = 0; c < decode_table<F>.size(); ++c)
       if (decode_table<F>[c] == 1.f) return c;
@@ -66,9 +69,12 @@ template <quantization_scheme S>
 struct interleaved_block {
   static constexpr index_t elements(const typename S::granularity_type& g) { return g.size(); }
   static constexpr index_t scale_bytes = sizeof(detail::unit_t<typename S::scale_format>);
-  static constexpr index_t offset_bytes = S::has_offset ? static_cast<index_t>(sizeof(detail::unit_t<typename S::offset_format>)) : 0;
+  static constexpr index_t offset_bytes =
+      S::has_offset ? static_cast<index_t>(sizeof(detail::unit_t<typename S::offset_format>)) : 0;
   static constexpr index_t codes_at = scale_bytes + offset_bytes;
-  static constexpr index_t bytes(const typename S::granularity_type& g) { return codes_at + divide_up(g.size() * S::code_format::bits, 8); }
+  static constexpr index_t bytes(const typename S::granularity_type& g) {
+    return codes_at + divide_up(g.size() * S::code_format::bits, 8);
+  }
 };
 
 /// Everything about a tensor's memory that follows from its type and extents.
@@ -82,18 +88,22 @@ struct tensor_shape {
   using grid = block_grid<rank>;
 
   static_assert(fits_rank<granularity_type>(rank) && fits_rank<zero_granularity_type>(rank),
-                "qtensor: the granularity names an axis that a tensor of this rank does not have (block<...> has at most rank sizes).");
+                "qtensor: the granularity names an axis that a tensor of this rank does not have (block<...> has at "
+                "most rank sizes).");
 
   Extents extents{};
   [[no_unique_address]] granularity_type granularity{};
   [[no_unique_address]] zero_granularity_type zero_granularity{};
 
   static constexpr bool contiguous_axis_is_grouped() {
-    if constexpr (S::is_interleaved) return detail::from_front(granularity_type::axis, rank) == Order::axis(rank, rank - 1);
-    else return true;
+    if constexpr (S::is_interleaved)
+      return detail::from_front(granularity_type::axis, rank) == Order::axis(rank, rank - 1);
+    else
+      return true;
   }
-  static_assert(contiguous_axis_is_grouped(),
-                "qtensor: interleaved blocks run along the contiguous axis: the last one in row_major, the first in col_major.");
+  static_assert(
+      contiguous_axis_is_grouped(),
+      "qtensor: interleaved blocks run along the contiguous axis: the last one in row_major, the first in col_major.");
 
   /// Extents with the contiguous axis last.
   constexpr array storage_extents() const { return reordered<Order>(extents.to_array()); }
@@ -102,14 +112,17 @@ struct tensor_shape {
   /// Contiguous runs of row_length() elements.
   constexpr index_t row_count() const {
     index_t count = 1;
-    for (int axis = 0; axis + 1 < rank; ++axis) count = detail::checked_product(count, extents[Order::axis(rank, axis)]);
+    for (int axis = 0; axis + 1 < rank; ++axis)
+      count = detail::checked_product(count, extents[Order::axis(rank, axis)]);
     return count;
   }
   /// Bytes of the codes of one row, rounded up to whole bytes (interleaved: whole blocks, scales included).
   constexpr index_t row_bytes() const {
     if constexpr (S::is_interleaved)
-      return detail::checked_product(divide_up(row_length(), granularity.size()), interleaved_block<S>::bytes(granularity));
-    else return divide_up(detail::checked_product(row_length(), S::code_format::bits), 8);
+      return detail::checked_product(divide_up(row_length(), granularity.size()),
+                                     interleaved_block<S>::bytes(granularity));
+    else
+      return divide_up(detail::checked_product(row_length(), S::code_format::bits), 8);
   }
   constexpr index_t code_bytes() const { return detail::checked_product(row_bytes(), row_count()); }
   constexpr index_t code_units() const { return code_bytes() / static_cast<index_t>(sizeof(code_unit)); }

@@ -1,11 +1,10 @@
-// The owning tensor: codes, scales and zero points of one scheme in one allocation, or inline when every extent is static.
-// SPDX-License-Identifier: BSD-3-Clause
+// The owning tensor: codes, scales and zero points of one scheme in one allocation, or inline when every extent is
+// static. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-
-#include <qtensor/tensor/view.hpp>
 
 #include <iosfwd>
 #include <new>
+#include <qtensor/tensor/view.hpp>
 #include <utility>
 
 namespace qtensor {
@@ -44,10 +43,11 @@ class heap_memory {
       return start;
     };
     const index_t codes = take(sizes_.codes, sizeof(code_unit)), scales = take(sizes_.scales, sizeof(scale_unit));
-    const index_t zeros = take(sizes_.zero_points, sizeof(zero_unit)), offsets = take(sizes_.offsets, sizeof(offset_unit));
+    const index_t zeros = take(sizes_.zero_points, sizeof(zero_unit)),
+                  offsets = take(sizes_.offsets, sizeof(offset_unit));
     const index_t tensor_scales = take(sizes_.tensor_scales, sizeof(tensor_scale_unit));
     if (bytes == 0) return;
-    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), std::align_val_t{alignment}));
+    memory_ = static_cast<std::byte*>(::operator new (static_cast<std::size_t>(bytes), std::align_val_t{alignment}));
     codes_ = start_array<code_unit>(codes, sizes_.codes);
     scales_ = start_array<scale_unit>(scales, sizes_.scales);
     zeros_ = start_array<zero_unit>(zeros, sizes_.zero_points);
@@ -61,7 +61,7 @@ class heap_memory {
     return *this;
   }
   ~heap_memory() {
-    if (memory_ != nullptr) ::operator delete(memory_, std::align_val_t{alignment});
+    if (memory_ != nullptr) ::operator delete (memory_, std::align_val_t{alignment});
   }
 
   code_unit* codes() const { return codes_; }
@@ -137,9 +137,9 @@ class inline_memory {
 
 }  // namespace detail
 
-/// Owns a quantized tensor. Starts as zeros: codes 0, scales 1, zero points 0. Copies copy, moves move; a tensor moves into
-/// one of another scheme whose `stored<>` form is the same, since only conversions to come would differ.
-/// The memory's layout depends on neither compiler flags nor CPU.
+/// Owns a quantized tensor. Starts as zeros: codes 0, scales 1, zero points 0. Copies copy, moves move; a tensor moves
+/// into one of another scheme whose `stored<>` form is the same, since only conversions to come would differ. The
+/// memory's layout depends on neither compiler flags nor CPU.
 template <quantization_scheme S, tensor_extents Extents = matrix_extents, storage_order Order = row_major>
 class tensor {
  public:
@@ -153,22 +153,29 @@ class tensor {
   using granularity_type = typename S::granularity_type;
   using zero_granularity_type = typename S::zero_granularity_type;
   static constexpr int rank = Extents::rank;
-  static constexpr bool is_inline = Extents::is_static && has_static_blocks<granularity_type> && has_static_blocks<zero_granularity_type>;
-  using memory_type = std::conditional_t<is_inline, detail::inline_memory<stored_type, shape_type>, detail::heap_memory<stored_type, shape_type>>;
+  static constexpr bool is_inline =
+      Extents::is_static && has_static_blocks<granularity_type> && has_static_blocks<zero_granularity_type>;
+  using memory_type = std::conditional_t<is_inline, detail::inline_memory<stored_type, shape_type>,
+                                         detail::heap_memory<stored_type, shape_type>>;
 
   /// No elements where an extent is dynamic; zeros otherwise.
   constexpr tensor() : tensor(Extents{}) {}
   /// Zeros of these extents; run-time granularities (`group<dynamic>{64}`) come after them.
-  constexpr explicit tensor(const Extents& extents, const granularity_type& granularity = {}) : tensor(extents, granularity, zero_like(granularity)) {}
-  constexpr tensor(const Extents& extents, const granularity_type& granularity, const zero_granularity_type& zero_granularity)
+  constexpr explicit tensor(const Extents& extents, const granularity_type& granularity = {})
+      : tensor(extents, granularity, zero_like(granularity)) {}
+  constexpr tensor(const Extents& extents, const granularity_type& granularity,
+                   const zero_granularity_type& zero_granularity)
       : shape_{extents, granularity, zero_granularity}, memory_(shape_) {
     fill(memory_.scales(), memory_.sizes().scales, detail::one_code<typename S::scale_format>());
-    if constexpr (S::has_tensor_scale) fill(memory_.tensor_scale(), 1, detail::one_code<typename S::tensor_scale_format>());
+    if constexpr (S::has_tensor_scale)
+      fill(memory_.tensor_scale(), 1, detail::one_code<typename S::tensor_scale_format>());
     if constexpr (S::is_interleaved) fill_block_scales();
   }
 
   constexpr tensor(const tensor& other) : shape_(other.shape_), memory_(other.shape_) { copy_arrays(other); }
-  constexpr tensor(tensor&& other) noexcept : shape_(other.shape_), memory_(std::move(other.memory_)) { other.forget(); }
+  constexpr tensor(tensor&& other) noexcept : shape_(other.shape_), memory_(std::move(other.memory_)) {
+    other.forget();
+  }
   constexpr tensor& operator=(const tensor& other) {
     if (this != &other) *this = tensor(other);
     return *this;
@@ -185,15 +192,18 @@ class tensor {
 
   /// From a tensor of a scheme that means the same bytes: moves its memory.
   template <quantization_scheme S2>
-    requires(std::same_as<stored<S2>, stored<S>> && !std::same_as<S2, S>)
-  constexpr tensor(tensor<S2, Extents, Order>&& other) noexcept : shape_(other.shape_), memory_(std::move(other.memory_)) {
+  requires(std::same_as<stored<S2>, stored<S>> &&
+           !std::same_as<S2, S>) constexpr tensor(tensor<S2, Extents, Order>&& other) noexcept
+      : shape_(other.shape_), memory_(std::move(other.memory_)) {
     other.forget();
   }
-  /// From a tensor of the same bytes' meaning with other (fitting) extents or the other storage order: copies element by
-  /// element.
+  /// From a tensor of the same bytes' meaning with other (fitting) extents or the other storage order: copies element
+  /// by element.
   template <quantization_scheme S2, tensor_extents E2, storage_order O2>
-    requires(std::same_as<stored<S2>, stored<S>> && E2::rank == rank && !(std::same_as<E2, Extents> && std::same_as<O2, Order> && std::same_as<S2, S>))
-  constexpr tensor(const tensor<S2, E2, O2>& other) : tensor(Extents(other.extents()), other.granularity(), other.zero_granularity()) {
+  requires(std::same_as<stored<S2>, stored<S>>&& E2::rank == rank &&
+           !(std::same_as<E2, Extents> && std::same_as<O2, Order> &&
+             std::same_as<S2, S>)) constexpr tensor(const tensor<S2, E2, O2>& other)
+      : tensor(Extents(other.extents()), other.granularity(), other.zero_granularity()) {
     copy_elements(other.view());
   }
 
@@ -209,8 +219,9 @@ class tensor {
   /// Bytes that codes, scales, zero points, offsets and tensor scale take, without padding.
   constexpr index_t byte_size() const {
     const detail::array_sizes& n = memory_.sizes();
-    return n.codes * bytes_of(memory_.codes()) + n.scales * bytes_of(memory_.scales()) + n.zero_points * bytes_of(memory_.zero_points()) +
-           n.offsets * bytes_of(memory_.offsets()) + n.tensor_scales * bytes_of(memory_.tensor_scale());
+    return n.codes * bytes_of(memory_.codes()) + n.scales * bytes_of(memory_.scales()) +
+           n.zero_points * bytes_of(memory_.zero_points()) + n.offsets * bytes_of(memory_.offsets()) +
+           n.tensor_scales * bytes_of(memory_.tensor_scale());
   }
 
   /// The codes as stored, row after row (packed codes as bytes).
@@ -244,22 +255,27 @@ class tensor {
     *memory_.tensor_scale() = scale;
   }
 
-  constexpr view_type view() const& {
-    return {shape_, arrays_of<view_type>(memory_)};
-  }
+  constexpr view_type view() const& { return {shape_, arrays_of<view_type>(memory_)}; }
   constexpr view_type view() const&& = delete;  // would dangle: name the tensor first
   constexpr span_type span() & {
-    return {typename span_type::shape_type{shape_.extents, shape_.granularity, shape_.zero_granularity}, arrays_of<span_type>(memory_)};
+    return {typename span_type::shape_type{shape_.extents, shape_.granularity, shape_.zero_granularity},
+            arrays_of<span_type>(memory_)};
   }
   constexpr operator view_type() const& { return view(); }
 
   // Elements, as views give them.
   template <class... I>
-  constexpr std::uint32_t code(I... index) const { return view().code(index...); }
+  constexpr std::uint32_t code(I... index) const {
+    return view().code(index...);
+  }
   template <class... I>
-  constexpr float scale(I... index) const { return view().scale(index...); }
+  constexpr float scale(I... index) const {
+    return view().scale(index...);
+  }
   template <class... I>
-  constexpr std::int64_t zero_point(I... index) const { return view().zero_point(index...); }
+  constexpr std::int64_t zero_point(I... index) const {
+    return view().zero_point(index...);
+  }
 
   /// "48x160 [int4 x group<32> / f32]"
   template <class Traits>
@@ -274,11 +290,15 @@ class tensor {
 
   template <class G>
   static constexpr zero_granularity_type zero_like(const G& granularity) {
-    if constexpr (std::is_same_v<G, zero_granularity_type>) return granularity;
-    else return {};
+    if constexpr (std::is_same_v<G, zero_granularity_type>)
+      return granularity;
+    else
+      return {};
   }
   template <class T>
-  static constexpr index_t bytes_of(const T*) { return static_cast<index_t>(sizeof(T)); }
+  static constexpr index_t bytes_of(const T*) {
+    return static_cast<index_t>(sizeof(T));
+  }
   template <class T>
   static constexpr std::span<T> planar_span(T* first, index_t count) {
     static_assert(!S::is_interleaved, "qtensor: an interleaved layout has no array of its own for this; use blocks().");
@@ -287,8 +307,10 @@ class tensor {
   template <class T>
   static constexpr void fill(T* first, index_t count, std::uint32_t code) {
     for (index_t i = 0; i < count; ++i) {
-      if constexpr (std::is_same_v<T, float>) first[i] = float_of(code);
-      else first[i] = static_cast<T>(code);
+      if constexpr (std::is_same_v<T, float>)
+        first[i] = float_of(code);
+      else
+        first[i] = static_cast<T>(code);
     }
   }
   constexpr void fill_block_scales() {
@@ -331,7 +353,8 @@ class tensor {
     for (;;) {
       row(index);
       int axis = rank - 2;
-      while (axis >= 0 && ++index[static_cast<std::size_t>(axis)] == e[static_cast<std::size_t>(axis)]) index[static_cast<std::size_t>(axis--)] = 0;
+      while (axis >= 0 && ++index[static_cast<std::size_t>(axis)] == e[static_cast<std::size_t>(axis)])
+        index[static_cast<std::size_t>(axis--)] = 0;
       if (axis < 0) return;
     }
   }
@@ -372,8 +395,10 @@ concept quantized = detail::is_tensor<std::remove_cvref_t<T>> || tensor_view_typ
 /// The readable view of a tensor, view or span.
 template <quantized T>
 constexpr auto as_view(const T& t) {
-  if constexpr (detail::is_tensor<T>) return t.view();
-  else return tensor_view<typename T::scheme_type, typename T::extents_type, typename T::order_type>(t);
+  if constexpr (detail::is_tensor<T>)
+    return t.view();
+  else
+    return tensor_view<typename T::scheme_type, typename T::extents_type, typename T::order_type>(t);
 }
 
 }  // namespace qtensor

@@ -4,7 +4,6 @@
 
 #include <qtensor/tensor/bytes.hpp>
 #include <qtensor/tensor/shape.hpp>
-
 #include <span>
 
 namespace qtensor {
@@ -44,10 +43,11 @@ struct sliced<extents<E...>, Axis, std::index_sequence<I...>> {
   using type = extents<(static_cast<int>(I) == Axis ? dynamic : E)...>;
 };
 template <class Extents, int Axis>
-using sliced_t = typename sliced<Extents, Axis, std::make_index_sequence<static_cast<std::size_t>(Extents::rank)>>::type;
+using sliced_t =
+    typename sliced<Extents, Axis, std::make_index_sequence<static_cast<std::size_t>(Extents::rank)>>::type;
 
-/// A granularity as the matrices of a higher rank see it: itself where it only speaks of the last two axes, else run-time
-/// blocks.
+/// A granularity as the matrices of a higher rank see it: itself where it only speaks of the last two axes, else
+/// run-time blocks.
 template <class G>
 struct in_matrix {
   using type = block<dynamic, dynamic>;
@@ -57,13 +57,11 @@ struct in_matrix<per_tensor> {
   using type = per_tensor;
 };
 template <index_t N, index_t Axis>
-  requires(Axis == -1 || Axis == -2)
-struct in_matrix<group<N, Axis>> {
+requires(Axis == -1 || Axis == -2) struct in_matrix<group<N, Axis>> {
   using type = group<N, Axis>;
 };
 template <index_t... B>
-  requires(sizeof...(B) <= 2)
-struct in_matrix<block<B...>> {
+requires(sizeof...(B) <= 2) struct in_matrix<block<B...>> {
   using type = block<B...>;
 };
 template <class G>
@@ -72,11 +70,13 @@ using in_matrix_t = typename in_matrix<G>::type;
 /// The scheme of those matrices.
 template <class S, class Zero = typename S::template policy_for<slot::zero_point>>
 struct matrix_scheme {
-  using type = qtensor::stored<qtensor::with<qtensor::stored<S>, static_only, in_matrix_t<typename S::granularity_type>>>;
+  using type =
+      qtensor::stored<qtensor::with<qtensor::stored<S>, static_only, in_matrix_t<typename S::granularity_type>>>;
 };
 template <class S, class F, granularity G>
 struct matrix_scheme<S, zero_point<F, G>> {
-  using type = qtensor::stored<qtensor::with<qtensor::stored<S>, static_only, in_matrix_t<typename S::granularity_type>, zero_point<F, in_matrix_t<G>>>>;
+  using type = qtensor::stored<qtensor::with<qtensor::stored<S>, static_only, in_matrix_t<typename S::granularity_type>,
+                                             zero_point<F, in_matrix_t<G>>>>;
 };
 template <class S>
 using matrix_scheme_t = typename matrix_scheme<S>::type;
@@ -102,9 +102,11 @@ class basic_tensor_view {
   using grid = block_grid<rank>;
 
   using code_pointer = typename Access::template pointer<code_unit>;
-  using scale_pointer = detail::optional_pointer_t<Access, std::conditional_t<S::is_interleaved, none, typename S::scale_format>>;
+  using scale_pointer =
+      detail::optional_pointer_t<Access, std::conditional_t<S::is_interleaved, none, typename S::scale_format>>;
   using zero_pointer = detail::optional_pointer_t<Access, typename S::zero_point_format>;
-  using offset_pointer = detail::optional_pointer_t<Access, std::conditional_t<S::is_interleaved, none, typename S::offset_format>>;
+  using offset_pointer =
+      detail::optional_pointer_t<Access, std::conditional_t<S::is_interleaved, none, typename S::offset_format>>;
   using tensor_scale_pointer = detail::optional_pointer_t<Access, typename S::tensor_scale_format>;
 
   /// The arrays of a tensor; those the scheme does not store stay empty.
@@ -119,21 +121,33 @@ class basic_tensor_view {
   constexpr basic_tensor_view() : basic_tensor_view(shape_type{}, arrays{}) {}
   /// Over memory laid out as `tensor` lays it out for this shape.
   constexpr basic_tensor_view(const shape_type& shape, const arrays& memory)
-      : extents_(shape.extents), granularity_(shape.granularity), zero_granularity_(shape.zero_granularity), memory_(memory),
-        row_strides_(shape.row_strides()), scale_grid_(shape.scale_grid()), zero_grid_(shape.zero_grid()) {}
+      : extents_(shape.extents),
+        granularity_(shape.granularity),
+        zero_granularity_(shape.zero_granularity),
+        memory_(memory),
+        row_strides_(shape.row_strides()),
+        scale_grid_(shape.scale_grid()),
+        zero_grid_(shape.zero_grid()) {}
   /// A view whose strides and grids differ from the dense ones: slices and chips.
-  constexpr basic_tensor_view(const shape_type& shape, const arrays& memory, const index_array& row_strides, const grid& scales, const grid& zeros)
-      : extents_(shape.extents), granularity_(shape.granularity), zero_granularity_(shape.zero_granularity), memory_(memory),
-        row_strides_(row_strides), scale_grid_(scales), zero_grid_(zeros) {}
+  constexpr basic_tensor_view(const shape_type& shape, const arrays& memory, const index_array& row_strides,
+                              const grid& scales, const grid& zeros)
+      : extents_(shape.extents),
+        granularity_(shape.granularity),
+        zero_granularity_(shape.zero_granularity),
+        memory_(memory),
+        row_strides_(row_strides),
+        scale_grid_(scales),
+        zero_grid_(zeros) {}
 
   /// Writable to readable, and any view to one whose scheme means the same bytes.
   template <quantization_scheme S2, tensor_extents E2, class A2>
-    requires(std::same_as<stored<S2>, stored<S>> && E2::rank == rank && std::same_as<Access, read_only> &&
-             !std::same_as<basic_tensor_view<S2, E2, Order, A2>, basic_tensor_view> && std::constructible_from<Extents, E2>)
-  constexpr basic_tensor_view(const basic_tensor_view<S2, E2, Order, A2>& other)
+  requires(std::same_as<stored<S2>, stored<S>>&& E2::rank == rank && std::same_as<Access, read_only> &&
+           !std::same_as<basic_tensor_view<S2, E2, Order, A2>, basic_tensor_view> &&
+           std::constructible_from<Extents, E2>) constexpr basic_tensor_view(const basic_tensor_view<S2, E2, Order, A2>&
+                                                                                 other)
       : basic_tensor_view(shape_type{Extents(other.extents()), other.granularity(), other.zero_granularity()},
-                          arrays{other.memory().codes, other.memory().scales, other.memory().zero_points, other.memory().offsets,
-                                 other.memory().tensor_scale},
+                          arrays{other.memory().codes, other.memory().scales, other.memory().zero_points,
+                                 other.memory().offsets, other.memory().tensor_scale},
                           other.row_strides(), other.scale_grid(), other.zero_grid()) {}
 
   constexpr const Extents& extents() const { return extents_; }
@@ -161,78 +175,102 @@ class basic_tensor_view {
   /// The code of one element, in the low bits.
   constexpr std::uint32_t code(const index_array& index) const { return storage_code(reordered<Order>(index)); }
   /// The scale of one element as stored: a code of the scheme's scale format.
-  constexpr std::uint32_t scale_code(const index_array& index) const { return storage_scale_code(reordered<Order>(index)); }
+  constexpr std::uint32_t scale_code(const index_array& index) const {
+    return storage_scale_code(reordered<Order>(index));
+  }
   /// The scale of one element as a number; without the tensor scale of a two-level scheme.
   constexpr float scale(const index_array& index) const { return decode<typename S::scale_format>(scale_code(index)); }
   /// The zero point of one element; 0 where the scheme is symmetric.
-  constexpr std::int64_t zero_point(const index_array& index) const { return storage_zero_point(reordered<Order>(index)); }
+  constexpr std::int64_t zero_point(const index_array& index) const {
+    return storage_zero_point(reordered<Order>(index));
+  }
 
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(rank) && (std::convertible_to<I, index_t> && ...))
-  constexpr std::uint32_t code(I... index) const { return code(index_array{static_cast<index_t>(index)...}); }
+  requires(sizeof...(I) == static_cast<std::size_t>(rank) &&
+           (std::convertible_to<I, index_t> && ...)) constexpr std::uint32_t code(I... index) const {
+    return code(index_array{static_cast<index_t>(index)...});
+  }
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(rank) && (std::convertible_to<I, index_t> && ...))
-  constexpr float scale(I... index) const { return scale(index_array{static_cast<index_t>(index)...}); }
+  requires(sizeof...(I) == static_cast<std::size_t>(rank) &&
+           (std::convertible_to<I, index_t> && ...)) constexpr float scale(I... index) const {
+    return scale(index_array{static_cast<index_t>(index)...});
+  }
   template <class... I>
-    requires(sizeof...(I) == static_cast<std::size_t>(rank) && (std::convertible_to<I, index_t> && ...))
-  constexpr std::int64_t zero_point(I... index) const { return zero_point(index_array{static_cast<index_t>(index)...}); }
+  requires(sizeof...(I) == static_cast<std::size_t>(rank) &&
+           (std::convertible_to<I, index_t> && ...)) constexpr std::int64_t zero_point(I... index) const {
+    return zero_point(index_array{static_cast<index_t>(index)...});
+  }
 
   constexpr std::uint32_t storage_code(const index_array& index) const {
     if constexpr (S::is_interleaved || is_packed<typename S::code_format>) {
       const auto [bytes, bit] = packed_position(index);
       return load_code(bytes, bit);
-    } else return detail::code_of<typename S::code_format>(row(index)[index[at(rank - 1)]]);
+    } else
+      return detail::code_of<typename S::code_format>(row(index)[index[at(rank - 1)]]);
   }
   constexpr std::uint32_t storage_scale_code(const index_array& index) const {
-    if constexpr (S::is_interleaved) return detail::load_unit<typename S::scale_format>(block_start(index));
-    else return detail::code_of<typename S::scale_format>(memory_.scales[scale_grid_.entry(index)]);
+    if constexpr (S::is_interleaved)
+      return detail::load_unit<typename S::scale_format>(block_start(index));
+    else
+      return detail::code_of<typename S::scale_format>(memory_.scales[scale_grid_.entry(index)]);
   }
   constexpr std::int64_t storage_zero_point(const index_array& index) const {
     using zero = typename S::zero_point_format;
-    if constexpr (!S::has_zero_point) return 0;
-    else return static_cast<std::int64_t>(zero::decode(detail::code_of<zero>(memory_.zero_points[zero_grid_.entry(index)])));
+    if constexpr (!S::has_zero_point)
+      return 0;
+    else
+      return static_cast<std::int64_t>(
+          zero::decode(detail::code_of<zero>(memory_.zero_points[zero_grid_.entry(index)])));
   }
   /// The offset of one element; 0 where the scheme has none.
   constexpr float storage_offset(const index_array& index) const {
-    if constexpr (!S::has_offset) return 0.f;
+    if constexpr (!S::has_offset)
+      return 0.f;
     else if constexpr (S::is_interleaved)
-      return decode<typename S::offset_format>(detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes));
-    else return decode<typename S::offset_format>(detail::code_of<typename S::offset_format>(memory_.offsets[scale_grid_.entry(index)]));
+      return decode<typename S::offset_format>(
+          detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes));
+    else
+      return decode<typename S::offset_format>(
+          detail::code_of<typename S::offset_format>(memory_.offsets[scale_grid_.entry(index)]));
   }
   /// The scale of the whole tensor; 1 where the scheme has one level.
   constexpr float tensor_scale() const {
-    if constexpr (S::has_tensor_scale) return decode<typename S::tensor_scale_format>(detail::code_of<typename S::tensor_scale_format>(*memory_.tensor_scale));
-    else return 1.f;
+    if constexpr (S::has_tensor_scale)
+      return decode<typename S::tensor_scale_format>(
+          detail::code_of<typename S::tensor_scale_format>(*memory_.tensor_scale));
+    else
+      return 1.f;
   }
 
-  constexpr void set_storage_code(const index_array& index, std::uint32_t code) const
-    requires std::same_as<Access, read_write>
-  {
+  constexpr void set_storage_code(const index_array& index,
+                                  std::uint32_t code) const requires std::same_as<Access, read_write> {
     if constexpr (S::is_interleaved || is_packed<typename S::code_format>) {
       const auto [bytes, bit] = packed_position(index);
       store_code(bytes, bit, code);
-    } else row(index)[index[at(rank - 1)]] = detail::unit_from<typename S::code_format>(code);
+    } else
+      row(index)[index[at(rank - 1)]] = detail::unit_from<typename S::code_format>(code);
   }
-  constexpr void set_storage_scale_code(const index_array& index, std::uint32_t code) const
-    requires std::same_as<Access, read_write>
-  {
-    if constexpr (S::is_interleaved) detail::store_unit<typename S::scale_format>(block_start(index), code);
-    else memory_.scales[scale_grid_.entry(index)] = detail::unit_from<typename S::scale_format>(code);
+  constexpr void set_storage_scale_code(const index_array& index,
+                                        std::uint32_t code) const requires std::same_as<Access, read_write> {
+    if constexpr (S::is_interleaved)
+      detail::store_unit<typename S::scale_format>(block_start(index), code);
+    else
+      memory_.scales[scale_grid_.entry(index)] = detail::unit_from<typename S::scale_format>(code);
   }
   constexpr void set_storage_zero_point(const index_array& index, std::int64_t zero) const
-    requires(std::same_as<Access, read_write> && S::has_zero_point)
-  {
+      requires(std::same_as<Access, read_write>&& S::has_zero_point) {
     memory_.zero_points[zero_grid_.entry(index)] = static_cast<detail::unit_t<typename S::zero_point_format>>(zero);
   }
 
-  /// Elements [first, first + count) of one axis. `first` must start a block of the scales and of the zero points, and on
-  /// the contiguous axis a byte; the slice may end anywhere.
+  /// Elements [first, first + count) of one axis. `first` must start a block of the scales and of the zero points, and
+  /// on the contiguous axis a byte; the slice may end anywhere.
   template <int Axis>
   constexpr auto slice(index_t first, index_t count) const {
     static_assert(Axis >= 0 && Axis < rank, "qtensor: slice<Axis> needs an axis of this tensor, 0 to rank - 1.");
     constexpr int s = Order::axis(rank, Axis);
-    require(first >= 0 && count >= 0 && first <= extents_[Axis] && count <= extents_[Axis] - first, "a slice of elements [", first, ", ", first + count,
-            ") of axis ", Axis, " leaves its ", extents_[Axis], " elements.");
+    require(first >= 0 && count >= 0 && first <= extents_[Axis] && count <= extents_[Axis] - first,
+            "a slice of elements [", first, ", ", first + count, ") of axis ", Axis, " leaves its ", extents_[Axis],
+            " elements.");
     check_block_start(granularity_, Axis, first, "scale");
     if constexpr (S::has_zero_point) check_block_start(zero_granularity_, Axis, first, "zero point");
 
@@ -241,15 +279,18 @@ class basic_tensor_view {
     auto sizes = extents_.to_array();
     sizes[at(Axis)] = count;
     arrays moved = memory_;
-    if constexpr (s < rank - 1) moved.codes += first * row_strides_[at(s)];
-    else moved.codes += units_before(first);
+    if constexpr (s < rank - 1)
+      moved.codes += first * row_strides_[at(s)];
+    else
+      moved.codes += units_before(first);
     const index_t scale_steps = first / scale_grid_.block[at(s)] * scale_grid_.stride[at(s)];
     if constexpr (!S::is_interleaved) moved.scales += scale_steps;
     if constexpr (S::has_offset && !S::is_interleaved) moved.offsets += scale_steps;
     if constexpr (S::has_zero_point) moved.zero_points += first / zero_grid_.block[at(s)] * zero_grid_.stride[at(s)];
-    return result(typename result::shape_type{sliced(sizes), granularity_, zero_granularity_},
-                  typename result::arrays{moved.codes, moved.scales, moved.zero_points, moved.offsets, moved.tensor_scale}, row_strides_,
-                  scale_grid_, zero_grid_);
+    return result(
+        typename result::shape_type{sliced(sizes), granularity_, zero_granularity_},
+        typename result::arrays{moved.codes, moved.scales, moved.zero_points, moved.offsets, moved.tensor_scale},
+        row_strides_, scale_grid_, zero_grid_);
   }
 
   // Slices of a matrix, named as Eigen names them.
@@ -263,17 +304,18 @@ class basic_tensor_view {
     return middle_rows(first_row, row_count).middle_cols(first_col, col_count);
   }
 
-  /// The matrix of the last two axes at one index of every leading axis: `W.matrix(i)` of a rank-3 tensor. Row-major tensors.
+  /// The matrix of the last two axes at one index of every leading axis: `W.matrix(i)` of a rank-3 tensor. Row-major
+  /// tensors.
   template <class... I>
-    requires(std::convertible_to<I, index_t> && ...)
-  constexpr auto matrix(I... leading) const {
+  requires(std::convertible_to<I, index_t>&&...) constexpr auto matrix(I... leading) const {
     static_assert(rank >= 2 && sizeof...(I) == static_cast<std::size_t>(rank - 2),
                   "qtensor: matrix(i, ...) takes one index for every axis but the last two.");
-    static_assert(std::is_same_v<Order, row_major>, "qtensor: matrix(i, ...) needs a row_major tensor, whose last two axes are a matrix in memory.");
+    static_assert(std::is_same_v<Order, row_major>,
+                  "qtensor: matrix(i, ...) needs a row_major tensor, whose last two axes are a matrix in memory.");
     const index_array index{static_cast<index_t>(leading)..., 0, 0};
     for (int axis = 0; axis + 2 < rank; ++axis)
-      require(index[at(axis)] >= 0 && index[at(axis)] < extents_[axis], "index ", index[at(axis)], " of axis ", axis, " is outside its ",
-              extents_[axis], " elements.");
+      require(index[at(axis)] >= 0 && index[at(axis)] < extents_[axis], "index ", index[at(axis)], " of axis ", axis,
+              " is outside its ", extents_[axis], " elements.");
     return matrix_at(index);
   }
 
@@ -281,31 +323,36 @@ class basic_tensor_view {
   static constexpr std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
 
   constexpr index_t matrix_extent(int axis) const {
-    static_assert(rank == 2, "qtensor: rows and cols are those of a matrix; this tensor is not of rank 2 (use extent(axis) or matrix(i, ...)).");
+    static_assert(rank == 2,
+                  "qtensor: rows and cols are those of a matrix; this tensor is not of rank 2 (use extent(axis) or "
+                  "matrix(i, ...)).");
     return extents_[axis];
   }
   template <int Axis>
   constexpr auto matrix_slice(index_t first, index_t count) const {
-    static_assert(rank == 2, "qtensor: this slice needs a matrix; use slice<axis>(first, count) for tensors of other ranks.");
+    static_assert(rank == 2,
+                  "qtensor: this slice needs a matrix; use slice<axis>(first, count) for tensors of other ranks.");
     return slice<Axis>(first, count);
   }
   template <class G>
   constexpr void check_block_start(const G& g, int axis, index_t first, const char* what) const {
     const index_t block = g.block_extent(rank, axis, extents_[axis]);
-    require(first % block == 0 || block >= extents_[axis], "a slice that starts at element ", first, " of axis ", axis, " cuts a block of ", block,
-            " elements that share a ", what, "; start at a multiple of ", block, ".");
+    require(first % block == 0 || block >= extents_[axis], "a slice that starts at element ", first, " of axis ", axis,
+            " cuts a block of ", block, " elements that share a ", what, "; start at a multiple of ", block, ".");
   }
   /// Code units before element `first` of a row.
   constexpr index_t units_before(index_t first) const {
     if constexpr (S::is_interleaved) {
-      require(first % granularity_.size() == 0, "a slice that starts at element ", first, " cuts an interleaved block of ", granularity_.size(),
-              " elements; start at a multiple of it.");
+      require(first % granularity_.size() == 0, "a slice that starts at element ", first,
+              " cuts an interleaved block of ", granularity_.size(), " elements; start at a multiple of it.");
       return first / granularity_.size() * interleaved_block<S>::bytes(granularity_);
     } else if constexpr (is_packed<typename S::code_format>) {
-      require(first * S::code_format::bits % 8 == 0, "a slice that starts at element ", first, " starts inside a byte of ", S::code_format::bits,
-              "-bit codes; start at a multiple of ", S::code_format::bits == 6 ? 4 : 8 / S::code_format::bits, ".");
+      require(first * S::code_format::bits % 8 == 0, "a slice that starts at element ", first,
+              " starts inside a byte of ", S::code_format::bits, "-bit codes; start at a multiple of ",
+              S::code_format::bits == 6 ? 4 : 8 / S::code_format::bits, ".");
       return first * S::code_format::bits / 8;
-    } else return first;
+    } else
+      return first;
   }
 
   /// Start of the interleaved block that holds an element.
@@ -323,15 +370,20 @@ class basic_tensor_view {
     if constexpr (S::is_interleaved) {
       const index_t n = granularity_.size();
       return {block_start(index) + interleaved_block<S>::codes_at, order::bit(i % n, n, bits)};
-    } else return {row(index), order::bit(i, 0, bits)};
+    } else
+      return {row(index), order::bit(i, 0, bits)};
   }
   static constexpr std::uint32_t load_code(const std::uint8_t* bytes, index_t bit) {
-    if constexpr (S::code_format::bits > 8) return detail::load_unit<typename S::code_format>(bytes + bit / 8);
-    else return detail::load_bits<S::code_format::bits>(bytes, bit);
+    if constexpr (S::code_format::bits > 8)
+      return detail::load_unit<typename S::code_format>(bytes + bit / 8);
+    else
+      return detail::load_bits<S::code_format::bits>(bytes, bit);
   }
   static constexpr void store_code(std::uint8_t* bytes, index_t bit, std::uint32_t code) {
-    if constexpr (S::code_format::bits > 8) detail::store_unit<typename S::code_format>(bytes + bit / 8, code);
-    else detail::store_bits<S::code_format::bits>(bytes, bit, code);
+    if constexpr (S::code_format::bits > 8)
+      detail::store_unit<typename S::code_format>(bytes + bit / 8, code);
+    else
+      detail::store_bits<S::code_format::bits>(bytes, bit, code);
   }
 
   constexpr auto matrix_at(const index_array& start) const {
@@ -342,21 +394,29 @@ class basic_tensor_view {
     if constexpr (!S::is_interleaved) moved.scales += scale_grid_.entry(start);
     if constexpr (S::has_offset && !S::is_interleaved) moved.offsets += scale_grid_.entry(start);
     if constexpr (S::has_zero_point) moved.zero_points += zero_grid_.entry(start);
-    const auto last_two = [](const index_array& of) { return std::array<index_t, 2>{of[at(rank - 2)], of[at(rank - 1)]}; };
+    const auto last_two = [](const index_array& of) {
+      return std::array<index_t, 2>{of[at(rank - 2)], of[at(rank - 1)]};
+    };
     return result({sizes(last_two(extents_.to_array())), in_matrix(granularity_), in_matrix_zero()},
-                  {moved.codes, moved.scales, moved.zero_points, moved.offsets, moved.tensor_scale}, last_two(row_strides_),
-                  {last_two(scale_grid_.block), last_two(scale_grid_.stride)}, {last_two(zero_grid_.block), last_two(zero_grid_.stride)});
+                  {moved.codes, moved.scales, moved.zero_points, moved.offsets, moved.tensor_scale},
+                  last_two(row_strides_), {last_two(scale_grid_.block), last_two(scale_grid_.stride)},
+                  {last_two(zero_grid_.block), last_two(zero_grid_.stride)});
   }
   template <class G>
   constexpr auto in_matrix(const G& g) const {
     using reduced = detail::in_matrix_t<G>;
-    if constexpr (std::is_same_v<reduced, G>) return g;
-    else return reduced(g.block_extent(rank, rank - 2, extents_[rank - 2]), g.block_extent(rank, rank - 1, extents_[rank - 1]));
+    if constexpr (std::is_same_v<reduced, G>)
+      return g;
+    else
+      return reduced(g.block_extent(rank, rank - 2, extents_[rank - 2]),
+                     g.block_extent(rank, rank - 1, extents_[rank - 1]));
   }
   constexpr auto in_matrix_zero() const {
     using zero = typename detail::matrix_scheme_t<S>::zero_granularity_type;
-    if constexpr (std::is_same_v<zero, zero_granularity_type>) return zero_granularity_;
-    else return in_matrix(zero_granularity_);
+    if constexpr (std::is_same_v<zero, zero_granularity_type>)
+      return zero_granularity_;
+    else
+      return in_matrix(zero_granularity_);
   }
 
   Extents extents_;
