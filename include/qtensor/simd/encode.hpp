@@ -153,8 +153,8 @@ QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale)
     return bits - words<A>(low) < words<A>(high - low);
   } else {
     constexpr std::uint32_t subnormal = 0x00400000u, low = 0x00800000u, high = 0x7f000000u;  // 2^-127, 2^-126, 2^127
-    return ((bits & words<A>(low_bits(23))) == words<A>(0u) & bits - words<A>(low) < words<A>(high - low)) |
-           bits == words<A>(subnormal);
+    const auto power = (bits & words<A>(low_bits(23))) == words<A>(0u);
+    return (power & (bits - words<A>(low) < words<A>(high - low))) | (bits == words<A>(subnormal));
   }
 }
 
@@ -263,8 +263,8 @@ namespace detail {
 template <class S, class A>
 QTENSOR_INLINE ints<A> counts(floats<A> q, const zero_shift<S, A>& shift) {
   using range = counting<S>;
-  if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
   if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
+  if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
   if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
   if constexpr (!range::narrowing_clamps) q = simd::min(shift.high, simd::max(shift.low, q));  // NaN stays
   return round_by<typename S::rounding>(q);

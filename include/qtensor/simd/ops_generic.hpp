@@ -279,7 +279,8 @@ QTENSOR_INLINE words<A> f16_bits(any_isa, const floats<A>& x) {
   const words<A> t = bits_as<std::uint32_t>(isa<A>{}, bits_as<float>(isa<A>{}, a) + bits_as<float>(isa<A>{}, shifter));
   const words<A> code = t - shifter + (e >> 13) - words<A>(113u << 10);
   const words<A> nan = ((magnitude >> 13) & words<A>(0x03ffu)) | words<A>(0x7e00u);
-  return select(isa<A>{}, below(isa<A>{}, words<A>(infinity_bits), magnitude), nan, code) | ((bits >> 16) & words<A>(0x8000u));
+  const words<A> sign = (bits >> 16) & words<A>(0x8000u);
+  return select(isa<A>{}, below(isa<A>{}, words<A>(infinity_bits), magnitude), nan, code) | sign;
 }
 template <class A>
 QTENSOR_INLINE words<A> bf16_bits(any_isa, const floats<A>& x) {

@@ -1,0 +1,135 @@
+// Any Eigen expression as a source: one evaluator for the whole expression, pulled tile by tile in its own order.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/expr/operand.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace expr_detail {
+
+/// Reading costs of an element up to which a second reading is cheaper than a copy: some loads and arithmetic, no exp.
+inline constexpr int cheap_enough = 32;
+
+/// Expressions that may not be read twice, nor in any order: random numbers, callables with a state.
+template <class Evaluator>
+inline constexpr bool is_repeatable = (static_cast<int>(Evaluator::Flags) & Eigen::EvalBeforeNestingBit) == 0;
+
+}  // namespace expr_detail
+
+/// A tile_source over an Eigen expression of floats, for a tensor of storage order Order: its rows are the expression's rows
+/// (row_major) or columns. Products inside the expression are evaluated once, here; nothing else is evaluated before it is
+/// read, and nothing of the expression's size is allocated. Holds what evaluators hold: the expression must outlive it.
+template <class Xpr, storage_order Order>
+class expression_source {
+  using evaluator = Eigen::internal::evaluator<Xpr>;
+  using packet = expr_detail::float_packet;
+  static constexpr index_t lanes = expr_detail::packet_size<packet>;
+  static constexpr int flags = evaluator::Flags;
+  static constexpr bool has_packets = (flags & Eigen::PacketAccessBit) != 0 && lanes > 1;
+  static constexpr bool is_row_major = (flags & Eigen::RowMajorBit) != 0;
+
+ public:
+  static constexpr bool reads_rows = is_row_major == std::is_same_v<Order, row_major>;
+  static constexpr bool reads_twice =
+      expr_detail::is_repeatable<evaluator> && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
+
+  explicit expression_source(const Xpr& x) : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()) {
+    if constexpr (expr_detail::has_memory<Xpr>) {
+      data_ = x.data();
+      row_stride_ = x.rowStride();
+      col_stride_ = x.colStride();
+    }
+  }
+  expression_source(const expression_source&) = delete;
+  expression_source& operator=(const expression_source&) = delete;
+
+  index_t rows() const { return by_rows ? row_count_ : col_count_; }
+  index_t cols() const { return by_rows ? col_count_ : row_count_; }
+
+  const float* direct(index_t row, index_t col) const {
+    if constexpr (expr_detail::has_memory<Xpr>) {
+      const index_t across = by_rows ? row_stride_ : col_stride_, along = by_rows ? col_stride_ : row_stride_;
+      if (along == 1) return data_ + row * across + col;
+    }
+    return nullptr;
+  }
+
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    index_t r = 0;
+    if constexpr (reads_rows) {
+      for (; r < rows; ++r) {
+        index_t c = 0;
+        if constexpr (has_packets)
+          for (; c + lanes <= cols; c += lanes) Eigen::internal::pstoreu(tile + r * stride + c, packet_at(row + r, col + c));
+        for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
+      }
+    } else {
+      if constexpr (has_packets)
+        for (; r + lanes <= rows; r += lanes) read_across(row + r, col, cols, tile + r * stride, stride);
+      for (; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
+    }
+  }
+
+ private:
+  static constexpr bool by_rows = std::is_same_v<Order, row_major>;
+
+  float at(index_t row, index_t col) const { return by_rows ? evaluator_.coeff(row, col) : evaluator_.coeff(col, row); }
+  packet packet_at(index_t row, index_t col) const {
+    if constexpr (by_rows) return evaluator_.template packet<Eigen::Unaligned, packet>(row, col);
+    else return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
+  }
+  /// `lanes` rows of the tile at once, from packets that run across them: squares are transposed in registers.
+  void read_across(index_t row, index_t col, index_t cols, float* tile, index_t stride) const {
+    index_t c = 0;
+    for (; c + lanes <= cols; c += lanes) {
+      Eigen::internal::PacketBlock<packet, static_cast<int>(lanes)> square;
+      for (index_t k = 0; k < lanes; ++k) square.packet[k] = packet_at(row, col + c + k);
+      Eigen::internal::ptranspose(square);
+      for (index_t k = 0; k < lanes; ++k) Eigen::internal::pstoreu(tile + k * stride + c, square.packet[k]);
+    }
+    for (; c < cols; ++c) {
+      alignas(64) float column[static_cast<std::size_t>(lanes)];
+      Eigen::internal::pstoreu(column, packet_at(row, col + c));
+      for (index_t k = 0; k < lanes; ++k) tile[k * stride + c] = column[k];
+    }
+  }
+
+  evaluator evaluator_;
+  index_t row_count_, col_count_;
+  const float* data_ = nullptr;
+  index_t row_stride_ = 0, col_stride_ = 0;
+};
+
+namespace expr_detail {
+
+/// The source of an expression of floats for a tensor of this order; quantized matrices are decoded in runs.
+template <storage_order Order, class Xpr>
+auto source_of(const Xpr& x) {
+  if constexpr (folded<Xpr>) {
+    if constexpr (std::is_same_v<Order, row_major>) return source_of_operand(x);
+    else return source_of_operand(x).transposed();
+  } else {
+    return expression_source<Xpr, Order>(x);
+  }
+}
+
+/// Calls use(expression of floats): the expression itself, or half and bfloat16 widened, which is exact.
+template <class Xpr, class Use>
+decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
+  using scalar = typename Xpr::Scalar;
+  constexpr bool widens = std::is_same_v<scalar, Eigen::half> || std::is_same_v<scalar, Eigen::bfloat16>;
+  static_assert(std::is_same_v<scalar, float> || widens,
+                "qtensor: quantize takes expressions of float, Eigen::half or Eigen::bfloat16; add .cast<float>() to this one.");
+  if constexpr (std::is_same_v<scalar, float>) {
+    return use(x.derived());
+  } else if constexpr (widens) {
+    const auto floats = x.derived().template cast<float>();
+    return use(floats);
+  }
+}
+
+}  // namespace expr_detail
+
+}  // namespace qtensor::inline QTENSOR_ABI

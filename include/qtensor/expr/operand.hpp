@@ -1,0 +1,215 @@
+// Operands: transposes, blocks, scalar multiples and signs around a quantized matrix, folded into what a kernel takes.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/expr/dequantized.hpp>
+#include <qtensor/ops/dequantize.hpp>
+
+/// Called with `products` or `assignments` whenever an expression reaches one of our kernels. Nothing, unless a test
+/// defines it before the first include.
+#ifndef QTENSOR_COUNT_KERNELS
+#define QTENSOR_COUNT_KERNELS(kind) static_cast<void>(0)
+#endif
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace expr_detail {
+
+/// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and all
+/// `rows` floats of a column are written before the next columns are begun, so that a line is written once.
+inline void transpose_tile(const float* from, index_t from_stride, index_t rows, index_t cols, float* to, index_t to_stride) {
+  constexpr index_t side = packet_size<float_packet>;
+  index_t c = 0;
+  if constexpr (side > 1) {
+    const index_t square_rows = rows / side * side;
+    for (; c + side <= cols; c += side) {
+      for (index_t r = 0; r < square_rows; r += side) {
+        Eigen::internal::PacketBlock<float_packet, static_cast<int>(side)> square;
+        for (index_t k = 0; k < side; ++k) square.packet[k] = Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c);
+        Eigen::internal::ptranspose(square);
+        for (index_t k = 0; k < side; ++k) Eigen::internal::pstoreu(to + (c + k) * to_stride + r, square.packet[k]);
+      }
+      for (index_t k = 0; k < side; ++k)
+        for (index_t r = square_rows; r < rows; ++r) to[(c + k) * to_stride + r] = from[r * from_stride + c + k];
+    }
+  }
+  for (; c < cols; ++c)
+    for (index_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
+}
+
+/// x[0, n) times factor, each product rounded before whatever is done with it next.
+inline void scale_run(float* x, index_t n, float factor) {
+  if (factor == 1.f) return;
+  for (index_t i = 0; i < n; ++i) x[i] *= factor;
+  asm volatile("" : : "r"(x) : "memory");
+}
+
+/// A part of a view, in the view's own axes, times a factor.
+template <class View>
+struct region {
+  View view;
+  index_t row, col, rows, cols;
+  float factor;
+
+  region block(index_t first_row, index_t first_col, index_t row_count, index_t col_count) const {
+    return {view, row + first_row, col + first_col, row_count, col_count, factor};
+  }
+  region times(float by) const { return {view, row, col, rows, cols, rounded(factor * by)}; }
+};
+
+}  // namespace expr_detail
+
+/// How an expression folds into a region of a view. `is_transposed`: the expression's rows are the region's columns. Only
+/// what costs nothing folds; blocks may start anywhere, also inside groups and bytes.
+template <class Xpr>
+struct operand {
+  static constexpr bool folds = false;
+};
+template <class Xpr>
+struct operand<const Xpr> : operand<Xpr> {};
+
+/// An expression that is a quantized matrix to our kernels.
+template <class Xpr>
+concept folded = operand<Xpr>::folds;
+
+template <class View, class Owner>
+struct operand<dequantized<View, Owner>> {
+  static constexpr bool folds = true;
+  static constexpr bool is_transposed = false;
+  using view_type = View;
+  static auto fold(const dequantized<View, Owner>& x) {
+    return expr_detail::region<View>{x.view(), 0, 0, x.view().rows(), x.view().cols(), 1.f};
+  }
+};
+
+template <folded X>
+struct operand<Eigen::Transpose<X>> {
+  static constexpr bool folds = true;
+  static constexpr bool is_transposed = !operand<X>::is_transposed;
+  using view_type = typename operand<X>::view_type;
+  static auto fold(const Eigen::Transpose<X>& x) { return operand<X>::fold(x.nestedExpression()); }
+};
+
+template <folded X, int Rows, int Cols, bool inner_panel>
+struct operand<Eigen::Block<X, Rows, Cols, inner_panel>> {
+  static constexpr bool folds = true;
+  static constexpr bool is_transposed = operand<X>::is_transposed;
+  using view_type = typename operand<X>::view_type;
+  static auto fold(const Eigen::Block<X, Rows, Cols, inner_panel>& x) {
+    const auto whole_region = operand<X>::fold(x.nestedExpression());
+    if constexpr (is_transposed) return whole_region.block(x.startCol(), x.startRow(), x.cols(), x.rows());
+    else return whole_region.block(x.startRow(), x.startCol(), x.rows(), x.cols());
+  }
+};
+
+template <folded X>
+struct operand<Eigen::CwiseUnaryOp<Eigen::internal::scalar_opposite_op<float>, X>> : operand<X> {
+  static auto fold(const Eigen::CwiseUnaryOp<Eigen::internal::scalar_opposite_op<float>, X>& x) {
+    return operand<X>::fold(x.nestedExpression()).times(-1.f);
+  }
+};
+
+namespace expr_detail {
+using times_op = Eigen::internal::scalar_product_op<float, float>;
+template <class Plain>
+using constant = Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float>, Plain>;
+}  // namespace expr_detail
+
+template <class Plain, folded X>
+struct operand<Eigen::CwiseBinaryOp<expr_detail::times_op, const expr_detail::constant<Plain>, X>> : operand<X> {
+  static auto fold(const Eigen::CwiseBinaryOp<expr_detail::times_op, const expr_detail::constant<Plain>, X>& x) {
+    return operand<X>::fold(x.rhs()).times(x.lhs().functor().m_other);
+  }
+};
+template <class Plain, folded X>
+struct operand<Eigen::CwiseBinaryOp<expr_detail::times_op, X, const expr_detail::constant<Plain>>> : operand<X> {
+  static auto fold(const Eigen::CwiseBinaryOp<expr_detail::times_op, X, const expr_detail::constant<Plain>>& x) {
+    return operand<X>::fold(x.lhs()).times(x.rhs().functor().m_other);
+  }
+};
+
+namespace expr_detail {
+
+/// A region as a tile_source whose rows are the lines of the view's memory (Order = row_major) or run across them. The
+/// elements come times the factor; products take it out (`without_factor`) and scale their sums instead.
+template <class View, storage_order Order>
+struct region_source {
+  View view;
+  index_t first_line, first_element, line_count, line_length;
+  float factor;
+  static constexpr bool reads_rows = std::is_same_v<Order, row_major>;
+  static constexpr bool reads_twice = true;
+
+  index_t rows() const { return reads_rows ? line_count : line_length; }
+  index_t cols() const { return reads_rows ? line_length : line_count; }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  /// The same elements with rows and columns exchanged.
+  auto transposed() const {
+    using other = std::conditional_t<reads_rows, col_major, row_major>;
+    return region_source<View, other>{view, first_line, first_element, line_count, line_length, factor};
+  }
+  region_source without_factor() const { return {view, first_line, first_element, line_count, line_length, 1.f}; }
+
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    if constexpr (reads_rows) {
+      lines(row, rows, col, cols, tile, stride);
+    } else {
+      constexpr index_t most_lines = 16, most_elements = 64;
+      alignas(64) float part[most_lines * most_elements];
+      for (index_t c = 0; c < cols; c += most_lines)
+        for (index_t r = 0; r < rows; r += most_elements) {
+          const index_t some_lines = cols - c < most_lines ? cols - c : most_lines;
+          const index_t some_elements = rows - r < most_elements ? rows - r : most_elements;
+          lines(col + c, some_lines, row + r, some_elements, part, most_elements);
+          transpose_tile(part, most_elements, some_lines, some_elements, tile + r * stride + c, stride);
+        }
+    }
+  }
+  /// Lines [line, line + lines) of the region, elements [i, i + n) of each, to tile[l * stride + k].
+  void lines(index_t line, index_t count, index_t i, index_t n, float* tile, index_t stride) const {
+    dequantize_rows(view, first_line + line, count, first_element + i, n, tile, stride);
+    if (factor == 1.f) return;
+    for (index_t l = 0; l < count; ++l) scale_run(tile + l * stride, n, factor);
+  }
+};
+
+/// A folded expression as a source of its own rows.
+template <folded X>
+auto source_of_operand(const X& x) {
+  const auto part = operand<X>::fold(x);
+  using view_type = typename operand<X>::view_type;
+  constexpr bool lines_are_rows = std::is_same_v<typename view_type::order_type, row_major>;
+  using order = std::conditional_t<lines_are_rows != operand<X>::is_transposed, row_major, col_major>;
+  if constexpr (lines_are_rows) return region_source<view_type, order>{part.view, part.row, part.col, part.rows, part.cols, part.factor};
+  else return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.factor};
+}
+
+}  // namespace expr_detail
+
+}  // namespace qtensor::inline QTENSOR_ABI
+
+namespace Eigen::internal {
+
+// Whatever folds keeps the shape, so that products and assignments of it are still ours.
+template <class X>
+  requires qtensor::folded<Transpose<X>>
+struct evaluator_traits<Transpose<X>> : evaluator_traits_base<Transpose<X>> {
+  using Shape = qtensor::QuantizedShape;
+};
+template <class X, int Rows, int Cols, bool inner_panel>
+  requires qtensor::folded<Block<X, Rows, Cols, inner_panel>>
+struct evaluator_traits<Block<X, Rows, Cols, inner_panel>> : evaluator_traits_base<Block<X, Rows, Cols, inner_panel>> {
+  using Shape = qtensor::QuantizedShape;
+};
+template <class Op, class X>
+  requires qtensor::folded<CwiseUnaryOp<Op, X>>
+struct evaluator_traits<CwiseUnaryOp<Op, X>> : evaluator_traits_base<CwiseUnaryOp<Op, X>> {
+  using Shape = qtensor::QuantizedShape;
+};
+template <class Op, class L, class R>
+  requires qtensor::folded<CwiseBinaryOp<Op, L, R>>
+struct evaluator_traits<CwiseBinaryOp<Op, L, R>> : evaluator_traits_base<CwiseBinaryOp<Op, L, R>> {
+  using Shape = qtensor::QuantizedShape;
+};
+
+}  // namespace Eigen::internal

@@ -1,0 +1,131 @@
+// Products with a quantized matrix on either side or both: Eigen's products of every size, dispatched to ops/matmul.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/expr/operand.hpp>
+#include <qtensor/ops/matmul.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::expr_detail {
+
+/// An expression with memory as strides and a pointer.
+template <class X>
+matrix_ref<const float> memory_of(const X& x) {
+  return {x.derived().data(), x.rows(), x.cols(), x.derived().rowStride(), x.derived().colStride()};
+}
+template <class X>
+matrix_ref<float> writable_memory_of(X& x) {
+  return {x.derived().data(), x.rows(), x.cols(), x.derived().rowStride(), x.derived().colStride()};
+}
+
+/// A side of a product as the kernel takes it: floats in memory (evaluated into a temporary where the expression has none).
+template <class X>
+class multiplicand {
+  using kept = std::conditional_t<has_memory<X>, const X&, typename Eigen::internal::plain_matrix_type<X>::type>;
+
+ public:
+  explicit multiplicand(const X& x) : x_(x) {}
+  float factor() const { return 1.f; }
+  matrix_ref<const float> source() const { return memory_of(x_); }
+
+ private:
+  kept x_;
+};
+/// A quantized side stays quantized.
+template <folded X>
+class multiplicand<X> {
+ public:
+  explicit multiplicand(const X& x) : source_(source_of_operand(x)) {}
+  float factor() const { return source_.factor; }
+  auto source() const { return source_.without_factor(); }
+
+ private:
+  decltype(source_of_operand(std::declval<const X&>())) source_;
+};
+
+/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, times all scalar factors at once,
+/// then added. Sizes that do not fit throw before anything is written.
+template <class Dst, class Lhs, class Rhs>
+void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+  static_assert(std::is_same_v<typename Lhs::Scalar, float> && std::is_same_v<typename Rhs::Scalar, float> &&
+                    std::is_same_v<typename Dst::Scalar, float>,
+                "qtensor: products with quantized matrices are of float; use .cast<float>() on the other operand.");
+  require(lhs.cols() == rhs.rows(), "the left operand of a product has ", lhs.cols(), " columns, the right one ", rhs.rows(),
+          " rows; they must be equal.");
+  require(dst.rows() == lhs.rows() && dst.cols() == rhs.cols(), "a product of ", lhs.rows(), "x", rhs.cols(),
+          " elements does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
+  const multiplicand<Lhs> left(lhs);
+  const multiplicand<Rhs> right(rhs);
+  const float factor = rounded(rounded(left.factor() * right.factor()) * alpha);
+  QTENSOR_COUNT_KERNELS(products);
+  if constexpr (has_memory<Dst>) {
+    matmul_into(left.source(), right.source(), writable_memory_of(dst), factor, mode);
+  } else {
+    Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(lhs.rows(), rhs.cols());
+    matmul_into(left.source(), right.source(), writable_memory_of(result), factor, accumulate::assign);
+    if (mode == accumulate::assign) dst = result;
+    else if (mode == accumulate::add) dst += result;
+    else dst -= result;
+  }
+}
+
+template <class Lhs, class Rhs>
+struct quantized_product {
+  template <class Dst>
+  static void evalTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+    multiply_into(dst, lhs, rhs, 1.f, accumulate::assign);
+  }
+  template <class Dst>
+  static void addTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+    multiply_into(dst, lhs, rhs, 1.f, accumulate::add);
+  }
+  template <class Dst>
+  static void subTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+    multiply_into(dst, lhs, rhs, 1.f, accumulate::subtract);
+  }
+  template <class Dst>
+  static void scaleAndAddTo(Dst& dst, const Lhs& lhs, const Rhs& rhs, const float& alpha) {
+    multiply_into(dst, lhs, rhs, alpha, accumulate::add);
+  }
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::expr_detail
+
+namespace Eigen::internal {
+
+// Every kind of product Eigen tells apart by size (inner, outer, gemv, gemm, small) is one to us.
+template <class L, class R, int Tag>
+struct generic_product_impl<L, R, qtensor::QuantizedShape, DenseShape, Tag> : qtensor::expr_detail::quantized_product<L, R> {};
+template <class L, class R, int Tag>
+struct generic_product_impl<L, R, DenseShape, qtensor::QuantizedShape, Tag> : qtensor::expr_detail::quantized_product<L, R> {};
+template <class L, class R, int Tag>
+struct generic_product_impl<L, R, qtensor::QuantizedShape, qtensor::QuantizedShape, Tag>
+    : qtensor::expr_detail::quantized_product<L, R> {};
+
+// Coefficient by coefficient where the user asks for it (lazyProduct) and for diagonal factors: ordinary Eigen.
+template <class L, class R, int Tag>
+struct product_evaluator<Product<L, R, LazyProduct>, Tag, qtensor::QuantizedShape, DenseShape>
+    : product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape> {
+  using product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape>::product_evaluator;
+};
+template <class L, class R, int Tag>
+struct product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, qtensor::QuantizedShape>
+    : product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape> {
+  using product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape>::product_evaluator;
+};
+template <class L, class R, int Tag>
+struct product_evaluator<Product<L, R, LazyProduct>, Tag, qtensor::QuantizedShape, qtensor::QuantizedShape>
+    : product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape> {
+  using product_evaluator<Product<L, R, LazyProduct>, Tag, DenseShape, DenseShape>::product_evaluator;
+};
+template <class L, class R, int Kind, int Tag>
+struct product_evaluator<Product<L, R, Kind>, Tag, qtensor::QuantizedShape, DiagonalShape>
+    : product_evaluator<Product<L, R, Kind>, Tag, DenseShape, DiagonalShape> {
+  using product_evaluator<Product<L, R, Kind>, Tag, DenseShape, DiagonalShape>::product_evaluator;
+};
+template <class L, class R, int Kind, int Tag>
+struct product_evaluator<Product<L, R, Kind>, Tag, DiagonalShape, qtensor::QuantizedShape>
+    : product_evaluator<Product<L, R, Kind>, Tag, DiagonalShape, DenseShape> {
+  using product_evaluator<Product<L, R, Kind>, Tag, DiagonalShape, DenseShape>::product_evaluator;
+};
+
+}  // namespace Eigen::internal

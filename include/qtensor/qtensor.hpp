@@ -1,0 +1,8 @@
+// Everything, for users of Eigen.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/expr/operators.hpp>
+#include <qtensor/expr/quantize.hpp>
+#include <qtensor/kernels.hpp>
+#include <qtensor/types.hpp>

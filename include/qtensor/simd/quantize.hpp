@@ -1,0 +1,424 @@
+// Runs of floats to codes: one scale, a scale for each element, or one for each short block.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/encode.hpp>
+#include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/nibbles.hpp>
+#include <qtensor/tensor/shape.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+// Every run starts on a byte, whatever its length; sub-byte codes are packed in the layout's order and the unused bits of
+// the last byte are 0. The code of element i is quantize_element<S>(x[i], {scale, tensor_scale}, zero point), bit for bit,
+// whatever the kernel, the length and the position; only the sign of a NaN that comes of a NaN scale is the CPU's.
+// Zero points are values of S::zero_point_format; a null array of them means zeros.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+template <class S>
+using code_unit_t = qtensor::detail::code_unit_t<S>;
+
+namespace detail {
+
+/// What every kernel of runs needs of a scheme.
+template <class S>
+constexpr void check_run_scheme() {
+  static_assert(!S::is_interleaved, "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
+  static_assert(!random_rounding<typename S::rounding>,
+                "qtensor: stochastic rounding needs the index of each element, which runs do not know; use the reference.");
+}
+
+/// Writes the codes of elements [0, n), code_of(i) each, in the order of S's layout.
+template <class S, class Code>
+void write_codes(index_t n, code_unit_t<S>* codes, Code code_of) {
+  using format = typename S::code_format;
+  if constexpr (is_packed<format>) {
+    std::memset(codes, 0, static_cast<std::size_t>(packed_bytes<format::bits>(n)));
+    for (index_t i = 0; i < n; ++i)
+      qtensor::detail::store_bits<format::bits>(codes, S::layout::order::bit(i, n, format::bits), code_of(i));
+  } else {
+    for (index_t i = 0; i < n; ++i) codes[i] = qtensor::detail::unit_from<format>(code_of(i));
+  }
+}
+
+}  // namespace detail
+
+// ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
+
+template <quantization_scheme S>
+struct kernel<op::encode, S, scalar_arch> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = "reference";
+
+  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
+    detail::check_run_scheme<S>();
+    detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(x[i], s, zero_point); });
+  }
+  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, float tensor_scale,
+                     code_unit_t<S>* codes) {
+    grouped(x, n, 1, scales, zero_points, tensor_scale, codes);
+  }
+  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, code_unit_t<S>* codes) {
+    detail::check_run_scheme<S>();
+    index_t g = 0, left = group;
+    detail::write_codes<S>(n, codes, [&](index_t i) {
+      if (left == 0) ++g, left = group;
+      --left;
+      return quantize_element<S>(x[i], {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0);
+    });
+  }
+};
+
+// ---- Vectors -------------------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// Elements whose scales and codes lie in L1 at a time: whole bytes of codes, whole blocks of four batches.
+inline constexpr index_t chunk_elements = 512;
+
+/// Room for the parameters of the last, partial block.
+template <class A>
+struct tail_space {
+  alignas(64) float scales[static_cast<std::size_t>(4 * lanes<A>)];
+  alignas(64) std::int32_t zeros[static_cast<std::size_t>(4 * lanes<A>)];
+};
+
+// Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes), next()
+// goes to the next block, padded(space, n) is for a last block of n elements.
+
+/// One scale for all.
+template <class S, quotient_by By, class A>
+struct uniform_parameters {
+  divisor<By, A> fast;
+  element_scale scale;
+  zero_shift<S, A> zero;
+
+  uniform_parameters(element_scale s, std::int32_t z)
+      : fast(divisor_of<S, By>(floats<A>(s.scale), s.tensor_scale)), scale(s), zero(zero_shift<S, A>::by(ints<A>(z))) {}
+
+  template <quotient_by Wanted>
+  QTENSOR_INLINE divisor<Wanted, A> divide(int) const {
+    if constexpr (Wanted == By) return fast;
+    else return divisor_of<S, Wanted>(floats<A>(scale.scale), scale.tensor_scale);
+  }
+  QTENSOR_INLINE const zero_shift<S, A>& shift(int) const { return zero; }
+  QTENSOR_INLINE void next() {}
+  uniform_parameters padded(tail_space<A>&, index_t) const { return *this; }
+};
+
+/// One scale an element.
+template <class S, class A>
+struct vector_parameters {
+  const float* scales;
+  const std::int32_t* zeros;  // null where S has none
+  float tensor_scale;
+
+  template <quotient_by Wanted>
+  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
+    return divisor_of<S, Wanted>(simd::load<A>(scales + k * lanes<A>), tensor_scale);
+  }
+  QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
+    if constexpr (S::has_zero_point)
+      if (zeros != nullptr) return zero_shift<S, A>::by(simd::load<A>(zeros + k * lanes<A>));
+    return zero_shift<S, A>::by(ints<A>(0));
+  }
+  QTENSOR_INLINE void next() {
+    scales += 4 * lanes<A>;
+    if constexpr (S::has_zero_point)
+      if (zeros != nullptr) zeros += 4 * lanes<A>;
+  }
+  vector_parameters padded(tail_space<A>& space, index_t n) const {
+    for (index_t i = 0; i < 4 * lanes<A>; ++i) {
+      space.scales[i] = i < n ? scales[i] : 1.f;
+      space.zeros[i] = i < n && zeros != nullptr ? zeros[i] : 0;
+    }
+    return {space.scales, space.zeros, tensor_scale};
+  }
+};
+
+/// The parameters of the groups of a chunk, ready to be broadcast.
+template <class S, class A>
+struct group_table {
+  static constexpr index_t most = chunk_elements / lanes<A>;
+  alignas(64) float value[static_cast<std::size_t>(most)];
+  alignas(64) float rest[static_cast<std::size_t>(most)];
+  alignas(64) float low[static_cast<std::size_t>(most)];
+  alignas(64) float high[static_cast<std::size_t>(most)];
+  alignas(64) std::int32_t zero[static_cast<std::size_t>(most)];
+
+  /// Entries [0, groups) and, with harmless numbers, up to the next batch.
+  template <quotient_by By>
+  void fill(const float* scales, const std::int32_t* zeros, index_t groups, float tensor_scale) {
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      const index_t count = std::min(lanes<A>, groups - g);
+      const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + g, count, 1.f), tensor_scale);
+      simd::store(value + g, d.value);
+      if constexpr (By == quotient_by::two_products) simd::store(rest + g, d.rest);
+      if constexpr (S::has_zero_point) {
+        const auto shift = zero_shift<S, A>::by(zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
+        simd::store(zero + g, shift.zero);
+        simd::store(low + g, shift.low);
+        simd::store(high + g, shift.high);
+      }
+    }
+  }
+};
+
+/// One scale for 1 batch, for 2 batches, or for whole blocks of 4 (BatchesOfGroup 1, 2, 4).
+template <class S, quotient_by By, class A, int BatchesOfGroup>
+struct group_parameters {
+  const group_table<S, A>& table;
+  const float* scales;
+  float tensor_scale;
+  index_t blocks_of_group;  // where BatchesOfGroup is 4
+  index_t group = 0, block = 0;
+
+  QTENSOR_INLINE index_t group_of(int k) const { return group + (BatchesOfGroup == 4 ? 0 : k / BatchesOfGroup); }
+
+  template <quotient_by Wanted>
+  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
+    const index_t g = group_of(k);
+    if constexpr (Wanted == By) {
+      if constexpr (By == quotient_by::two_products) return {floats<A>(table.value[g]), floats<A>(table.rest[g])};
+      else return {floats<A>(table.value[g])};
+    } else {
+      return divisor_of<S, Wanted>(floats<A>(scales[g]), tensor_scale);
+    }
+  }
+  QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
+    const index_t g = group_of(k);
+    if constexpr (S::has_zero_point) return {ints<A>(table.zero[g]), floats<A>(table.low[g]), floats<A>(table.high[g])};
+    else return zero_shift<S, A>::by(ints<A>(0));
+  }
+  QTENSOR_INLINE void next() {
+    if constexpr (BatchesOfGroup == 4) {
+      if (++block == blocks_of_group) ++group, block = 0;
+    } else {
+      group += 4 / BatchesOfGroup;
+    }
+  }
+  group_parameters padded(tail_space<A>&, index_t) const { return *this; }
+};
+
+/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros.
+template <class S, quotient_by By, class A, class Parameters>
+void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes) {
+  constexpr index_t step = 4 * lanes<A>;
+  const auto block = [](const float* from, const Parameters& q) {
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) v[k] = simd::load<A>(from + k * lanes<A>);
+    return encode_codes<S, By>(v, q);
+  };
+  index_t i = 0;
+  for (; i + step <= n; i += step) {
+    simd::store(codes + i, block(x + i, p));
+    p.next();
+  }
+  if (i < n) {
+    alignas(64) float last[static_cast<std::size_t>(step)] = {};
+    alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
+    std::memcpy(last, x + i, static_cast<std::size_t>(n - i) * sizeof(float));
+    tail_space<A> space;
+    simd::store(last_codes, block(last, p.padded(space, n - i)));
+    std::memcpy(codes + i, last_codes, static_cast<std::size_t>(n - i));
+  }
+}
+
+/// Calls encode(first, count, bytes) for chunks of [0, n) that start on a byte and packs what it leaves in `bytes`, one
+/// code each; 8-bit codes are written in place.
+template <class S, class A, class Encode>
+QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, Encode encode) {
+  constexpr int bits = S::code_format::bits;
+  auto* to = reinterpret_cast<std::uint8_t*>(codes);
+  [[maybe_unused]] alignas(64) std::uint8_t bytes[static_cast<std::size_t>(bits == 8 ? 1 : chunk_elements)];
+  for (index_t first = 0; first < n; first += chunk) {
+    const index_t count = std::min(chunk, n - first);
+    if constexpr (bits == 8) {
+      encode(first, count, to + first);
+    } else {
+      encode(first, count, bytes);
+      pack_codes<A, bits>(bytes, count, to + first * bits / 8);
+    }
+  }
+}
+
+/// Whether the zero points that a scheme can store need a look before vectors take them.
+template <class S, class A>
+constexpr bool watches_zero_points() {
+  if constexpr (S::has_zero_point) {
+    using zero = typename S::zero_point_format;
+    return !(static_cast<double>(zero::min) > -1e9 && static_cast<double>(zero::max) < 1e9 &&
+             regular_zero_point<S, A>(static_cast<std::int32_t>(zero::min)) &&
+             regular_zero_point<S, A>(static_cast<std::int32_t>(zero::max)));
+  } else {
+    return false;
+  }
+}
+
+/// A scale and zero point that the vector body cannot take: a block of zeros, a zero point far away.
+template <class S, class A>
+QTENSOR_INLINE bool is_irregular(float scale, const std::int32_t* zeros, index_t at) {
+  if (scale == 0.f) return true;
+  if constexpr (watches_zero_points<S, A>()) return zeros != nullptr && !regular_zero_point<S, A>(zeros[at]);
+  return false;
+}
+
+template <class S, class A>
+bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
+  auto zero = words<A>(1u) == words<A>(0u);
+  index_t i = 0;
+  for (; i + lanes<A> <= n; i += lanes<A>) zero = zero | simd::mask_as<std::uint32_t>(simd::load<A>(scales + i) == floats<A>(0.f));
+  if (i < n) zero = zero | simd::mask_as<std::uint32_t>(simd::load_n<A>(scales + i, n - i, 1.f) == floats<A>(0.f));
+  bool found = simd::any(zero);
+  if constexpr (watches_zero_points<S, A>())
+    for (i = 0; i < n; ++i) found = found || is_irregular<S, A>(1.f, zeros, i);
+  return found;
+}
+
+template <class S, class A>
+QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float tensor_scale) {
+  bool regular = true;
+  for (index_t i = 0; i < n; i += lanes<A>)
+    regular = regular && simd::all(regular_divisors<S>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), tensor_scale));
+  return regular;
+}
+
+}  // namespace detail
+
+/// The vector kernel of every scheme that vectors can follow.
+template <vector_encodable S, usable_arch A>
+struct vector_encoder {
+  using unit = code_unit_t<S>;
+  static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
+
+  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
+      kernel<op::encode, S, scalar_arch>::uniform(x, n, s, zero_point, codes);
+    } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
+      encode_uniform_by<fast>(x, n, s, zero_point, codes);
+    } else {
+      encode_uniform_by<safe>(x, n, s, zero_point, codes);
+    }
+  }
+
+  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, float tensor_scale, unit* codes) {
+    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+      detail::encode_blocks<S, safe, A>(x + first, count, detail::vector_parameters<S, A>{scales + first, zeros, tensor_scale}, bytes);
+      if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
+        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+    });
+  }
+
+  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, unit* codes) {
+    constexpr index_t step = 4 * lanes<A>;
+    if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes);
+    if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes);
+    if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes);
+    if (group % step == 0 && group <= detail::chunk_elements)
+      return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes);
+    if (group > detail::chunk_elements && group % 8 == 0) {
+      for (index_t first = 0, g = 0; first < n; first += group, ++g)
+        uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0,
+                codes + first * (is_packed<typename S::code_format> ? S::code_format::bits : 8) / 8);
+      return;
+    }
+    spread(x, n, group, scales, zero_points, tensor_scale, codes);
+  }
+
+ private:
+  template <quotient_by By>
+  static void encode_uniform_by(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+    const detail::uniform_parameters<S, By, A> p(s, zero_point);
+    const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
+    detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+      detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
+    });
+  }
+
+  /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
+  static void mend(const float* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
+                   float tensor_scale, std::uint8_t* bytes) {
+    if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
+    for (index_t i = begin; i < end; ++i)
+      bytes[i] = static_cast<std::uint8_t>(
+          quantize_element<S>(x[i], {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
+  }
+
+  template <int BatchesOfGroup>
+  static void grouped_by(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                         float tensor_scale, unit* codes) {
+    const index_t chunk = detail::chunk_elements / group * group, groups_of_chunk = chunk / group;
+    detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+      const index_t g = first / chunk * groups_of_chunk, groups = divide_up(count, group);
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
+      detail::group_table<S, A> table;
+      const auto by = [&]<quotient_by By>() {
+        table.template fill<By>(scales + g, zeros, groups, tensor_scale);
+        const detail::group_parameters<S, By, A, BatchesOfGroup> p{table, scales + g, tensor_scale, group / (4 * lanes<A>)};
+        detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
+      };
+      if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale)) by.template operator()<fast>();
+      else by.template operator()<safe>();
+      if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
+        for (index_t k = 0; k < groups; ++k)
+          mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
+    });
+  }
+
+  /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
+  static void spread(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                     float tensor_scale, unit* codes) {
+    alignas(64) float element_scales[static_cast<std::size_t>(detail::chunk_elements)];
+    alignas(64) std::int32_t element_zeros[static_cast<std::size_t>(detail::chunk_elements)];
+    index_t g = 0, left = group;
+    for (index_t first = 0; first < n; first += detail::chunk_elements) {
+      const index_t count = std::min(detail::chunk_elements, n - first);
+      for (index_t i = 0; i < count;) {
+        if (left == 0) ++g, left = group;
+        const index_t part = std::min(left, count - i);
+        std::fill_n(element_scales + i, part, scales[g]);
+        if (zero_points != nullptr) std::fill_n(element_zeros + i, part, zero_points[g]);
+        i += part, left -= part;
+      }
+      vector(x + first, count, element_scales, zero_points != nullptr ? element_zeros : nullptr, tensor_scale,
+             codes + first * (is_packed<typename S::code_format> ? S::code_format::bits : 8) / 8);
+    }
+  }
+};
+
+template <vector_encodable S, usable_arch A>
+  requires(!std::same_as<A, scalar_arch>)
+struct kernel<op::encode, S, A> : vector_encoder<S, A> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = arch_name<A>;
+};
+
+// ---- What callers call ---------------------------------------------------------------------------------------------
+
+/// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
+template <quantization_scheme S>
+void encode_uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
+  if (n > 0) best_kernel<op::encode, S>::uniform(x, n, s, zero_point, codes);
+}
+
+/// Element i has scales[i] and zero_points[i]. Reads n of each.
+template <quantization_scheme S>
+void encode_vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, code_unit_t<S>* codes,
+                   float tensor_scale = 1.f) {
+  if (n > 0) best_kernel<op::encode, S>::vector(x, n, scales, zero_points, tensor_scale, codes);
+}
+
+/// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.
+template <quantization_scheme S>
+void encode_grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
+  QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
+  if (n > 0) best_kernel<op::encode, S>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd
