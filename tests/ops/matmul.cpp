@@ -17,8 +17,8 @@ using qtensor::matrix_ref;
 
 namespace {
 
-/// Where the elements of a matrix lie in memory: by rows, by columns, spread over every second row and third column, or by
-/// rows from the last row and column to the first.
+/// Where the elements of a matrix lie in memory: by rows, by columns, spread over every second row and third column, or
+/// by rows from the last row and column to the first.
 constexpr int layouts = 4;
 
 /// A matrix in one of the layouts, in memory whose other floats are `untouched`.
@@ -107,15 +107,15 @@ void verify(const product& p, F value) {
   check::on_every_arch([&](auto arch) {
     matrix y = before;
     with_source(a, p.a_kind, [&](const auto& left) {
-      with_source(b, p.b_kind, [&](const auto& right) {
-        matmul_into<decltype(arch)>(left, right, y.ref(), p.alpha, p.mode);
-      });
+      with_source(b, p.b_kind,
+                  [&](const auto& right) { matmul_into<decltype(arch)>(left, right, y.ref(), p.alpha, p.mode); });
     });
     for (index_t i = 0; i < p.m; ++i)
       for (index_t j = 0; j < p.n; ++j)
         if (!check::same_or_nan(y(i, j), want(i, j)))
-          FAIL(p.m, " x ", p.n, " x ", p.k, " layouts ", p.a_layout, p.b_layout, p.y_layout, " kinds ", p.a_kind, p.b_kind,
-               " alpha ", p.alpha, " mode ", static_cast<int>(p.mode), " at ", i, ", ", j, ": ", y(i, j), " not ", want(i, j));
+          FAIL(p.m, " x ", p.n, " x ", p.k, " layouts ", p.a_layout, p.b_layout, p.y_layout, " kinds ", p.a_kind,
+               p.b_kind, " alpha ", p.alpha, " mode ", static_cast<int>(p.mode), " at ", i, ", ", j, ": ", y(i, j),
+               " not ", want(i, j));
     if (!y.kept_its_gaps()) FAIL(p.m, " x ", p.n, " x ", p.k, ": wrote beside y");
   });
 }
@@ -158,14 +158,15 @@ TEST_CASE("matmul_into: NaN, infinities, signed zeros and subnormals behave as i
   for (const index_t m : {1, 2, 5, 17, 33})
     for (const index_t n : {1, 3, 16, 20, 65})
       for (const index_t k : {1, 2, 3, 9})
-        for (int round = 0; round < 8; ++round) verify(numbered(m, n, k, i), check::hard_float), i = (i + 1009) % combinations;
+        for (int round = 0; round < 8; ++round)
+          verify(numbered(m, n, k, i), check::hard_float), i = (i + 1009) % combinations;
 }
 
 TEST_CASE("matmul_into: sizes around tiles, panels and blocks") {
-  const index_t shapes[][3] = {{1, 1, 1000},   {1, 257, 129},   {300, 1, 257},    {2, 100, 300},  {100, 2, 300}, {3, 64, 128},
-                               {4, 65, 129},   {65, 4, 127},    {5, 63, 256},     {6, 128, 255},  {8, 33, 130},  {9, 32, 130},
-                               {239, 17, 129}, {240, 16, 128},  {241, 15, 130},   {241, 65, 257}, {13, 255, 129}, {13, 256, 128},
-                               {13, 257, 131}, {257, 13, 131},  {245, 263, 131}};
+  const index_t shapes[][3] = {
+      {1, 1, 1000},   {1, 257, 129},  {300, 1, 257},  {2, 100, 300},  {100, 2, 300},  {3, 64, 128},   {4, 65, 129},
+      {65, 4, 127},   {5, 63, 256},   {6, 128, 255},  {8, 33, 130},   {9, 32, 130},   {239, 17, 129}, {240, 16, 128},
+      {241, 15, 130}, {241, 65, 257}, {13, 255, 129}, {13, 256, 128}, {13, 257, 131}, {257, 13, 131}, {245, 263, 131}};
   int i = 0;
   for (const auto& s : shapes)
     for (int round = 0; round < 4; ++round) verify(numbered(s[0], s[1], s[2], i), plain), i = (i + 1009) % combinations;
@@ -182,7 +183,8 @@ TEST_CASE("matmul_into: touches no memory outside the operands") {
             for (index_t i = 0; i < a.size(); ++i) a[i] = plain();
             for (index_t i = 0; i < b.size(); ++i) b[i] = plain();
             const auto placed = [](float* data, index_t rows, index_t cols, bool turned) {
-              return turned ? matrix_ref<float>{data, rows, cols, 1, rows} : matrix_ref<float>{data, rows, cols, cols, 1};
+              return turned ? matrix_ref<float>{data, rows, cols, 1, rows}
+                            : matrix_ref<float>{data, rows, cols, cols, 1};
             };
             const auto left = placed(a.data(), m, k, form & 1), right = placed(b.data(), k, n, form & 2);
             const auto to = placed(y.data(), m, n, form & 4);

@@ -77,17 +77,21 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
   }
 }
 
+template <class Dst>
+inline constexpr bool is_resizable = std::is_base_of_v<Eigen::PlainObjectBase<Dst>, Dst> &&
+                                     (Dst::RowsAtCompileTime == Eigen::Dynamic || Dst::ColsAtCompileTime == Eigen::Dynamic);
+template <class Plain>
+inline constexpr bool is_resizable<Eigen::Transpose<Plain>> = is_resizable<Plain>;  // Eigen's `column = row`
+
 /// Makes room for an assignment, or throws where the destination has a size of its own.
 template <class Dst, class Src>
 void fit(Dst& dst, const Src& src) {
   if (dst.rows() == src.rows() && dst.cols() == src.cols()) return;
-  constexpr bool resizable = std::is_base_of_v<Eigen::PlainObjectBase<Dst>, Dst> &&
-                             (Dst::RowsAtCompileTime == Eigen::Dynamic || Dst::ColsAtCompileTime == Eigen::Dynamic);
   const auto fits = [](int fixed, Eigen::Index size) { return fixed == Eigen::Dynamic || fixed == size; };
-  require(resizable && fits(Dst::RowsAtCompileTime, src.rows()) && fits(Dst::ColsAtCompileTime, src.cols()),
+  require(is_resizable<Dst> && fits(Dst::RowsAtCompileTime, src.rows()) && fits(Dst::ColsAtCompileTime, src.cols()),
           "a quantized matrix of ", src.rows(), "x", src.cols(), " is assigned to a destination of ", dst.rows(), "x", dst.cols(),
           ", which cannot change its size.");
-  if constexpr (resizable) dst.resize(src.rows(), src.cols());
+  if constexpr (is_resizable<Dst>) dst.resize(src.rows(), src.cols());
 }
 
 }  // namespace expr_detail

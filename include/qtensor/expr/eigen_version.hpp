@@ -24,12 +24,15 @@ namespace expr_detail {
 
 /// Eigen's widest packet of floats; one float where Eigen is told not to vectorise.
 using float_packet = Eigen::internal::packet_traits<float>::type;
-template <class Packet>
-inline constexpr int packet_size = Eigen::internal::unpacket_traits<Packet>::size;
+inline constexpr int packet_lanes = static_cast<int>(sizeof(float_packet) / sizeof(float));
 
-/// An object of Eigen: a matrix or array expression, a diagonal, a permutation, ...
+template <class Derived>
+void accepts_eigen_object(const Eigen::EigenBase<Derived>&);
+
+/// An object of Eigen: a matrix or array expression, a diagonal, a permutation, ... or such a base of one as functions of any
+/// expression take (MatrixBase<Derived>, ArrayBase<Derived>, ...).
 template <class X>
-concept eigen_object = std::is_class_v<X> && std::is_base_of_v<Eigen::EigenBase<X>, X>;
+concept eigen_object = std::is_class_v<X> && requires(const X& x) { accepts_eigen_object(x); };
 
 /// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by pointer.
 template <class X>

@@ -24,7 +24,7 @@ template <class Xpr, storage_order Order>
 class expression_source {
   using evaluator = Eigen::internal::evaluator<Xpr>;
   using packet = expr_detail::float_packet;
-  static constexpr index_t lanes = expr_detail::packet_size<packet>;
+  static constexpr index_t lanes = expr_detail::packet_lanes;
   static constexpr int flags = evaluator::Flags;
   static constexpr bool has_packets = (flags & Eigen::PacketAccessBit) != 0 && lanes > 1;
   static constexpr bool is_row_major = (flags & Eigen::RowMajorBit) != 0;
@@ -84,10 +84,8 @@ class expression_source {
   void read_across(index_t row, index_t col, index_t cols, float* tile, index_t stride) const {
     index_t c = 0;
     for (; c + lanes <= cols; c += lanes) {
-      Eigen::internal::PacketBlock<packet, static_cast<int>(lanes)> square;
-      for (index_t k = 0; k < lanes; ++k) square.packet[k] = packet_at(row, col + c + k);
-      Eigen::internal::ptranspose(square);
-      for (index_t k = 0; k < lanes; ++k) Eigen::internal::pstoreu(tile + k * stride + c, square.packet[k]);
+      const auto load = [&](index_t k) { return packet_at(row, col + c + k); };
+      expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + c, stride);
     }
     for (; c < cols; ++c) {
       alignas(64) float column[static_cast<std::size_t>(lanes)];

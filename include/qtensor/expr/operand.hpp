@@ -15,19 +15,28 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace expr_detail {
 
+/// Lane c of packet r of a square of registers to to[c * to_stride + r]. `load(r)` gives packet r; `first` is load(0) and
+/// only there to be deduced (compilers warn where a register's type is written as a template argument).
+template <int Lanes, class Packet, class Load>
+EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float* to, index_t to_stride) {
+  Eigen::internal::PacketBlock<Packet, Lanes> square;
+  square.packet[0] = first;
+  for (index_t k = 1; k < Lanes; ++k) square.packet[k] = load(k);
+  Eigen::internal::ptranspose(square);
+  for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
+}
+
 /// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and all
 /// `rows` floats of a column are written before the next columns are begun, so that a line is written once.
 inline void transpose_tile(const float* from, index_t from_stride, index_t rows, index_t cols, float* to, index_t to_stride) {
-  constexpr index_t side = packet_size<float_packet>;
+  constexpr index_t side = packet_lanes;
   index_t c = 0;
   if constexpr (side > 1) {
     const index_t square_rows = rows / side * side;
     for (; c + side <= cols; c += side) {
       for (index_t r = 0; r < square_rows; r += side) {
-        Eigen::internal::PacketBlock<float_packet, static_cast<int>(side)> square;
-        for (index_t k = 0; k < side; ++k) square.packet[k] = Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c);
-        Eigen::internal::ptranspose(square);
-        for (index_t k = 0; k < side; ++k) Eigen::internal::pstoreu(to + (c + k) * to_stride + r, square.packet[k]);
+        const auto load = [&](index_t k) { return Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c); };
+        store_transposed<packet_lanes>(load(0), load, to + c * to_stride + r, to_stride);
       }
       for (index_t k = 0; k < side; ++k)
         for (index_t r = square_rows; r < rows; ++r) to[(c + k) * to_stride + r] = from[r * from_stride + c + k];

@@ -66,7 +66,6 @@ auto operator*(const W& w, const V& v) {
 }
 /// `W * quantize<S>(X)`: the one lazy expression that may take a temporary tensor. The product owns it.
 template <quantized W, expr_detail::owning_temporary V>
-  requires(!expr_detail::owning_temporary<W>)
 auto operator*(const W& w, V&& v) {
   expr_detail::check_product(w, v);
   using owner = std::shared_ptr<const std::remove_cv_t<V>>;

@@ -41,7 +41,7 @@ typename S::granularity_type granularity_of(const How&... how) {
   static_assert(given == 1 || has_static_blocks<typename S::granularity_type>,
                 "qtensor: this scheme's block sizes are known at run time only; pass them: quantize<S>(x, group<dynamic>{64}).");
   typename S::granularity_type found{};
-  const auto take = [&](const auto& one) {
+  [[maybe_unused]] const auto take = [&]([[maybe_unused]] const auto& one) {
     if constexpr (is_granularity<std::remove_cvref_t<decltype(one)>>) {
       static_assert(std::is_convertible_v<decltype(one), typename S::granularity_type>,
                     "qtensor: the granularity given to quantize is not of the scheme's type.");
@@ -55,7 +55,7 @@ typename S::granularity_type granularity_of(const How&... how) {
 /// The arguments that are not granularities, as a tuple of references.
 template <class... How>
 auto values_of(const How&... how) {
-  const auto one = [](const auto& value) {
+  [[maybe_unused]] const auto one = []([[maybe_unused]] const auto& value) {
     if constexpr (is_granularity<std::remove_cvref_t<decltype(value)>>) return std::tuple<>();
     else return std::tie(value);
   };
@@ -85,7 +85,7 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
     static_assert(given == 0 || S::has_zero_point == (given == 2),
                   "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales alone where it is "
                   "symmetric.");
-    const auto all = std::tie(values...);
+    [[maybe_unused]] const auto all = std::tie(values...);
     if constexpr (given >= 1) store_scales(out.span(), expr_detail::in_storage_order<Order>(std::get<0>(all)));
     if constexpr (given == 2) store_zero_points(out.span(), expr_detail::in_storage_order<Order>(std::get<1>(all)));
     return std::bool_constant<(given > 0)>{};
@@ -117,7 +117,7 @@ void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& 
 template <quantization_scheme S, class Xpr>
 auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x) {
   return expr_detail::with_floats(x, [&](const auto& floats) {
-    return quantized_dual_axis<S>(expr_detail::source_of<row_major>(floats), matrix_extents(x.rows(), x.cols()));
+    return make_dual_axis<S>(expr_detail::source_of<row_major>(floats), matrix_extents(x.rows(), x.cols()));
   });
 }
 

@@ -107,8 +107,8 @@ struct placed {
   index_t stride;
 };
 
-// w(k .. k + depth, col .. col + cols) by rows, where it is already (if few rows are going to use it) or packed into `space`,
-// a panel apart; what is missing to whole batches is 0 then.
+// w(k .. k + depth, col .. col + cols) by rows, where it is already (if few rows are going to use it) or packed into
+// `space`, a panel apart; what is missing to whole batches is 0 then.
 template <class Arch, class W>
 placed panel_of(const W& w, index_t k, index_t depth, index_t col, index_t cols, bool few_uses, float* space) {
   constexpr index_t stride = simd::float_tile<Arch>::panel, step = simd::lanes<Arch>;
@@ -126,12 +126,14 @@ placed panel_of(const W& w, index_t k, index_t depth, index_t col, index_t cols,
     w.read(k, depth, col, cols, space, stride);
   }
   const index_t padded = divide_up(cols, step) * step;
-  for (index_t i = 0; cols < padded && i < depth; ++i) std::fill(space + i * stride + cols, space + i * stride + padded, 0.f);
+  for (index_t i = 0; cols < padded && i < depth; ++i)
+    std::fill(space + i * stride + cols, space + i * stride + padded, 0.f);
   return {space, stride};
 }
 
-// The same by columns, for a w that stands in columns: column c begins at data + c * stride. There are whole batches of them.
-// Copied, because columns a power of two apart share a few lines of the first cache; meanwhile the next block is on its way.
+// The same by columns, for a w that stands in columns: column c begins at data + c * stride. There are whole batches of
+// them. Copied, because columns a power of two apart share a few lines of the first cache; meanwhile the next block is
+// on its way.
 template <class Arch, class W>
 placed columns_of(const W& w, index_t k, index_t depth, index_t col, index_t cols, float* space) {
   constexpr index_t step = simd::lanes<Arch>, line = 16;
@@ -153,7 +155,8 @@ placed columns_of(const W& w, index_t k, index_t depth, index_t col, index_t col
 class product_space {
  public:
   explicit product_space(index_t count) {
-    if (count > few) more_.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(count) * sizeof(float), line)));
+    if (count > few)
+      more_.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(count) * sizeof(float), line)));
   }
   float* data() { return more_ ? more_.get() : here_; }
 
@@ -202,11 +205,13 @@ void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, a
           for (index_t r = 0, done = 0; r < some_rows; r += done) {
             done = tile::rows(some_rows - r);
             float* const sums = one_pass ? all_sums : all_sums + c * row_block + r * tile::panel;
-            const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride, block.depth_stride};
-            simd::fma_tile<Arch>(panel.data, panel.stride, divide_up(some_cols, simd::lanes<Arch>), part, done, some_depth,
-                                 sums, k == 0);
+            const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride,
+                                                block.depth_stride};
+            simd::fma_tile<Arch>(panel.data, panel.stride, divide_up(some_cols, simd::lanes<Arch>), part, done,
+                                 some_depth, sums, k == 0);
             if (k + some_depth == depth)
-              simd::finish_tile<Arch>(sums, done, some_cols, &y(row + r, col + c), y.row_stride, y.col_stride, alpha, mode);
+              simd::finish_tile<Arch>(sums, done, some_cols, &y(row + r, col + c), y.row_stride, y.col_stride, alpha,
+                                      mode);
           }
         }
       }
@@ -232,8 +237,8 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
       for (index_t r = 0, done = 0; r < rows; r += done) {
         done = rows - r >= 4 ? 4 : rows - r >= 2 ? 2 : 1;
         const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride, block.depth_stride};
-        simd::fma_tile_across<Arch>(columns.data, columns.stride, vectors, part, done, some_depth, sums + r * tile::panel,
-                                    k == 0);
+        simd::fma_tile_across<Arch>(columns.data, columns.stride, vectors, part, done, some_depth,
+                                    sums + r * tile::panel, k == 0);
       }
     }
     simd::finish_tile<Arch>(sums, rows, some_cols, &y(0, col), y.row_stride, y.col_stride, alpha, mode);
@@ -255,13 +260,14 @@ void multiply_either(const X& x, const W& w, const matrix_ref<float>& y, float a
 
 /// y = alpha * (a b), y += alpha * (a b) or y -= alpha * (a b) for a of M x K, b of K x N and y of M x N.
 ///
-/// Element (m, n) of a b is reference::dot(a, b, m, n, K): one chain of fma over ascending k from +0, the same bits on every
-/// architecture for every shape and stride; only the payload of a NaN is open. It is then multiplied by alpha (one rounding;
-/// left out when alpha is 1) and assigned, added or subtracted (one rounding). With K = 0, assign writes +0 and the others
-/// leave y as it is, whatever alpha. Extents may be 0, strides anything; y overlaps neither a nor b.
+/// Element (m, n) of a b is reference::dot(a, b, m, n, K): one chain of fma over ascending k from +0, the same bits on
+/// every architecture for every shape and stride; only the payload of a NaN is open. It is then multiplied by alpha
+/// (one rounding; left out when alpha is 1) and assigned, added or subtracted (one rounding). With K = 0, assign writes
+/// +0 and the others leave y as it is, whatever alpha. Extents may be 0, strides anything; y overlaps neither a nor b.
 ///
-/// Reads each operand once per 256 columns or 240 rows of the other. Memory: at most 500 KB, up to 16 KB of it on the stack
-/// and else in one allocation. Throws nothing but std::bad_alloc and what the sources throw.
+/// Reads an operand once per 256 columns or 240 rows of y; one of at most 8 rows (or columns) more often. Memory: at
+/// most 500 KB, on the stack up to 16 KB and else in one allocation. Throws nothing but std::bad_alloc and what the
+/// sources throw.
 template <simd::usable_arch Arch = simd::best_arch, tile_source A, tile_source B>
 void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f, accumulate mode = accumulate::assign) {
   if (y.rows() == 0 || y.cols() == 0) return;
@@ -273,8 +279,8 @@ void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f,
   }
   const auto& left = ops::by_rows(a);
   const auto& right = ops::by_rows(b);
-  // Columns fill the lanes. Where there are few, or a and y stand in columns, rows do: the transposed product, by the same
-  // chains.
+  // Columns fill the lanes. Where there are few, or a and y stand in columns, rows do: the transposed product, by the
+  // same chains.
   const bool narrow = y.cols() < simd::lanes<Arch> && y.rows() > y.cols();
   const bool in_columns = y.rows() >= simd::lanes<Arch> && y.row_stride == 1 && ops::stands_in_columns(left);
   if (narrow || in_columns) {

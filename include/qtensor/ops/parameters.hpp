@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <qtensor/reference/quantize.hpp>
 #include <type_traits>
@@ -87,10 +88,9 @@ constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoin
   const index_t needed = out.shape().zero_point_count();
   require(given.step == 0 || given.count == needed, "quantize is given ", given.count,
           " zero points but the tensor has ", needed, " blocks of them; pass one a block, or a single number.");
-  const auto low = static_cast<std::int64_t>(
-      S::codes.low > static_cast<float>(format::min) ? S::codes.low : static_cast<float>(format::min));
-  const auto high = static_cast<std::int64_t>(
-      S::codes.high < static_cast<float>(format::max) ? S::codes.high : static_cast<float>(format::max));
+  // As integers: a float cannot hold the largest int32.
+  const auto low = std::max(static_cast<std::int64_t>(S::codes.low), static_cast<std::int64_t>(format::min));
+  const auto high = std::min(static_cast<std::int64_t>(S::codes.high), static_cast<std::int64_t>(format::max));
   for (index_t i = 0; i < given.count; ++i)
     require(static_cast<std::int64_t>(given[i]) >= low && static_cast<std::int64_t>(given[i]) <= high, "zero point ", i,
             " is ", static_cast<std::int64_t>(given[i]), "; it must be a code that ", std::string_view(format::name),

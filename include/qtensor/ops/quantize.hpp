@@ -115,11 +115,10 @@ constexpr index_t unit_of_element(index_t col) {
   return is_packed<typename S::code_format> ? col * S::code_format::bits / 8 : col;
 }
 
-/// Elements from one byte boundary to the next: 1, 2, 4.
+/// Elements from one byte boundary to the next: 1 or 2, 4 for 2- and 6-bit codes, 8 for those of odd widths.
 template <class S>
-inline constexpr index_t byte_step = S::code_format::bits == 4            ? 2
-                                     : is_packed<typename S::code_format> ? (S::code_format::bits == 1 ? 8 : 4)
-                                                                          : 1;
+inline constexpr index_t byte_step =
+    is_packed<typename S::code_format> ? 8 / (S::code_format::bits & -S::code_format::bits) : 1;
 
 constexpr index_t common_multiple(index_t length, index_t step) {
   index_t multiple = length;

@@ -9,6 +9,9 @@ namespace qtensor::inline QTENSOR_ABI {
 /// Both quantizations of one source: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`.
 template <quantization_scheme S, tensor_extents Extents = matrix_extents>
 struct dual_axis {
+  static_assert(
+      Extents::rank >= 2,
+      "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
   tensor<along<-1, S>, Extents> rows;  // groups along the last axis
   tensor<along<-2, S>, Extents> cols;  // groups along the axis before it, of the original numbers, not of `rows`
 };
@@ -30,9 +33,6 @@ auto at_leading(const Span& span, const std::array<index_t, Rank>& index) {
 /// DynamicMxQuantWithDualAxis). A tile is one group high; it is read once and quantized twice while it is in L1.
 template <quantization_scheme S, tile_source X, tensor_extents Extents>
 dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
-  static_assert(
-      Extents::rank >= 2,
-      "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
   static_assert(!S::has_tensor_scale,
                 "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
   constexpr int down = Extents::rank - 2, across = Extents::rank - 1;

@@ -381,10 +381,16 @@ struct replaced<Code, G, list<P...>, New, Rest...> {
   using type = typename add<typename without<list<>, P...>::type>::type;
 };
 
+/// The policies of a canonical scheme as `scheme` wants them said: static_only is the default, and so left out, where
+/// scales are e8m0.
+template <class S, class... P>
+using spelled_out = std::conditional_t<std::is_same_v<typename S::rule, static_only> && count_of<slot::rule, P...> == 0,
+                                       list<P..., static_only>, list<P...>>;
+
 template <class S, class... New>
 struct with;
 template <class C, class G, class... P, class... New>
-struct with<basic_scheme<C, G, P...>, New...> : replaced<C, G, list<P...>, New...> {};
+struct with<basic_scheme<C, G, P...>, New...> : replaced<C, G, spelled_out<basic_scheme<C, G, P...>, P...>, New...> {};
 
 template <index_t Axis, class S>
 struct turned {
@@ -392,9 +398,7 @@ struct turned {
                 "qtensor: along<Axis, S> turns schemes whose granularity is group<N>.");
 };
 template <index_t Axis, class C, index_t N, index_t From, class... P>
-struct turned<Axis, basic_scheme<C, group<N, From>, P...>> {
-  using type = scheme<C, group<N, Axis>, P...>;
-};
+struct turned<Axis, basic_scheme<C, group<N, From>, P...>> : with<basic_scheme<C, group<N, From>, P...>, group<N, Axis>> {};
 
 }  // namespace detail
 

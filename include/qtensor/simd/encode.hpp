@@ -73,9 +73,9 @@ concept vector_encodable =
 // ---- Quotients -----------------------------------------------------------------------------------------------------
 
 /// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the policy
-/// `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: as good as IEEE division
-/// for codes that count up to 256 (every s in [2^-100, 2^100), every half integer and its neighbours were tried); an
-/// infinite x gives NaN.
+/// `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to integers below
+/// 256 it is IEEE's quotient (tests/exhaustive/encode.cpp tries every mantissa of s at every half-integer and its
+/// neighbours), for s in [2^-100, 2^100); an infinite x gives NaN.
 enum class quotient_by { division, inverse, two_products };
 
 namespace detail {
@@ -114,7 +114,7 @@ struct divisor {
 template <usable_arch A>
 struct divisor<quotient_by::two_products, A> {
   floats<A> value;  ///< r = RN(1 / s)
-  floats<A> rest;   ///< r' = RN((1 - s * r) * r)
+  floats<A> rest;   ///< r' = RN((1 - s * r) / s); times r instead is not good enough (s = 2 - 2^-23, x = 1)
 };
 
 /// The number S divides by: the scale times the tensor's.
@@ -124,7 +124,7 @@ QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale)
   else return scale;
 }
 
-/// Scales made ready for `By`. Cost: a division, except for `division`.
+/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
   const floats<A> one(1.f);
@@ -137,7 +137,8 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
     return {one / whole_scale<S>(scale, tensor_scale)};
   } else {
     const floats<A> s = whole_scale<S>(scale, tensor_scale), r = one / s;
-    return {r, simd::mul(simd::fma(simd::bits_as<float>(simd::bits_as<std::uint32_t>(s) ^ words<A>(sign_bit)), r, one), r)};
+    const floats<A> minus_s = simd::bits_as<float>(simd::bits_as<std::uint32_t>(s) ^ words<A>(sign_bit));
+    return {r, simd::fma(minus_s, r, one) / s};
   }
 }
 
@@ -226,7 +227,8 @@ struct counting {
   static constexpr bool adds_after = S::has_zero_point && !adds_before;
   /// Saturation while narrowing is all the clamping that is needed.
   static constexpr bool narrowing_clamps =
-      !S::has_zero_point && code::is_signed && low == -128.f && high == 127.f && ties_to_even<typename S::rounding>;
+      !S::has_zero_point && code::is_signed && low == -128.f && high == 127.f && ties_to_even<typename S::rounding> &&
+      !has_intermediate<S>;
 };
 
 }  // namespace detail

@@ -18,20 +18,21 @@ enum class accumulate { assign, add, subtract };
 
 }  // namespace qtensor
 
-// One operand has its columns in lanes (the panel), the other gives one value at a time to all lanes. No lane ever mixes
-// with another and k only ascends, so neither registers, tiles nor blocks change a bit of the result: each output is
-// reference::dot.
+// One operand has its columns in lanes (the panel), the other gives one value at a time to all lanes. No lane ever
+// mixes with another and k only ascends, so neither registers, tiles nor blocks change a bit of the result: each output
+// is reference::dot.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// Sizes of tiles. `accumulators` is what fits in the registers beside the operands; where fma is emulated it only bounds
-/// the code.
+/// Sizes of tiles. `accumulators` is what fits in the registers beside the operands; where fma is emulated it only
+/// bounds the code.
 template <usable_arch A>
 struct float_tile {
   static constexpr index_t accumulators = lanes<A> == 16 || features::neon ? 24 : lanes<A> == 8 ? 12 : 4;
   static constexpr index_t max_rows = accumulators >= 12 ? 6 : 2;
   static constexpr index_t panel_vectors = 4;
-  static constexpr index_t panel = panel_vectors * lanes<A>;  ///< columns of a packed panel: also the stride of its rows
-  static constexpr index_t depth = 128;                       ///< rows of a packed panel at most: 32 KB with AVX-512
+  static constexpr index_t panel =
+      panel_vectors * lanes<A>;          ///< columns of a packed panel: also the stride of its rows
+  static constexpr index_t depth = 128;  ///< rows of a packed panel at most: 32 KB with AVX-512
 
   /// Vectors of columns that one tile of `rows` rows computes: 1, 2 or 4.
   static constexpr index_t vectors(index_t rows) {
@@ -57,7 +58,8 @@ template <index_t N, class F>
 QTENSOR_INLINE void repeat(F f) {
   [&]<index_t... I>(std::integer_sequence<index_t, I...>) __attribute__((always_inline)) {
     (f(std::integral_constant<index_t, I>{}), ...);
-  }(std::make_integer_sequence<index_t, N>{});
+  }
+  (std::make_integer_sequence<index_t, N>{});
 }
 
 template <class A, index_t Rows, index_t Vectors>
@@ -73,18 +75,19 @@ template <class A, index_t Rows, index_t Vectors>
   for (index_t k = 0; k < depth; ++k) {
     floats<A> column[Vectors];
     // rounded: g++ 12 otherwise repeats the load in every row.
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
-      column[v] = simd::rounded(simd::load<A>(panel + v * step));
-    });
+    repeat<Vectors>([&](auto v)
+                        __attribute__((always_inline)) { column[v] = simd::rounded(simd::load<A>(panel + v * step)); });
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
       const floats<A> value(x.data[r * x.row_stride]);
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = simd::fma(value, column[v], sum[r][v]); });
+      repeat<Vectors>([&](auto v)
+                          __attribute__((always_inline)) { sum[r][v] = simd::fma(value, column[v], sum[r][v]); });
     });
     panel += panel_stride;
     x.data += x.depth_stride;
   }
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+    repeat<Vectors>([&](auto v)
+                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 
@@ -111,9 +114,9 @@ void fma_rows(const float* panel, index_t panel_stride, index_t vectors, const b
 
 /// sums(r, c) = fma(x(r, k), panel(k, c), sums(r, c)) for k = 0 .. depth-1, from +0 if `first`.
 ///
-/// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Row k of the panel starts at
-/// panel + k * panel_stride, row r of sums at sums + r * float_tile<A>::panel. Any alignment. Reads and writes these
-/// elements and nothing else.
+/// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Row k of the panel
+/// starts at panel + k * panel_stride, row r of sums at sums + r * float_tile<A>::panel. Any alignment. Reads and
+/// writes these elements and nothing else.
 template <usable_arch A>
 void fma_tile(const float* panel, index_t panel_stride, index_t vectors, const broadcast_block& x, index_t rows,
               index_t depth, float* sums, bool first) {
@@ -161,14 +164,15 @@ template <class A, index_t Rows, index_t Vectors>
     });
   }
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+    repeat<Vectors>([&](auto v)
+                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 
 }  // namespace detail
 
-/// The same for few rows and a panel whose columns, not rows, are contiguous: panel(k, c) is columns[c * stride + k]. The
-/// columns are turned into lanes in registers, once for all rows.
+/// The same for few rows and a panel whose columns, not rows, are contiguous: panel(k, c) is columns[c * stride + k].
+/// The columns are turned into lanes in registers, once for all rows.
 ///
 /// rows is 1, 2 or 4; vectors is 1 or 2, and all vectors * lanes columns exist.
 template <usable_arch A>
@@ -179,16 +183,20 @@ void fma_tile_across(const float* columns, index_t stride, index_t vectors, cons
     detail::fma_columns<A, 4, 1>(columns, stride, x, depth, sums, first);
     if (two) detail::fma_columns<A, 4, 1>(columns + lanes<A> * stride, stride, x, depth, sums + lanes<A>, first);
   } else if (rows == 2) {
-    if (two) detail::fma_columns<A, 2, 2>(columns, stride, x, depth, sums, first);
-    else detail::fma_columns<A, 2, 1>(columns, stride, x, depth, sums, first);
+    if (two)
+      detail::fma_columns<A, 2, 2>(columns, stride, x, depth, sums, first);
+    else
+      detail::fma_columns<A, 2, 1>(columns, stride, x, depth, sums, first);
   } else {
-    if (two) detail::fma_columns<A, 1, 2>(columns, stride, x, depth, sums, first);
-    else detail::fma_columns<A, 1, 1>(columns, stride, x, depth, sums, first);
+    if (two)
+      detail::fma_columns<A, 1, 2>(columns, stride, x, depth, sums, first);
+    else
+      detail::fma_columns<A, 1, 1>(columns, stride, x, depth, sums, first);
   }
 }
 
-/// Element (r, c) of a tile leaves for y[r * row_stride + c * col_stride]: times alpha (one rounding, none for alpha = 1),
-/// then assigned, added or subtracted (one rounding). Row r of sums starts at sums + r * float_tile<A>::panel.
+/// Element (r, c) of a tile leaves for y[r * row_stride + c * col_stride]: times alpha (one rounding, none for alpha =
+/// 1), then assigned, added or subtracted (one rounding). Row r of sums starts at sums + r * float_tile<A>::panel.
 template <usable_arch A>
 void finish_tile(const float* sums, index_t rows, index_t cols, float* y, index_t row_stride, index_t col_stride,
                  float alpha, accumulate mode) {
@@ -210,8 +218,7 @@ void finish_tile(const float* sums, index_t rows, index_t cols, float* y, index_
       }
       if (c < cols) {
         const floats<A> v = value(sums + c);
-        simd::store_n(y + c, cols - c,
-                      mode == accumulate::assign ? v : merged(simd::load_n<A>(y + c, cols - c), v));
+        simd::store_n(y + c, cols - c, mode == accumulate::assign ? v : merged(simd::load_n<A>(y + c, cols - c), v));
       }
     }
     return;

@@ -4,11 +4,16 @@
 
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
+#include <qtensor/tensor/shape.hpp>
 
 #include <string_view>
 #include <type_traits>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// What codes of S are stored in: bytes for packed ones.
+template <quantization_scheme S>
+using code_unit_t = qtensor::detail::code_unit_t<S>;
 
 /// Names of operations: the first argument of kernel<>.
 namespace op {

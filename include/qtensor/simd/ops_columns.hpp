@@ -75,8 +75,10 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(neon_isa, const float* from
   const float32x4_t c = vld1q_f32(from + 2 * stride), d = vld1q_f32(from + 3 * stride);
   const float64x2_t ab02 = vreinterpretq_f64_f32(vtrn1q_f32(a, b)), ab13 = vreinterpretq_f64_f32(vtrn2q_f32(a, b));
   const float64x2_t cd02 = vreinterpretq_f64_f32(vtrn1q_f32(c, d)), cd13 = vreinterpretq_f64_f32(vtrn2q_f32(c, d));
-  return {floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab02, cd02))), floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab13, cd13))),
-          floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab02, cd02))), floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab13, cd13)))};
+  return {floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab02, cd02))),
+          floats<A>(vreinterpretq_f32_f64(vtrn1q_f64(ab13, cd13))),
+          floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab02, cd02))),
+          floats<A>(vreinterpretq_f32_f64(vtrn2q_f64(ab13, cd13)))};
 }
 #endif
 

@@ -23,9 +23,9 @@ namespace detail {
 
 inline constexpr std::size_t portable_bytes = 16;
 
-// Integer lanes wrap around, as vector registers do: arithmetic happens in the unsigned type.
+// Integer lanes wrap around, as vector registers do: arithmetic happens in 32 unsigned bits, then drops the upper ones.
 template <class T>
-using wrapping = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using wrapping = std::conditional_t<std::is_integral_v<T>, std::uint32_t, T>;
 
 }  // namespace detail
 

@@ -5,7 +5,7 @@
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/nibbles.hpp>
-#include <qtensor/tensor/shape.hpp>
+#include <qtensor/tensor/bytes.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -15,9 +15,6 @@
 // whatever the kernel, the length and the position; only the sign of a NaN that comes of a NaN scale is the CPU's.
 // Zero points are values of S::zero_point_format; a null array of them means zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
-
-template <class S>
-using code_unit_t = qtensor::detail::code_unit_t<S>;
 
 namespace detail {
 
@@ -169,7 +166,7 @@ struct group_table {
 /// One scale for 1 batch, for 2 batches, or for whole blocks of 4 (BatchesOfGroup 1, 2, 4).
 template <class S, quotient_by By, class A, int BatchesOfGroup>
 struct group_parameters {
-  const group_table<S, A>& table;
+  const group_table<S, A>* table;
   const float* scales;
   float tensor_scale;
   index_t blocks_of_group;  // where BatchesOfGroup is 4
@@ -181,15 +178,15 @@ struct group_parameters {
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     const index_t g = group_of(k);
     if constexpr (Wanted == By) {
-      if constexpr (By == quotient_by::two_products) return {floats<A>(table.value[g]), floats<A>(table.rest[g])};
-      else return {floats<A>(table.value[g])};
+      if constexpr (By == quotient_by::two_products) return {floats<A>(table->value[g]), floats<A>(table->rest[g])};
+      else return {floats<A>(table->value[g])};
     } else {
       return divisor_of<S, Wanted>(floats<A>(scales[g]), tensor_scale);
     }
   }
   QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
     const index_t g = group_of(k);
-    if constexpr (S::has_zero_point) return {ints<A>(table.zero[g]), floats<A>(table.low[g]), floats<A>(table.high[g])};
+    if constexpr (S::has_zero_point) return {ints<A>(table->zero[g]), floats<A>(table->low[g]), floats<A>(table->high[g])};
     else return zero_shift<S, A>::by(ints<A>(0));
   }
   QTENSOR_INLINE void next() {
@@ -202,28 +199,28 @@ struct group_parameters {
   group_parameters padded(tail_space<A>&, index_t) const { return *this; }
 };
 
-/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros.
+/// Codes of x[0, n), one per byte: blocks of four batches, the last one through a copy padded with zeros.
 template <class S, quotient_by By, class A, class Parameters>
 void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes) {
   constexpr index_t step = 4 * lanes<A>;
-  const auto block = [](const float* from, const Parameters& q) {
+  alignas(64) float last[static_cast<std::size_t>(step)];
+  alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
+  tail_space<A> space;
+  for (index_t i = 0; i < n; i += step) {
+    const float* from = x + i;
+    std::uint8_t* to = codes + i;
+    const index_t left = n - i;
+    if (left < step) {
+      std::fill(std::copy_n(from, left, last), last + step, 0.f);
+      from = last, to = last_codes;
+      p = p.padded(space, left);
+    }
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) v[k] = simd::load<A>(from + k * lanes<A>);
-    return encode_codes<S, By>(v, q);
-  };
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    simd::store(codes + i, block(x + i, p));
+    simd::store(to, encode_codes<S, By>(v, p));
+    if (left < step) std::copy_n(last_codes, left, codes + i);
     p.next();
-  }
-  if (i < n) {
-    alignas(64) float last[static_cast<std::size_t>(step)] = {};
-    alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
-    std::memcpy(last, x + i, static_cast<std::size_t>(n - i) * sizeof(float));
-    tail_space<A> space;
-    simd::store(last_codes, block(last, p.padded(space, n - i)));
-    std::memcpy(codes + i, last_codes, static_cast<std::size_t>(n - i));
   }
 }
 
@@ -359,7 +356,7 @@ struct vector_encoder {
       detail::group_table<S, A> table;
       const auto by = [&]<quotient_by By>() {
         table.template fill<By>(scales + g, zeros, groups, tensor_scale);
-        const detail::group_parameters<S, By, A, BatchesOfGroup> p{table, scales + g, tensor_scale, group / (4 * lanes<A>)};
+        const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, tensor_scale, group / (4 * lanes<A>)};
         detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
       };
       if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale)) by.template operator()<fast>();

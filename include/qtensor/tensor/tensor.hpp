@@ -337,7 +337,7 @@ class tensor {
   }
   template <class Other>
   constexpr void copy_arrays(const Other& other) {
-    const detail::array_sizes& n = memory_.sizes();
+    const detail::array_sizes& n = other.memory_.sizes();  // none where its memory moved away
     copy(other.memory_.codes(), memory_.codes(), n.codes);
     copy(other.memory_.scales(), memory_.scales(), n.scales);
     copy(other.memory_.zero_points(), memory_.zero_points(), n.zero_points);
@@ -368,6 +368,7 @@ class tensor {
         to.set_storage_code(index, from.storage_code(source));
         to.set_storage_scale_code(index, from.storage_scale_code(source));
         if constexpr (S::has_zero_point) to.set_storage_zero_point(index, from.storage_zero_point(source));
+        if constexpr (S::has_offset) to.set_storage_offset_code(index, from.storage_offset_code(source));
       }
     });
     if constexpr (S::has_tensor_scale) *memory_.tensor_scale() = *from.memory().tensor_scale;

@@ -226,12 +226,16 @@ class basic_tensor_view {
   constexpr float storage_offset(const index_array& index) const {
     if constexpr (!S::has_offset)
       return 0.f;
-    else if constexpr (S::is_interleaved)
-      return decode<typename S::offset_format>(
-          detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes));
     else
-      return decode<typename S::offset_format>(
-          detail::code_of<typename S::offset_format>(memory_.offsets[scale_grid_.entry(index)]));
+      return decode<typename S::offset_format>(storage_offset_code(index));
+  }
+  constexpr std::uint32_t storage_offset_code(const index_array& index) const
+    requires(S::has_offset)
+  {
+    if constexpr (S::is_interleaved)
+      return detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes);
+    else
+      return detail::code_of<typename S::offset_format>(memory_.offsets[scale_grid_.entry(index)]);
   }
   /// The scale of the whole tensor; 1 where the scheme has one level.
   constexpr float tensor_scale() const {
@@ -257,6 +261,14 @@ class basic_tensor_view {
     else
       memory_.scales[scale_grid_.entry(index)] = detail::unit_from<typename S::scale_format>(code);
   }
+  constexpr void set_storage_offset_code(const index_array& index, std::uint32_t code) const
+    requires(std::same_as<Access, read_write> && S::has_offset)
+  {
+    if constexpr (S::is_interleaved)
+      detail::store_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes, code);
+    else
+      memory_.offsets[scale_grid_.entry(index)] = detail::unit_from<typename S::offset_format>(code);
+  }
   constexpr void set_storage_zero_point(const index_array& index, std::int64_t zero) const
       requires(std::same_as<Access, read_write>&& S::has_zero_point) {
     memory_.zero_points[zero_grid_.entry(index)] = static_cast<detail::unit_t<typename S::zero_point_format>>(zero);
@@ -269,7 +281,7 @@ class basic_tensor_view {
     static_assert(Axis >= 0 && Axis < rank, "qtensor: slice<Axis> needs an axis of this tensor, 0 to rank - 1.");
     constexpr int s = Order::axis(rank, Axis);
     require(first >= 0 && count >= 0 && first <= extents_[Axis] && count <= extents_[Axis] - first,
-            "a slice of elements [", first, ", ", first + count, ") of axis ", Axis, " leaves its ", extents_[Axis],
+            "a slice of ", count, " elements from element ", first, " of axis ", Axis, " on leaves its ", extents_[Axis],
             " elements.");
     check_block_start(granularity_, Axis, first, "scale");
     if constexpr (S::has_zero_point) check_block_start(zero_granularity_, Axis, first, "zero point");
@@ -349,7 +361,7 @@ class basic_tensor_view {
     } else if constexpr (is_packed<typename S::code_format>) {
       require(first * S::code_format::bits % 8 == 0, "a slice that starts at element ", first,
               " starts inside a byte of ", S::code_format::bits, "-bit codes; start at a multiple of ",
-              S::code_format::bits == 6 ? 4 : 8 / S::code_format::bits, ".");
+              8 / (S::code_format::bits & -S::code_format::bits), ".");
       return first * S::code_format::bits / 8;
     } else
       return first;

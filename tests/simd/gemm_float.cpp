@@ -1,0 +1,127 @@
+// Mirrors include/qtensor/simd/gemm_float.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/gemm_float.hpp>
+
+#include "check.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace simd = qtensor::simd;
+using qtensor::accumulate;
+using qtensor::index_t;
+
+namespace {
+
+std::vector<float> hard_floats(index_t n) {
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (float& x : v) x = check::hard_float();
+  return v;
+}
+float at(const std::vector<float>& v, index_t i) { return v[static_cast<std::size_t>(i)]; }
+
+}  // namespace
+
+TEST_CASE("float_tile: rows are split into tiles that exist, and tiles fit in the registers") {
+  check::on_every_arch([](auto arch) {
+    using tile = simd::float_tile<decltype(arch)>;
+    for (index_t left = 1; left <= 40; ++left) {
+      const index_t rows = tile::rows(left);
+      CHECK(rows <= left);
+      CHECK((rows == 1 || rows == 2 || rows == 4 || rows == 6));
+      CHECK(rows * tile::vectors(rows) <= tile::accumulators);
+    }
+  });
+}
+
+TEST_CASE("fma_tile: every tile is a chain over ascending k, in one go or continued") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    using tile = simd::float_tile<arch_type>;
+    for (const index_t rows : {1, 2, 4, 6})
+      for (index_t vectors = 1; vectors <= tile::panel_vectors && rows <= tile::max_rows; ++vectors)
+        for (const index_t depth : {0, 1, 2, 3, 7, 16})
+          for (int form = 0; form < 4; ++form) {
+            const index_t cols = vectors * simd::lanes<arch_type>, panel_stride = cols + form % 2 * 5;
+            const bool by_depth = form / 2 != 0;
+            const auto w = hard_floats(depth == 0 ? 0 : (depth - 1) * panel_stride + cols),
+                       x = hard_floats(rows * depth);
+            check::fenced<float> panel(w), values(x);
+            std::vector<float> sums(static_cast<std::size_t>(rows * tile::panel), 7.f);
+            const simd::broadcast_block block = {values.data(), by_depth ? 1 : depth, by_depth ? rows : 1};
+            const index_t part = depth / 2;
+            simd::fma_tile<arch_type>(panel.data(), panel_stride, vectors, block, rows, part, sums.data(), true);
+            simd::fma_tile<arch_type>(panel.data() + part * panel_stride, panel_stride, vectors,
+                                      {block.data + part * block.depth_stride, block.row_stride, block.depth_stride},
+                                      rows, depth - part, sums.data(), false);
+            for (index_t r = 0; r < rows; ++r)
+              for (index_t c = 0; c < tile::panel; ++c) {
+                float want = c < cols ? 0.f : 7.f;
+                for (index_t k = 0; k < depth && c < cols; ++k)
+                  want =
+                      std::fma(at(x, r * block.row_stride + k * block.depth_stride), at(w, k * panel_stride + c), want);
+                if (!check::same_or_nan(at(sums, r * tile::panel + c), want))
+                  FAIL(rows, " rows, ", vectors, " vectors, depth ", depth, ", form ", form, ": (", r, ", ", c, ")");
+              }
+          }
+  });
+}
+
+TEST_CASE("fma_tile_across: the same chains from contiguous columns") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    using tile = simd::float_tile<arch_type>;
+    for (const index_t rows : {1, 2, 4})
+      for (index_t vectors = 1; vectors <= 2; ++vectors)
+        for (index_t depth = 0; depth <= 13; ++depth)
+          for (int form = 0; form < 4; ++form) {
+            const index_t cols = vectors * simd::lanes<arch_type>, stride = depth + form % 2 * 3;
+            const bool by_depth = form / 2 != 0;
+            const auto w = hard_floats((cols - 1) * stride + depth), x = hard_floats(rows * depth);
+            check::fenced<float> columns(w), values(x);
+            std::vector<float> sums(static_cast<std::size_t>(rows * tile::panel), 7.f);
+            const simd::broadcast_block block = {values.data(), by_depth ? 1 : depth, by_depth ? rows : 1};
+            const index_t part = depth / 2;
+            simd::fma_tile_across<arch_type>(columns.data(), stride, vectors, block, rows, part, sums.data(), true);
+            simd::fma_tile_across<arch_type>(
+                columns.data() + part, stride, vectors,
+                {block.data + part * block.depth_stride, block.row_stride, block.depth_stride}, rows, depth - part,
+                sums.data(), false);
+            for (index_t r = 0; r < rows; ++r)
+              for (index_t c = 0; c < tile::panel; ++c) {
+                float want = c < cols ? 0.f : 7.f;
+                for (index_t k = 0; k < depth && c < cols; ++k)
+                  want = std::fma(at(x, r * block.row_stride + k * block.depth_stride), at(w, c * stride + k), want);
+                if (!check::same_or_nan(at(sums, r * tile::panel + c), want))
+                  FAIL(rows, " rows, ", vectors, " vectors, depth ", depth, ", form ", form, ": (", r, ", ", c, ")");
+              }
+          }
+  });
+}
+
+TEST_CASE("finish_tile: alpha rounds once, then the sum; every width, rows or columns of y contiguous") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    using tile = simd::float_tile<arch_type>;
+    for (const accumulate mode : {accumulate::assign, accumulate::add, accumulate::subtract})
+      for (const float alpha : {1.f, -1.f, 0.1f})
+        for (index_t rows = 1; rows <= tile::max_rows; ++rows)
+          for (index_t cols = 1; cols <= tile::panel; ++cols)
+            for (const bool turned : {false, true}) {
+              const auto sums = hard_floats(rows * tile::panel), before = hard_floats(rows * cols);
+              check::fenced<float> y(before);
+              const index_t row_stride = turned ? 1 : cols, col_stride = turned ? rows : 1;
+              simd::finish_tile<arch_type>(sums.data(), rows, cols, y.data(), row_stride, col_stride, alpha, mode);
+              for (index_t r = 0; r < rows; ++r)
+                for (index_t c = 0; c < cols; ++c) {
+                  const index_t i = r * row_stride + c * col_stride;
+                  const float s = at(sums, r * tile::panel + c);
+                  const float v = alpha == 1.f ? s : qtensor::rounded(s * alpha);
+                  const float want = mode == accumulate::assign ? v
+                                     : mode == accumulate::add  ? at(before, i) + v
+                                                                : at(before, i) - v;
+                  if (!check::same_or_nan(y[i], want)) FAIL(rows, " x ", cols, " alpha ", alpha, " at ", r, ", ", c);
+                }
+            }
+  });
+}

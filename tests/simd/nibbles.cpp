@@ -1,0 +1,79 @@
+// Mirrors include/qtensor/simd/nibbles.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/nibbles.hpp>
+
+#include "check.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace simd = qtensor::simd;
+using qtensor::index_t;
+
+namespace {
+
+// The definition: code i occupies bits [Bits * i, Bits * (i + 1)), bit 0 being the lowest of byte 0.
+template <int Bits>
+std::vector<std::uint8_t> packed(const std::vector<std::uint8_t>& codes) {
+  std::vector<std::uint8_t> r((codes.size() * Bits + 7) / 8, 0);
+  for (std::size_t bit = 0; bit < codes.size() * Bits; ++bit)
+    r[bit / 8] |= static_cast<std::uint8_t>((codes[bit / Bits] >> (bit % Bits) & 1) << (bit % 8));
+  return r;
+}
+
+template <class Arch, int Bits>
+void every_length() {
+  const index_t longest = 16 * simd::lanes<Arch> + 3;
+  for (index_t n = 0; n <= longest; ++n)
+    for (const bool at_start : {false, true}) {
+      CAPTURE(Bits);
+      CAPTURE(n);
+      const std::vector<std::uint8_t> codes = check::random_codes<std::uint8_t>(n);  // upper bits are not clean
+      const std::vector<std::uint8_t> expected = packed<Bits>(codes);
+      REQUIRE(simd::packed_bytes<Bits>(n) == static_cast<index_t>(expected.size()));
+
+      check::fenced<std::uint8_t> from(codes, at_start), to(static_cast<index_t>(expected.size()), at_start);
+      simd::pack_codes<Arch, Bits>(from.data(), n, to.data());
+      REQUIRE(std::equal(expected.begin(), expected.end(), to.data()));
+
+      check::fenced<std::uint8_t> back(n, at_start);
+      simd::unpack_codes<Arch, Bits>(to.data(), n, back.data());
+      for (index_t i = 0; i < n; ++i)
+        if (back[i] != (codes[static_cast<std::size_t>(i)] & ((1 << Bits) - 1))) FAIL("code ", i, " is ", int(back[i]));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("pack_codes, unpack_codes: every length to 4 batches + 3, both ends fenced, 2, 4, 6 and 8 bits") {
+  check::on_every_arch([](auto arch) {
+    every_length<decltype(arch), 2>();
+    every_length<decltype(arch), 4>();
+    every_length<decltype(arch), 6>();
+    every_length<decltype(arch), 8>();
+  });
+}
+
+TEST_CASE("pack_nibbles: first code in the low half, an odd row ends with 0") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    const std::uint8_t codes[3] = {0x1, 0xF2, 0x3};
+    std::uint8_t row[2] = {0xaa, 0xaa}, back[3] = {};
+    simd::pack_nibbles<arch_type>(codes, 3, row);
+    CHECK(row[0] == 0x21);
+    CHECK(row[1] == 0x03);
+    simd::unpack_nibbles<arch_type>(row, 3, back);
+    CHECK(back[0] == 1);
+    CHECK(back[1] == 2);
+    CHECK(back[2] == 3);
+  });
+}
+
+TEST_CASE("pack_codes: 6 bits run across bytes, least significant first") {
+  const std::uint8_t codes[4] = {0x3f, 0x01, 0x20, 0x2a};  // 101010 100000 000001 111111
+  std::uint8_t row[3] = {};
+  simd::pack_codes<simd::best_arch, 6>(codes, 4, row);
+  CHECK(row[0] == 0x7f);
+  CHECK(row[1] == 0x00);
+  CHECK(row[2] == 0xaa);
+}

@@ -1,0 +1,57 @@
+// Mirrors include/qtensor/simd/ops_columns.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/ops_columns.hpp>
+
+#include "check.hpp"
+
+#include <vector>
+
+namespace simd = qtensor::simd;
+using qtensor::index_t;
+
+namespace {
+
+std::vector<float> hard_floats(index_t n) {
+  std::vector<float> v(static_cast<std::size_t>(n));
+  for (float& x : v) x = check::hard_float();
+  return v;
+}
+float at(const std::vector<float>& v, index_t i) { return v[static_cast<std::size_t>(i)]; }
+
+}  // namespace
+
+TEST_CASE("load_columns: lane r of column c is element (r, c), whatever the stride") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t rows = simd::lanes<arch_type>;
+    for (index_t stride = 4; stride <= 19; ++stride) {
+      const auto v = hard_floats((rows - 1) * stride + 4);
+      check::fenced<float> x(v);
+      const auto column = simd::load_columns<arch_type>(x.data(), stride);
+      for (index_t c = 0; c < 4; ++c) {
+        float lane[rows];
+        simd::store(lane, column[static_cast<std::size_t>(c)]);
+        for (index_t r = 0; r < rows; ++r)
+          if (qtensor::bits_of(lane[r]) != qtensor::bits_of(at(v, r * stride + c)))
+            FAIL("stride ", stride, " (", r, ", ", c, ")");
+      }
+    }
+  });
+}
+
+TEST_CASE("transpose: every size to 2 batches + 3, nothing else is touched") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t most = 2 * simd::lanes<arch_type> + 3;
+    for (index_t rows = 0; rows <= most; ++rows)
+      for (index_t cols = 0; cols <= 13; ++cols) {
+        const auto v = hard_floats(rows * cols);
+        check::fenced<float> from(v), to(rows * cols);
+        simd::transpose<arch_type>(from.data(), cols, rows, cols, to.data(), rows);
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < cols; ++c)
+            if (qtensor::bits_of(to[c * rows + r]) != qtensor::bits_of(at(v, r * cols + c)))
+              FAIL(rows, " x ", cols, " at ", r, ", ", c);
+      }
+  });
+}

@@ -1,0 +1,310 @@
+// Mirrors include/qtensor/simd/ops.hpp: loads, stores, 16-bit formats, narrowing, tables, byte planes, nibbles.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/ops.hpp>
+
+#include "check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace simd = qtensor::simd;
+using check::fenced;
+using qtensor::bits_of;
+using qtensor::float_of;
+using qtensor::index_t;
+
+namespace {
+
+// The value of an f16 by definition, NaN quieted.
+float f16_value(std::uint32_t h) {
+  const int e = static_cast<int>(h >> 10 & 31), m = static_cast<int>(h & 1023);
+  const std::uint32_t sign = (h & 0x8000) << 16;
+  if (e == 31 && m != 0) return float_of(sign | 0x7fc00000u | static_cast<std::uint32_t>(m) << 13);
+  if (e == 31) return float_of(sign | 0x7f800000u);
+  const double v = std::ldexp(e != 0 ? 1024 + m : m, (e != 0 ? e : 1) - 25);
+  return float_of(sign | bits_of(static_cast<float>(v)));
+}
+// Nearest even by definition: count steps of 2^(exponent - mantissa bits), the smallest exponent being `lowest`.
+std::uint32_t nearest16(float x, int mantissa, int lowest, int bias) {
+  const std::uint32_t sign = bits_of(x) >> 31 << 15, infinity = static_cast<std::uint32_t>(2 * bias + 1) << mantissa;
+  const double a = std::abs(double(x));
+  if (x != x) return sign | infinity | 1u << (mantissa - 1) | (bits_of(x) & 0x7fffffu) >> (23 - mantissa);
+  if (std::isinf(a)) return sign | infinity;
+  const int e = a == 0 ? lowest : std::max(std::ilogb(a), lowest);
+  const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(a, mantissa - e)));
+  const std::uint32_t code = steps + (static_cast<std::uint32_t>(e - lowest) << mantissa);
+  return sign | std::min(code, infinity);
+}
+
+template <class T, class A>
+void partial_of() {
+  const index_t size = static_cast<index_t>(xsimd::batch<T, A>::size);
+  for (index_t n = 0; n <= size; ++n)
+    for (const bool at_start : {false, true}) {
+      CAPTURE(n);
+      const std::vector<T> values = check::random_codes<T>(n);
+      fenced<T> from(values, at_start), to(n, at_start);
+      const T fill = static_cast<T>(42);
+      fenced<T> lane(size);
+      simd::store(lane.data(), simd::load_n<A>(from.data(), n, fill));
+      for (index_t i = 0; i < size; ++i)
+        if (std::memcmp(&lane[i], i < n ? &from[i] : &fill, sizeof(T)) != 0) FAIL("load_n lane ", i);
+      simd::store_n(to.data(), n, simd::load<A>(lane.data()));
+      if (n > 0 && std::memcmp(to.data(), from.data(), static_cast<std::size_t>(n) * sizeof(T)) != 0) FAIL("store_n");
+      // Lanes beyond n keep what memory held.
+      std::vector<T> longer(static_cast<std::size_t>(size), static_cast<T>(7));
+      simd::store_n(longer.data(), n, simd::load<A>(lane.data()));
+      const T seven = static_cast<T>(7);
+      for (index_t i = 0; i < size; ++i)
+        if (std::memcmp(&longer[static_cast<std::size_t>(i)], i < n ? &from[i] : &seven, sizeof(T)) != 0)
+          FAIL("store_n wrote lane ", i);
+    }
+}
+
+template <class A, class Wide, class T, class Whole, class Part>
+void widening(Whole whole, Part part, const std::string& what) {
+  const index_t n = simd::lanes<A>;
+  for (index_t misaligned = 0; misaligned < 5; ++misaligned)
+    for (index_t k = 0; k <= n; ++k) {
+      const std::vector<T> v = check::random_codes<T>(n + misaligned);
+      fenced<T> x(v), shorter(std::vector<T>(v.begin(), v.begin() + k));
+      std::array<Wide, static_cast<std::size_t>(simd::lanes<A>)> a, b;
+      simd::store(a.data(), whole(x.data() + misaligned));
+      simd::store(b.data(), part(shorter.data(), k));
+      for (index_t i = 0; i < n; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (a[at] != static_cast<Wide>(x[misaligned + i])) FAIL(what, " lane ", i);
+        if (b[at] != (i < k ? static_cast<Wide>(v[at]) : Wide(0))) FAIL(what, "_n of ", k, " lane ", i);
+      }
+    }
+}
+
+template <class A, int Entries>
+void byte_table_of() {
+  const std::vector<std::uint8_t> table = check::random_codes<std::uint8_t>(Entries);
+  fenced<std::uint8_t> fence(table);
+  const simd::byte_table<A, Entries> look_up(fence.data());
+  std::array<std::uint8_t, simd::bytes<A>::size> index, got;
+  for (int first = 0; first < Entries; ++first) {
+    for (std::size_t i = 0; i < index.size(); ++i)
+      index[i] = static_cast<std::uint8_t>((static_cast<std::size_t>(first) + 7 * i) % Entries);
+    simd::store(got.data(), look_up(simd::load<A>(index.data())));
+    for (std::size_t i = 0; i < index.size(); ++i)
+      if (got[i] != table[index[i]]) FAIL(Entries, " entries, index ", int(index[i]));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("load_n, store_n: exactly n elements of every type, both ends fenced, the rest filled or kept") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    partial_of<std::uint32_t, A>();
+    partial_of<std::int32_t, A>();
+    partial_of<float, A>();
+    partial_of<std::uint16_t, A>();
+    partial_of<std::uint8_t, A>();
+  });
+}
+
+TEST_CASE("widen: narrow integers to 32-bit lanes, whole and partial, misaligned") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    using u8 = std::uint8_t;
+    using s8 = std::int8_t;
+    using u16 = std::uint16_t;
+    using s16 = std::int16_t;
+    widening<A, std::uint32_t, u8>([](const u8* p) { return simd::widen_u8<A>(p); },
+                                   [](const u8* p, index_t n) { return simd::widen_u8_n<A>(p, n); }, "widen_u8");
+    widening<A, std::int32_t, s8>([](const s8* p) { return simd::widen_i8<A>(p); },
+                                  [](const s8* p, index_t n) { return simd::widen_i8_n<A>(p, n); }, "widen_i8");
+    widening<A, std::uint32_t, u16>([](const u16* p) { return simd::widen_u16<A>(p); },
+                                    [](const u16* p, index_t n) { return simd::widen_u16_n<A>(p, n); }, "widen_u16");
+    widening<A, std::int32_t, s16>([](const s16* p) { return simd::widen_i16<A>(p); },
+                                   [](const s16* p, index_t n) { return simd::widen_i16_n<A>(p, n); }, "widen_i16");
+  });
+}
+
+TEST_CASE("from_bf16, from_f16: all 65536 codes, whole and partial batches") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    const index_t n = simd::lanes<A>;
+    std::array<float, static_cast<std::size_t>(simd::lanes<A>)> whole, part;
+    std::vector<std::uint16_t> codes(65536);
+    for (std::uint32_t c = 0; c < 65536; ++c) codes[c] = static_cast<std::uint16_t>(c);
+    for (index_t c = 0; c < 65536; c += n) {
+      const std::uint16_t* p = codes.data() + c;
+      const index_t k = c / n % (n + 1);
+      simd::store(whole.data(), simd::from_f16::load<A>(p));
+      simd::store(part.data(), simd::from_f16::load_n<A>(p, k));
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t want = bits_of(f16_value(p[i]));
+        if (bits_of(whole[static_cast<std::size_t>(i)]) != want) FAIL("f16 ", p[i]);
+        if (bits_of(part[static_cast<std::size_t>(i)]) != (i < k ? want : 0)) FAIL("f16 partial ", p[i]);
+      }
+      simd::store(whole.data(), simd::from_bf16::load<A>(p));
+      simd::store(part.data(), simd::from_bf16::load_n<A>(p, k));
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t want = std::uint32_t{p[i]} << 16;
+        if (bits_of(whole[static_cast<std::size_t>(i)]) != want) FAIL("bf16 ", p[i]);
+        if (bits_of(part[static_cast<std::size_t>(i)]) != (i < k ? want : 0)) FAIL("bf16 partial ", p[i]);
+      }
+    }
+  });
+}
+
+TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbours, hard floats") {
+  std::vector<float> inputs;
+  for (std::uint32_t c = 0; c < 65536; ++c) {
+    inputs.push_back(f16_value(c));
+    const float next = f16_value((c + 1) & 0xffff), middle = 0.5f * inputs.back() + 0.5f * next;
+    for (int d = -1; d <= 1; ++d) inputs.push_back(float_of(bits_of(middle) + static_cast<std::uint32_t>(d)));
+    for (const std::uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      inputs.push_back(float_of(c << 16 | low));
+  }
+  for (const float x : {65504.0f, 65519.996f, 65520.0f, 65536.0f, 1e30f}) inputs.push_back(x), inputs.push_back(-x);
+  for (int k = 0; k < 200000; ++k) inputs.push_back(check::hard_float());
+  while (inputs.size() % 32 != 0) inputs.push_back(0);
+  check::on_every_arch([&](auto arch) {
+    using A = decltype(arch);
+    constexpr std::size_t n = simd::halves<A>::size;
+    std::array<std::uint16_t, n> f16, bf16;
+    for (std::size_t at = 0; at < inputs.size(); at += n) {
+      const auto a = simd::load<A>(inputs.data() + at), b = simd::load<A>(inputs.data() + at + n / 2);
+      simd::store(f16.data(), simd::narrow_f16(a, b));
+      simd::store(bf16.data(), simd::narrow_bf16(a, b));
+      for (std::size_t i = 0; i < n; ++i) {
+        const float x = inputs[at + i];
+        if (f16[i] != nearest16(x, 10, -14, 15)) FAIL("f16 of ", bits_of(x), ": ", f16[i]);
+        if (bf16[i] != nearest16(x, 7, -126, 127)) FAIL("bf16 of ", bits_of(x), ": ", bf16[i]);
+      }
+    }
+  });
+}
+
+TEST_CASE("narrow_i8, narrow_u8 saturate, low_bytes and low_halves cut; all in order") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t n = simd::lanes<A>;
+    const std::int32_t limits[] = {0,     1,    -1,  127,  128,   -128,   -129,       255,
+                                   256,   300,  999, -999, 32767, -32768, 2147483647, -2147483647 - 1,
+                                   65535, 65536};
+    for (int k = 0; k < 3000; ++k) {
+      std::array<std::int32_t, static_cast<std::size_t>(4 * n)> x;
+      for (auto& v : x) {
+        const std::uint32_t r = check::random_bits()();
+        v = r % 4 == 0 ? limits[(r >> 8) % std::size(limits)] : static_cast<std::int32_t>(r) >> (r % 32);
+      }
+      const std::int32_t* p = x.data();
+      const auto a = simd::load<A>(p), b = simd::load<A>(p + n), c = simd::load<A>(p + 2 * n),
+                 d = simd::load<A>(p + 3 * n);
+      const auto word = [](auto v) { return simd::bits_as<std::uint32_t>(v); };
+      fenced<std::uint8_t> i8(4 * n), u8(4 * n), low(4 * n);
+      fenced<std::uint16_t> half(2 * n);
+      simd::store(i8.data(), simd::narrow_i8(a, b, c, d));
+      simd::store(u8.data(), simd::narrow_u8(a, b, c, d));
+      simd::store(low.data(), simd::low_bytes(word(a), word(b), word(c), word(d)));
+      simd::store(half.data(), simd::low_halves(word(a), word(b)));
+      for (index_t i = 0; i < 4 * n; ++i) {
+        if (i8[i] != static_cast<std::uint8_t>(std::clamp(p[i], -128, 127))) FAIL("narrow_i8 ", p[i], " at ", i);
+        if (u8[i] != std::clamp(p[i], 0, 255)) FAIL("narrow_u8 ", p[i], " at ", i);
+        if (low[i] != static_cast<std::uint8_t>(p[i])) FAIL("low_bytes ", p[i], " at ", i);
+        if (i < 2 * n && half[i] != static_cast<std::uint16_t>(p[i])) FAIL("low_halves ", p[i], " at ", i);
+      }
+    }
+  });
+}
+
+TEST_CASE("float_table16 uses 4 bits of each word; lookup reaches 256 entries; byte_table 16 to 256") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto n = static_cast<std::size_t>(simd::lanes<A>);
+    fenced<float> table(256);
+    for (index_t i = 0; i < 256; ++i) table[i] = check::hard_float();
+    std::array<std::uint32_t, n> index, small, large;
+    const simd::float_table16<A> look_up(table.data() + 240);
+    for (int k = 0; k < 1000; ++k) {
+      for (auto& i : index) i = check::random_bits()();
+      const auto v = simd::load<A>(index.data());
+      simd::store(small.data(), simd::bits_as<std::uint32_t>(look_up(v)));
+      simd::store(large.data(), simd::bits_as<std::uint32_t>(simd::lookup(table.data(), v & simd::words<A>(255u))));
+      for (std::size_t i = 0; i < n; ++i) {
+        if (small[i] != bits_of(table[240 + (index[i] & 15)])) FAIL("float_table16 ", index[i]);
+        if (large[i] != bits_of(table[index[i] & 255])) FAIL("lookup ", index[i]);
+      }
+    }
+    byte_table_of<A, 16>();
+    const std::vector<std::uint8_t> ones(16, 1);
+    std::array<std::uint8_t, 4 * n> none;
+    simd::store(none.data(), simd::byte_table<A, 16>(ones.data())(simd::bytes<A>(std::uint8_t{0x83})));
+    CHECK(none == std::array<std::uint8_t, 4 * n>{});  // 128 and more: 0
+    byte_table_of<A, 64>();
+    byte_table_of<A, 128>();
+    byte_table_of<A, 256>();
+  });
+}
+
+TEST_CASE("floats_from_planes, halves_from_planes: in order after order_for_floats, order_for_halves") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
+    for (int k = 0; k < 100; ++k) {
+      const auto high = check::random_codes<std::uint8_t>(n), low = check::random_codes<std::uint8_t>(n);
+      const auto h = simd::load<A>(high.data()), l = simd::load<A>(low.data());
+      std::array<float, n> f;
+      const auto floats = simd::floats_from_planes(simd::order_for_floats(h), simd::order_for_floats(l));
+      for (std::size_t q = 0; q < 4; ++q) simd::store(f.data() + q * n / 4, floats[q]);
+      std::array<std::uint16_t, n> u;
+      const auto halves = simd::halves_from_planes(simd::order_for_halves(h), simd::order_for_halves(l));
+      for (std::size_t q = 0; q < 2; ++q) simd::store(u.data() + q * n / 2, halves[q]);
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t want = std::uint32_t{high[i]} << 8 | low[i];
+        if (bits_of(f[i]) != want << 16 || u[i] != want) FAIL("element ", i);
+      }
+    }
+  });
+}
+
+TEST_CASE("join_nibbles ignores upper bits; split_nibbles is its inverse") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
+    for (int k = 0; k < 100; ++k) {
+      const auto codes = check::random_codes<std::uint8_t>(2 * n);
+      std::array<std::uint8_t, n> packed;
+      const auto joined = simd::join_nibbles(simd::load<A>(codes.data()), simd::load<A>(codes.data() + n));
+      simd::store(packed.data(), joined);
+      for (std::size_t i = 0; i < n; ++i)
+        if (packed[i] != ((codes[2 * i] & 15) | (codes[2 * i + 1] & 15) << 4)) FAIL("byte ", i);
+      std::array<std::uint8_t, 2 * n> back;
+      const auto both = simd::split_nibbles(joined);
+      simd::store(back.data(), both[0]);
+      simd::store(back.data() + n, both[1]);
+      for (std::size_t i = 0; i < 2 * n; ++i)
+        if (back[i] != (codes[i] & 15)) FAIL("code ", i);
+    }
+  });
+}
+
+TEST_CASE("stream stores what store does; prefetch takes any address") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    alignas(64) std::array<std::uint32_t, 16> words{};
+    alignas(64) std::array<float, 16> floats{};
+    alignas(64) std::array<std::uint8_t, 64> bytes{};
+    simd::stream(words.data(), simd::words<A>(0x12345678u));
+    simd::stream(floats.data(), simd::floats<A>(1.5f));
+    simd::stream(bytes.data(), simd::bytes<A>(std::uint8_t{9}));
+    simd::stream_fence<A>();
+    simd::prefetch(nullptr);
+    const auto n = static_cast<std::size_t>(simd::lanes<A>);
+    for (std::size_t i = 0; i < 16; ++i) {
+      CHECK(words[i] == (i < n ? 0x12345678u : 0u));
+      CHECK(floats[i] == (i < n ? 1.5f : 0.0f));
+    }
+    for (std::size_t i = 0; i < 64; ++i) CHECK(bytes[i] == (i < 4 * n ? 9 : 0));
+  });
+}

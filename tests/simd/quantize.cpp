@@ -1,0 +1,154 @@
+// Mirrors include/qtensor/simd/quantize.hpp (and kernel.hpp): runs of every length, granularity and place in memory, each
+// architecture against the reference.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/quantize.hpp>
+
+#include "runs.hpp"
+
+using namespace runs;
+
+namespace {
+
+/// Numbers and their parameters: one scale and zero point for every `group` elements.
+struct run_input {
+  std::vector<float> x, scales;
+  std::vector<std::int32_t> zeros;
+
+  template <class S>
+  static run_input make(index_t n, index_t group) {
+    run_input r;
+    for (index_t g = 0; g < divide_up(n, group); ++g) {
+      r.scales.push_back(scale<S>());
+      r.zeros.push_back(S::has_zero_point ? static_cast<std::int32_t>(check::random_below(200)) - 60 : 0);
+    }
+    for (index_t i = 0; i < n; ++i) {
+      const float s = r.scales[static_cast<std::size_t>(i / group)];
+      const bool decides = check::random_below(4) != 0 && s > 0.f && s < 1e30f;
+      r.x.push_back(decides ? (static_cast<float>(check::random_below(515)) - 257.f) * 0.5f * s : check::hard_float());
+    }
+    return r;
+  }
+  /// Now and then one that leaves the fast path: 0, 2^127, 2^-127, beyond the two products.
+  template <class S>
+  static float scale() {
+    const std::uint32_t kind = check::random_below(24);
+    if (kind == 0) return 0.f;
+    if (kind == 1) return exp2i(static_cast<int>(check::random_below(255)) - 127);
+    if (kind == 2) return float_of(0x00800000u + check::random_bits()() % 0x7e800000u);
+    if (std::same_as<typename S::scale_format, e8m0>) return exp2i(static_cast<int>(check::random_below(40)) - 20);
+    return 0.01f + static_cast<float>(check::random_below(1000)) * 0.003f;
+  }
+};
+
+/// One run at both ends of guarded memory, with every architecture; group 0: uniform, 1: vector.
+template <class S, class Arch>
+void check_run(index_t n, index_t group) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using reference = simd::kernel<simd::op::encode, S, simd::scalar_arch>;
+    using kernel = simd::kernel<simd::op::encode, S, Arch>;
+    using unit = simd::code_unit_t<S>;
+    const run_input in = run_input::make<S>(n, group == 0 ? n + 1 : group);
+    const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
+    for (const bool at_start : {false, true}) {
+      check::fenced<float> x(in.x, at_start), scales(in.scales, at_start);
+      check::fenced<std::int32_t> zeros(in.zeros, at_start);
+      check::fenced<unit> got(units<S>(n), at_start);
+      std::vector<unit> want(static_cast<std::size_t>(units<S>(n)));
+      std::memset(got.data(), 0x5a, want.size() * sizeof(unit));
+      const std::int32_t* z = S::has_zero_point ? zeros.data() : nullptr;
+      const std::int32_t z0 = S::has_zero_point && n > 0 ? zeros[0] : 0;
+      const float s0 = n > 0 ? scales[0] : 1.f;
+      if (group == 0) {
+        reference::uniform(x.data(), n, {s0, tensor_scale}, z0, want.data());
+        kernel::uniform(x.data(), n, {s0, tensor_scale}, z0, got.data());
+      } else if (group == 1) {
+        reference::vector(x.data(), n, scales.data(), z, tensor_scale, want.data());
+        kernel::vector(x.data(), n, scales.data(), z, tensor_scale, got.data());
+      } else {
+        reference::grouped(x.data(), n, group, scales.data(), z, tensor_scale, want.data());
+        kernel::grouped(x.data(), n, group, scales.data(), z, tensor_scale, got.data());
+      }
+      compare_codes<S, Arch>(got.data(), want.data(), x.data(), n, "group " + std::to_string(group));
+    }
+  }
+}
+
+template <class S>
+void check_runs() {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t longest = 16 * simd::lanes<A> + 3;
+    for (index_t n = 1; n <= longest; ++n)
+      for (const index_t group : {0, 1}) check_run<S, A>(n, group);
+    for (const index_t group : {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 100, 128, 500, 512, 513, 600, 1024})
+      for (const index_t n : {1, 31, 64, 65, 127, 130, 511, 512, 515, 1027, 2051}) check_run<S, A>(n, group);
+  });
+  CHECK(std::string(simd::kernel_name<simd::op::encode, S>()) ==
+        std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
+}
+
+// A user's scheme, and the example of simd/kernel.hpp: this kernel writes the sign of each element.
+struct sign_format : integer<8, signed> {
+  static constexpr fixed_string name = "sign_format";
+};
+using signs = scheme<sign_format, group<16>>;
+using other_signs = scheme<sign_format, group<8>>;
+
+}  // namespace
+
+template <simd::usable_arch A>
+struct qtensor::simd::kernel<qtensor::simd::op::encode, signs, A> {
+  static constexpr bool enabled = std::is_same_v<A, best_arch>;
+  static constexpr std::string_view name = "signs";
+  static void uniform(const float* x, index_t n, element_scale, std::int32_t, code_unit_t<signs>* codes) {
+    for (index_t i = 0; i < n; ++i) codes[i] = x[i] < 0.f ? 0xff : 1;
+  }
+  static void vector(const float* x, index_t n, const float*, const std::int32_t*, float, code_unit_t<signs>* codes) {
+    uniform(x, n, {1.f}, 0, codes);
+  }
+  static void grouped(const float* x, index_t n, index_t, const float*, const std::int32_t*, float, code_unit_t<signs>* codes) {
+    uniform(x, n, {1.f}, 0, codes);
+  }
+};
+
+TEST_CASE("int8: every length and granularity, both ends fenced") { check_runs<int8_group<32>>(); }
+TEST_CASE("uint8 with zero points: every length and granularity, both ends fenced") {
+  check_runs<scheme<uint8, group<32>, zero_point<int32>, static_only>>();
+}
+TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<mxfp8_e4m3>(); }
+TEST_CASE("mxfp4: every length and granularity, both ends fenced") { check_runs<mxfp4>(); }
+TEST_CASE("mxfp6: every length and granularity, both ends fenced") { check_runs<mxfp6_e3m2>(); }
+TEST_CASE("int2: every length and granularity, both ends fenced") { check_runs<scheme<int2, group<32>>>(); }
+TEST_CASE("nvfp4 with a tensor scale: every length and granularity, both ends fenced") {
+  check_runs<with<nvfp4, tensor_scale<f32>>>();
+}
+
+TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cannot do") {
+  std::uint8_t codes[4] = {1, 2, 3, 4};
+  const float x[3] = {0.3f, -2.f, 5.f}, s[3] = {1.f, 1.f, 1.f};
+  simd::encode_uniform<mxfp4>(nullptr, 0, {1.f}, 0, codes);
+  simd::encode_vector<mxfp4>(nullptr, 0, nullptr, nullptr, codes);
+  simd::encode_grouped<mxfp4>(nullptr, 0, 32, nullptr, nullptr, codes);
+  CHECK(codes[0] == 1);
+  CHECK(std::string(simd::kernel_name<simd::op::encode, hif8_block<1, 1>>()) == "reference");
+  simd::encode_vector<hif8_block<1, 1>>(x, 3, s, nullptr, codes);
+  for (int i = 0; i < 3; ++i) CHECK(codes[i] == encode<hif8>(x[i]));
+  using upside_down = scheme<int4, group<2>, planar<high_first>>;
+  simd::encode_grouped<upside_down>(x, 3, 2, s, nullptr, codes);
+  CHECK(codes[0] == 0x0e);
+  CHECK(codes[1] == 0x50);
+  using halves = scheme<bf16, per_tensor>;
+  std::uint16_t wide[3];
+  simd::encode_uniform<halves>(x, 3, {1.f}, 0, wide);
+  CHECK(wide[2] == encode<bf16>(5.f));
+}
+
+TEST_CASE("a user's own kernel is found for its scheme, and for no other") {
+  CHECK(std::string(simd::kernel_name<simd::op::encode, signs>()) == "signs");
+  CHECK(std::string(simd::kernel_name<simd::op::encode, other_signs>()) != "signs");
+  const float x[3] = {0.3f, -2.f, 5.f}, s[1] = {1.f};
+  std::uint8_t codes[3];
+  simd::encode_grouped<signs>(x, 3, 16, s, nullptr, codes);
+  CHECK(codes[0] == 1);
+  CHECK(codes[1] == 0xff);
+}

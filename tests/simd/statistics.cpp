@@ -1,0 +1,187 @@
+// Mirrors include/qtensor/simd/statistics.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/statistics.hpp>
+
+#include "check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+namespace simd = qtensor::simd;
+using qtensor::bits_of;
+using qtensor::index_t;
+
+namespace {
+
+// Elements of a source as floats, by definition.
+float value(simd::from_f32, float x) { return x; }
+float value(simd::from_bf16, std::uint16_t x) { return qtensor::float_of(std::uint32_t{x} << 16); }
+float value(simd::from_f16, std::uint16_t x) {
+  const int e = x >> 10 & 31, m = x & 1023, sign = x >> 15 ? -1 : 1;
+  if (e == 31) return m != 0 ? qtensor::quiet_nan : static_cast<float>(sign) * qtensor::infinity;
+  return static_cast<float>(sign * std::ldexp(e != 0 ? 1024 + m : m, (e != 0 ? e : 1) - 25));
+}
+
+template <class Source>
+std::vector<typename Source::type> inputs(index_t n) {
+  std::vector<typename Source::type> v(static_cast<std::size_t>(n));
+  for (auto& x : v)
+    if constexpr (std::is_same_v<Source, simd::from_f32>) {
+      x = check::hard_float();
+    } else if (const std::uint32_t r = check::random_bits()(); r % 64 == 0) {
+      x = static_cast<std::uint16_t>(r >> 16);  // now and then anything, NaN included
+    } else {
+      x = static_cast<std::uint16_t>((r >> 16 & 0x83ff) + 0x3800);
+    }
+  return v;
+}
+
+// f16 NaN payloads are not compared: value() above makes them all alike.
+template <class Source>
+std::uint32_t expected_amax(const typename Source::type* x, index_t n) {
+  std::uint32_t m = 0;
+  for (index_t i = 0; i < n; ++i) m = std::max(m, bits_of(value(Source{}, x[i])) & 0x7fffffffu);
+  return m;
+}
+template <class Source>
+bool same_amax(std::uint32_t a, std::uint32_t b) {
+  return a == b || (std::is_same_v<Source, simd::from_f16> && a > 0x7f800000u && b > 0x7f800000u);
+}
+
+template <class F>
+void every_source(F f) {
+  f(simd::from_f32{});
+  f(simd::from_bf16{});
+  f(simd::from_f16{});
+}
+
+}  // namespace
+
+TEST_CASE("amax_bits: every length to 16 batches + 3 and both fences, any source") {
+  check::on_every_arch([](auto arch) {
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (index_t n = 0; n <= 16 * simd::lanes<decltype(arch)> + 3; ++n)
+        for (const bool at_start : {false, true}) {
+          CAPTURE(n);
+          const auto v = inputs<source_type>(n);
+          check::fenced<typename source_type::type> x(v, at_start);
+          const std::uint32_t got = simd::amax_bits<decltype(arch), source_type>(x.data(), n);
+          REQUIRE(same_amax<source_type>(got, expected_amax<source_type>(v.data(), n)));
+        }
+    });
+  });
+}
+
+TEST_CASE("amax_bits: the maximum counts at every position") {
+  check::on_every_arch([](auto arch) {
+    for (index_t n = 1; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n)
+      for (index_t at = 0; at < n; ++at) {
+        std::vector<float> x(static_cast<std::size_t>(n), 0.5f);
+        x[static_cast<std::size_t>(at)] = -2.0f;
+        if (simd::amax_bits<decltype(arch)>(x.data(), n) != bits_of(2.0f)) FAIL("n=", n, " at=", at);
+      }
+  });
+}
+
+TEST_CASE("amax_bits: NaN wins over infinity, infinity over finite, -0 counts as 0") {
+  check::on_every_arch([](auto arch) {
+    const float nan = qtensor::quiet_nan, inf = qtensor::infinity;
+    const float a[3] = {1, -nan, inf}, b[3] = {1, -inf, 3e38f}, c[1] = {-0.0f};
+    CHECK(simd::amax_bits<decltype(arch)>(a, 3) == 0x7fc00000u);
+    CHECK(simd::amax_bits<decltype(arch)>(b, 3) == 0x7f800000u);
+    CHECK(simd::amax_bits<decltype(arch)>(c, 1) == 0u);
+  });
+}
+
+TEST_CASE("min_max: finite elements only, +0 for zeros, every length and source") {
+  check::on_every_arch([](auto arch) {
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (index_t n = 0; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n)
+        for (int round = 0; round < 6; ++round) {
+          CAPTURE(n);
+          auto v = inputs<source_type>(n);
+          if (round == 0) std::fill(v.begin(), v.end(), v.empty() ? typename source_type::type() : v[0]);
+          check::fenced<typename source_type::type> x(v, round % 2 != 0);
+          float lo = qtensor::infinity, hi = -qtensor::infinity;
+          bool finite = true;
+          for (auto e : v) {
+            const float f = value(source_type{}, e);
+            if (!std::isfinite(f)) finite = false;
+            if (std::isfinite(f)) lo = std::min(lo, f), hi = std::max(hi, f);
+          }
+          const simd::range got = simd::min_max<decltype(arch), source_type>(x.data(), n);
+          REQUIRE(bits_of(got.min) == bits_of(lo + 0.0f));
+          REQUIRE(bits_of(got.max) == bits_of(hi + 0.0f));
+          REQUIRE(got.all_finite == finite);
+        }
+    });
+  });
+}
+
+TEST_CASE("min_max: a range that leaves zero out keeps it out, also in a partial batch") {
+  check::on_every_arch([](auto arch) {
+    for (index_t n = 1; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n) {
+      const std::vector<float> x(static_cast<std::size_t>(n), 3.0f), y(static_cast<std::size_t>(n), -0.0f);
+      CHECK(simd::min_max<decltype(arch)>(x.data(), n).min == 3.0f);
+      CHECK(bits_of(simd::min_max<decltype(arch)>(y.data(), n).min) == 0u);
+    }
+  });
+}
+
+TEST_CASE("amax_blocks: any number of blocks of any length") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (const index_t length : {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 31, 32, 48, 64, 128, 129})
+        for (const index_t blocks : {0, 1, 2, 3, 4, 5, 8, 11, 15, 16, 17, 32, 35}) {
+          CAPTURE(length);
+          CAPTURE(blocks);
+          const auto v = inputs<source_type>(blocks * length);
+          check::fenced<typename source_type::type> x(v);
+          check::fenced<std::uint32_t> best(blocks);
+          const auto verify = [&] {
+            for (index_t b = 0; b < blocks; ++b)
+              if (!same_amax<source_type>(best[b], expected_amax<source_type>(v.data() + b * length, length)))
+                FAIL("block ", b, ": ", best[b]);
+          };
+          simd::amax_blocks<arch_type, source_type>(x.data(), blocks, length, best.data());
+          verify();
+          for (index_t b = 0; b < blocks; ++b) best[b] = ~0u;
+          if (length == 16) simd::amax_blocks_of<arch_type, 16, source_type>(x.data(), blocks, best.data()), verify();
+          if (length == 17) simd::amax_blocks_of<arch_type, 17, source_type>(x.data(), blocks, best.data()), verify();
+          if (length == 32) simd::amax_blocks_of<arch_type, 32, source_type>(x.data(), blocks, best.data()), verify();
+        }
+    });
+  });
+}
+
+TEST_CASE("accumulate_amax_bits: column maxima over rows, one or two at a time, every width") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n) {
+        CAPTURE(n);
+        constexpr index_t rows = 4;
+        const auto v = inputs<source_type>(rows * n);
+        check::fenced<typename source_type::type> x(v);
+        check::fenced<std::uint32_t> one(n), two(n);
+        for (index_t i = 0; i < n; ++i) one[i] = two[i] = 0;
+        for (index_t r = 0; r < rows; ++r)
+          simd::accumulate_amax_bits<arch_type, source_type>(x.data() + r * n, n, one.data());
+        for (index_t r = 0; r < rows; r += 2)
+          simd::accumulate_amax_bits_2<arch_type, source_type>(x.data() + r * n, n, n, two.data());
+        for (index_t i = 0; i < n; ++i) {
+          std::uint32_t m = 0;
+          for (index_t r = 0; r < rows; ++r) m = std::max(m, expected_amax<source_type>(v.data() + r * n + i, 1));
+          if (!same_amax<source_type>(one[i], m) || !same_amax<source_type>(two[i], m)) FAIL("column ", i);
+        }
+      }
+    });
+  });
+}
