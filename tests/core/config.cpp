@@ -1,16 +1,17 @@
-// Mirrors include/qtensor/core/config.hpp: the version, and the hook that reports a failed precondition in a debug build.
+// Mirrors include/qtensor/core/config.hpp: the version, and the hook that reports a failed precondition.
 // SPDX-License-Identifier: BSD-3-Clause
 #undef NDEBUG
 #include <string>
 
 /// What the hook was told.
 struct reported {
+  explicit reported(const char* said) : sentence(said) {}
   std::string sentence;
 };
-#define QTENSOR_ASSERTION_FAILED(sentence) throw reported{sentence}
-#include <qtensor/core/config.hpp>
-
+#define QTENSOR_ASSERTION_FAILED(sentence) throw reported(sentence)
 #include <doctest/doctest.h>
+
+#include <qtensor/core/config.hpp>
 
 namespace {
 

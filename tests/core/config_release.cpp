@@ -4,9 +4,9 @@
 #define NDEBUG
 #endif
 #define QTENSOR_ASSERTION_FAILED(sentence) throw sentence
-#include <qtensor/core/config.hpp>
-
 #include <doctest/doctest.h>
+
+#include <qtensor/core/config.hpp>
 
 TEST_CASE("QTENSOR_ASSERT: with NDEBUG the condition is not even evaluated") {
   int evaluated = 0;

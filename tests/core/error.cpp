@@ -1,11 +1,11 @@
 // Mirrors include/qtensor/core/error.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "core/sentence.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <limits>
+
+#include "core/sentence.hpp"
 
 using namespace qtensor;
 

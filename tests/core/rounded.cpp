@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/core/rounded.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/core/rounded.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <initializer_list>
+#include <qtensor/core/rounded.hpp>
 
 using namespace qtensor;
 
@@ -39,6 +38,8 @@ TEST_CASE("rounded: rounded(x * y) + c has two roundings, also where the CPU cou
   REQUIRE(std::fma(a, a, minus) == one_rounding);  // otherwise the numbers below would prove nothing
   volatile float x = a, y = a, c = minus;
   CHECK(rounded(x * y) + c == two_roundings);
-  if (cpu_has_fma()) CHECK(with_fma(x, y, c) == two_roundings);
-  else MESSAGE("this CPU has no fused multiply-add");
+  if (cpu_has_fma())
+    CHECK(with_fma(x, y, c) == two_roundings);
+  else
+    MESSAGE("this CPU has no fused multiply-add");
 }

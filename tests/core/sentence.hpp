@@ -3,7 +3,6 @@
 #pragma once
 
 #include <qtensor/core/error.hpp>
-
 #include <string>
 
 /// The sentence of the qtensor::error that `call` throws.

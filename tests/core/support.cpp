@@ -1,10 +1,9 @@
 // Mirrors include/qtensor/core/support.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/core/support.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/core/support.hpp>
 #include <string>
 
 using namespace qtensor;
@@ -53,7 +52,8 @@ TEST_CASE("exp2i: every power of two a float has, subnormals included") {
 }
 
 TEST_CASE("bits_of and float_of: each the other's inverse, NaN payloads kept") {
-  for (std::uint32_t bits : {0u, 0x80000000u, 1u, 0x3f800000u, 0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x7fc12345u, 0xffffffffu})
+  for (std::uint32_t bits :
+       {0u, 0x80000000u, 1u, 0x3f800000u, 0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x7fc12345u, 0xffffffffu})
     CHECK(bits_of(float_of(bits)) == bits);
 }
 
@@ -62,9 +62,10 @@ TEST_CASE("is_nan, is_finite, is_negative, magnitude: decided on bits") {
     std::uint32_t bits;
     bool nan, finite, negative;
   };
-  for (const row& r : {row{0x00000000, false, true, false}, row{0x80000000, false, true, true}, row{0x00000001, false, true, false},
-                       row{0x7f7fffff, false, true, false}, row{0x7f800000, false, false, false}, row{0xff800000, false, false, true},
-                       row{0x7f800001, true, false, false}, row{0xffc00000, true, false, true}}) {
+  for (const row& r :
+       {row{0x00000000, false, true, false}, row{0x80000000, false, true, true}, row{0x00000001, false, true, false},
+        row{0x7f7fffff, false, true, false}, row{0x7f800000, false, false, false}, row{0xff800000, false, false, true},
+        row{0x7f800001, true, false, false}, row{0xffc00000, true, false, true}}) {
     INFO("bits ", r.bits);
     CHECK(is_nan(float_of(r.bits)) == r.nan);
     CHECK(is_finite(float_of(r.bits)) == r.finite);

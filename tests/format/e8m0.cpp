@@ -1,10 +1,9 @@
 // Mirrors include/qtensor/format/e8m0.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/e8m0.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/format/e8m0.hpp>
 #include <string>
 
 using namespace qtensor;

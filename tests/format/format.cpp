@@ -1,13 +1,12 @@
 // Mirrors include/qtensor/format/format.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <cmath>
 #include <qtensor/format/e8m0.hpp>
 #include <qtensor/format/hifloat8.hpp>
 #include <qtensor/format/integer.hpp>
 #include <qtensor/format/wide.hpp>
-
-#include <doctest/doctest.h>
-
-#include <cmath>
 
 using namespace qtensor;
 
@@ -20,8 +19,8 @@ struct nf4 {
   static constexpr float min = -1.f, max = 1.f;
   static constexpr fixed_string name = "nf4";
   static constexpr float decode(std::uint32_t code) {
-    constexpr float level[16] = {-1.f, -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
-                                 0.07958f, 0.16093f, 0.24611f, 0.33792f, 0.44071f, 0.56262f, 0.72296f, 1.f};
+    constexpr float level[16] = {-1.f,     -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
+                                 0.07958f, 0.16093f,  0.24611f,  0.33792f,  0.44071f,  0.56262f,  0.72296f,  1.f};
     return level[code & 15];
   }
 };
@@ -44,11 +43,13 @@ struct of_no_bits : without_decode {
 struct of_33_bits : of_no_bits {
   static constexpr int bits = 33;
 };
-static_assert(!format<without_decode> && !format<decodes_to_double> && !format<of_no_bits> && !format<of_33_bits> && !format<float>);
+static_assert(!format<without_decode> && !format<decodes_to_double> && !format<of_no_bits> && !format<of_33_bits> &&
+              !format<float>);
 
 template <class... F>
 constexpr bool all_formats = (format<F> && ...);
-static_assert(all_formats<int8, uint8, int16, uint16, int32, int4, uint4, int2, uint2, narrow_range<int8>, mxint8_code>);
+static_assert(
+    all_formats<int8, uint8, int16, uint16, int32, int4, uint4, int2, uint2, narrow_range<int8>, mxint8_code>);
 static_assert(all_formats<e4m3, e5m2, e4m3fnuz, e5m2fnuz, e3m2, e2m3, e2m1, e1m2, hif8, e8m0, bf16, f16, f32>);
 static_assert(all_formats<const int8, const nf4>);
 

@@ -1,10 +1,9 @@
 // Mirrors include/qtensor/format/hifloat8.hpp: all positive codes as NUMERICS 1.8 lists them.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/hifloat8.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/format/hifloat8.hpp>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,11 @@ struct run {
   int exponent, steps;
 };
 const std::vector<run> listing = {
-    {0x08, 0, 8},   {0x10, 1, 8},   {0x18, -1, 8},  {0x20, 2, 8},   {0x28, 3, 8},   {0x30, -2, 8},  {0x38, -3, 8},  {0x40, 4, 4},
-    {0x44, 5, 4},   {0x48, 6, 4},   {0x4C, 7, 4},   {0x50, -4, 4},  {0x54, -5, 4},  {0x58, -6, 4},  {0x5C, -7, 4},  {0x60, 8, 2},
-    {0x62, 9, 2},   {0x64, 10, 2},  {0x66, 11, 2},  {0x68, 12, 2},  {0x6A, 13, 2},  {0x6C, 14, 2},  {0x6E, 15, 1},  {0x70, -8, 2},
-    {0x72, -9, 2},  {0x74, -10, 2}, {0x76, -11, 2}, {0x78, -12, 2}, {0x7A, -13, 2}, {0x7C, -14, 2}, {0x7E, -15, 2}};
+    {0x08, 0, 8},   {0x10, 1, 8},   {0x18, -1, 8}, {0x20, 2, 8},  {0x28, 3, 8},   {0x30, -2, 8},  {0x38, -3, 8},
+    {0x40, 4, 4},   {0x44, 5, 4},   {0x48, 6, 4},  {0x4C, 7, 4},  {0x50, -4, 4},  {0x54, -5, 4},  {0x58, -6, 4},
+    {0x5C, -7, 4},  {0x60, 8, 2},   {0x62, 9, 2},  {0x64, 10, 2}, {0x66, 11, 2},  {0x68, 12, 2},  {0x6A, 13, 2},
+    {0x6C, 14, 2},  {0x6E, 15, 1},  {0x70, -8, 2}, {0x72, -9, 2}, {0x74, -10, 2}, {0x76, -11, 2}, {0x78, -12, 2},
+    {0x7A, -13, 2}, {0x7C, -14, 2}, {0x7E, -15, 2}};
 
 void check_code(std::uint32_t code, double value) {
   INFO("code ", code);
@@ -35,8 +35,10 @@ TEST_CASE("hif8: every code of the listing, and its negative") {
   std::size_t listed = 0;
   for (const run& r : listing)
     for (int k = 0; k < r.steps; ++k, ++listed)
-      check_code(r.first + static_cast<std::uint32_t>(k), std::ldexp(1.0 + static_cast<double>(k) / r.steps, r.exponent));
-  for (std::uint32_t code = 1; code <= 7; ++code, ++listed) check_code(code, std::ldexp(1.0, static_cast<int>(code) - 23));
+      check_code(r.first + static_cast<std::uint32_t>(k),
+                 std::ldexp(1.0 + static_cast<double>(k) / r.steps, r.exponent));
+  for (std::uint32_t code = 1; code <= 7; ++code, ++listed)
+    check_code(code, std::ldexp(1.0, static_cast<int>(code) - 23));
   CHECK(listed == 126);
 }
 

@@ -1,9 +1,8 @@
 // Mirrors include/qtensor/format/integer.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/integer.hpp>
-
 #include <doctest/doctest.h>
 
+#include <qtensor/format/integer.hpp>
 #include <string>
 
 using namespace qtensor;
@@ -24,7 +23,8 @@ void check_facts(const char* name, int bits, bool is_signed, double min, double 
 /// Codes count up from 0 to the largest value, then from the smallest value to -1 where there are negative ones.
 template <format F>
 void check_every_code(int negatives, int positives) {
-  for (int code = 0; code < positives; ++code) CHECK(F::decode(static_cast<std::uint32_t>(code)) == static_cast<float>(code));
+  for (int code = 0; code < positives; ++code)
+    CHECK(F::decode(static_cast<std::uint32_t>(code)) == static_cast<float>(code));
   for (int i = 0; i < negatives; ++i)
     CHECK(F::decode(static_cast<std::uint32_t>(positives + i)) == static_cast<float>(i - negatives));
 }
@@ -90,7 +90,8 @@ TEST_CASE("mxint8_code: code / 64, symmetric range") {
   CHECK(mxint8_code::max == 1.984375f);
   CHECK(mxint8_code::min == -1.984375f);
   for (int code = 0; code < 256; ++code)
-    CHECK(mxint8_code::decode(static_cast<std::uint32_t>(code)) == static_cast<float>(code < 128 ? code : code - 256) / 64.f);
+    CHECK(mxint8_code::decode(static_cast<std::uint32_t>(code)) ==
+          static_cast<float>(code < 128 ? code : code - 256) / 64.f);
 }
 
 TEST_CASE("integer and fixed_point: bases of other widths") {

@@ -1,10 +1,9 @@
 // Mirrors include/qtensor/format/minifloat.hpp: facts and value tables as NUMERICS 1.3 to 1.7 list them.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/minifloat.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/format/minifloat.hpp>
 #include <string>
 #include <vector>
 
@@ -51,7 +50,9 @@ void check_every_code(Special special) {
     const double m = static_cast<double>(code & ((1u << F::mantissa_bits) - 1)) / (1u << F::mantissa_bits);
     const double size = e != 0 ? std::ldexp(1.0 + m, e - F::bias) : std::ldexp(m, 1 - F::bias);
     switch (special(code)) {
-      case kind::not_a_number: CHECK(std::isnan(value)); break;
+      case kind::not_a_number:
+        CHECK(std::isnan(value));
+        break;
       case kind::infinite:
         CHECK(std::isinf(value));
         CHECK(std::signbit(value) == negative);
@@ -118,10 +119,12 @@ TEST_CASE("fnuz: every code; 80 is the only NaN, and there is one zero") {
 TEST_CASE("FP4 and FP6: the value lists of NUMERICS 1.7, all codes finite") {
   check_magnitudes<e2m1>({0, .5f, 1, 1.5f, 2, 3, 4, 6});
   check_magnitudes<e1m2>({0, .25f, .5f, .75f, 1, 1.25f, 1.5f, 1.75f});
-  check_magnitudes<e2m3>({0, .125f, .25f, .375f, .5f, .625f, .75f, .875f, 1, 1.125f, 1.25f, 1.375f, 1.5f, 1.625f, 1.75f, 1.875f,
-                          2, 2.25f, 2.5f, 2.75f, 3, 3.25f, 3.5f, 3.75f, 4, 4.5f, 5, 5.5f, 6, 6.5f, 7, 7.5f});
-  check_magnitudes<e3m2>({0, .0625f, .125f, .1875f, .25f, .3125f, .375f, .4375f, .5f, .625f, .75f, .875f, 1, 1.25f, 1.5f, 1.75f,
-                          2, 2.5f, 3, 3.5f, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28});
+  check_magnitudes<e2m3>({0,      .125f, .25f,   .375f, .5f,    .625f, .75f,  .875f, 1,     1.125f, 1.25f,
+                          1.375f, 1.5f,  1.625f, 1.75f, 1.875f, 2,     2.25f, 2.5f,  2.75f, 3,      3.25f,
+                          3.5f,   3.75f, 4,      4.5f,  5,      5.5f,  6,     6.5f,  7,     7.5f});
+  check_magnitudes<e3m2>({0,     .0625f, .125f, .1875f, .25f,  .3125f, .375f, .4375f, .5f,  .625f, .75f,
+                          .875f, 1,      1.25f, 1.5f,   1.75f, 2,      2.5f,  3,      3.5f, 4,     5,
+                          6,     7,      8,     10,     12,    14,     16,    20,     24,   28});
   check_every_code<e2m1>(none);
   check_every_code<e1m2>(none);
   check_every_code<e2m3>(none);
@@ -149,7 +152,8 @@ struct e3m4 : minifloat<3, 4, 3, specials::ieee> {
 struct e4m3b11fnuz : minifloat<4, 3, 11, specials::nan_is_negative_zero> {
   static constexpr fixed_string name = "e4m3b11fnuz";
 };
-static_assert(minifloat_format<e3m4> && minifloat_format<e4m3b11fnuz> && e3m4::max == 15.5f && e3m4::infinity_code == 0x70 && e4m3b11fnuz::max == 30.f);
+static_assert(minifloat_format<e3m4> && minifloat_format<e4m3b11fnuz> && e3m4::max == 15.5f &&
+              e3m4::infinity_code == 0x70 && e4m3b11fnuz::max == 30.f);
 }  // namespace
 
 TEST_CASE("minifloat: a base for further formats") {

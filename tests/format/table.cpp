@@ -1,13 +1,12 @@
 // Mirrors include/qtensor/format/table.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/format/e8m0.hpp>
 #include <qtensor/format/hifloat8.hpp>
 #include <qtensor/format/integer.hpp>
 #include <qtensor/format/minifloat.hpp>
 #include <qtensor/format/table.hpp>
-
-#include <doctest/doctest.h>
-
 #include <vector>
 
 using namespace qtensor;
@@ -48,7 +47,9 @@ TEST_CASE("sorted: codes by ascending value") {
   CHECK(sorted<hif8>.count == 2 * 126 + 1);
 }
 
-TEST_CASE("sorted: +0 only where there are two zeros, the lower code of two equal values, nothing but finite values in range") {
+TEST_CASE(
+    "sorted: +0 only where there are two zeros, the lower code of two equal values, nothing but finite values in "
+    "range") {
   CHECK(codes_in_order<e2m1>() == std::vector<int>{15, 14, 13, 12, 11, 10, 9, 0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(codes_in_order<shuffled>() == std::vector<int>{1, 3, 0});
   CHECK(sorted<narrow_range<int8>>.count == 255);

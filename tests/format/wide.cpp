@@ -1,10 +1,9 @@
 // Mirrors include/qtensor/format/wide.hpp: the facts of NUMERICS 1.2, and every code.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/wide.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/format/wide.hpp>
 #include <string>
 
 using namespace qtensor;
@@ -13,8 +12,10 @@ TEST_CASE("bf16: the upper half of a float, every code") {
   for (std::uint32_t code = 0; code < 65536; ++code) {
     const float value = bf16::decode(code), half = float_of(code << 16);
     INFO("code ", code);
-    if (std::isnan(half)) REQUIRE(std::isnan(value));
-    else REQUIRE(bits_of(value) == bits_of(half));
+    if (std::isnan(half))
+      REQUIRE(std::isnan(value));
+    else
+      REQUIRE(bits_of(value) == bits_of(half));
   }
   CHECK(bf16::decode(0x7F7F) == 3.3895314e38f);
   CHECK(bf16::decode(0x0080) == 0x1p-126f);
@@ -30,7 +31,8 @@ TEST_CASE("f16: binary16, every code") {
     const int e = static_cast<int>(code >> 10 & 31), m = static_cast<int>(code & 1023);
     const float value = f16::decode(code);
     INFO("code ", code);
-    if (e == 31 && m != 0) REQUIRE(std::isnan(value));
+    if (e == 31 && m != 0)
+      REQUIRE(std::isnan(value));
     else {
       const double size = e == 31 ? INFINITY : e == 0 ? std::ldexp(m, -24) : std::ldexp(1024 + m, e - 25);
       REQUIRE(static_cast<double>(std::fabs(value)) == size);
@@ -47,7 +49,8 @@ TEST_CASE("f16: binary16, every code") {
 }
 
 TEST_CASE("f32: a code is the float's bits") {
-  for (std::uint32_t bits : {0u, 0x80000000u, 1u, 0x3F800000u, 0x7F7FFFFFu, 0xFF800000u, 0x7FC00001u}) CHECK(bits_of(f32::decode(bits)) == bits);
+  for (std::uint32_t bits : {0u, 0x80000000u, 1u, 0x3F800000u, 0x7F7FFFFFu, 0xFF800000u, 0x7FC00001u})
+    CHECK(bits_of(f32::decode(bits)) == bits);
   CHECK(f32::max == 0x1.fffffep127f);
   CHECK(f32::min == -0x1.fffffep127f);
   CHECK(f32::bits == 32);

@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/policy/arithmetic.hpp: the examples beside the policies, and the vectors of NUMERICS 5.1.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/policy/arithmetic.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
-
-#include <doctest/doctest.h>
-
 #include <string>
 
 using namespace qtensor;
@@ -34,13 +33,15 @@ TEST_CASE("zero point order: before rounding (B) and after (A), the vectors of N
     float x, scale;
     int zero, b, a;
   };
-  for (const row& r : {row{.5f, 1, 1, 2, 1}, row{1.5f, 1, 1, 2, 3}, row{2.5f, 1, 0, 2, 2}, row{-.5f, 1, 1, 0, 1}, row{-.5f, 1, 0, 0, 0},
-                       row{63.75f, .5f, -1, 126, 127}, row{126.5f, 1, 1, 127, 127}, row{-128.5f, 1, 0, -128, -128}, row{300, 1, 0, 127, 127}}) {
+  for (const row& r : {row{.5f, 1, 1, 2, 1}, row{1.5f, 1, 1, 2, 3}, row{2.5f, 1, 0, 2, 2}, row{-.5f, 1, 1, 0, 1},
+                       row{-.5f, 1, 0, 0, 0}, row{63.75f, .5f, -1, 126, 127}, row{126.5f, 1, 1, 127, 127},
+                       row{-128.5f, 1, 0, -128, -128}, row{300, 1, 0, 127, 127}}) {
     INFO("int8 x=", r.x, " scale=", r.scale, " zero point=", r.zero);
     CHECK(code<before<s8>>(r.x, r.scale, r.zero) == r.b);
     CHECK(code<s8>(r.x, r.scale, r.zero) == r.a);
   }
-  for (const row& r : {row{.25f, .5f, 3, 4, 3}, row{.75f, .5f, 3, 4, 5}, row{127.5f, 1, 1, 128, 129}, row{-50, .5f, 128, 28, 28}}) {
+  for (const row& r :
+       {row{.25f, .5f, 3, 4, 3}, row{.75f, .5f, 3, 4, 5}, row{127.5f, 1, 1, 128, 129}, row{-50, .5f, 128, 28, 28}}) {
     INFO("uint8 x=", r.x, " scale=", r.scale, " zero point=", r.zero);
     CHECK(code<before<u8>>(r.x, r.scale, r.zero) == r.b);
     CHECK(code<u8>(r.x, r.scale, r.zero) == r.a);
@@ -49,7 +50,7 @@ TEST_CASE("zero point order: before rounding (B) and after (A), the vectors of N
 
 TEST_CASE("divide_in: the quotient is rounded to that type first") {
   using wide = scheme<int16, per_tensor, static_only>;
-  CHECK(code<with<wide, divide_in<f16>>>(4097.f, 1.f) == 4096);   // 4097 is a tie of f16
+  CHECK(code<with<wide, divide_in<f16>>>(4097.f, 1.f) == 4096);  // 4097 is a tie of f16
   CHECK(code<wide>(4097.f, 1.f) == 4097);
   CHECK(code<with<wide, divide_in<bf16>>>(257.f, 1.f) == 256);
   CHECK(std::string(std::string_view(divide_in<f16>::name)) == "divide_in<f16>");

@@ -1,13 +1,12 @@
 // Mirrors include/qtensor/policy/granularity.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/policy/granularity.hpp>
-
-#include "core/sentence.hpp"
-
 #include <doctest/doctest.h>
 
+#include <qtensor/policy/granularity.hpp>
 #include <string>
 #include <vector>
+
+#include "core/sentence.hpp"
 
 using namespace qtensor;
 
@@ -38,7 +37,8 @@ static_assert(granularity<halves> && fits_rank<halves>(1) && fits_rank<halves>(9
 // A granularity is empty unless it holds a run-time size.
 static_assert(has_static_blocks<per_tensor> && has_static_blocks<per_channel<0>> && has_static_blocks<per_axes<0, 2>>);
 static_assert(has_static_blocks<group<32>> && has_static_blocks<block<128, 128>> && has_static_blocks<block<whole, 1>>);
-static_assert(!has_static_blocks<group<dynamic>> && !has_static_blocks<block<dynamic, 4>> && sizeof(group<dynamic>) == sizeof(index_t));
+static_assert(!has_static_blocks<group<dynamic>> && !has_static_blocks<block<dynamic, 4>> &&
+              sizeof(group<dynamic>) == sizeof(index_t));
 static_assert(sizeof(block<dynamic, dynamic>) == 2 * sizeof(index_t));
 
 // What is no granularity.
@@ -49,7 +49,8 @@ static_assert(!granularity<without_a_name> && !granularity<int>);
 static_assert(std::is_same_v<mx_group<>, group<32>> && std::is_same_v<mx_group<16, 0>, group<16, 0>>);
 
 // Sizes work in constant expressions.
-static_assert(group<dynamic>(64).block_extent(2, 1, 100) == 64 && block<dynamic, dynamic>(1, 128).block_extent(2, 1, 100) == 128);
+static_assert(group<dynamic>(64).block_extent(2, 1, 100) == 64 &&
+              block<dynamic, dynamic>(1, 128).block_extent(2, 1, 100) == 128);
 
 }  // namespace
 
@@ -71,8 +72,8 @@ TEST_CASE("per_channel: 1 on its axis; negative axes count from the end") {
 }
 
 TEST_CASE("per_axes: 1 on each listed axis, as oneDNN's masks") {
-  CHECK(block_of(per_axes<0, 2>{}, {8, 1024, 512}) == sizes{1, 1024, 1});      // mask 5
-  CHECK(block_of(per_axes<0, 1, 2>{}, {8, 1024, 512}) == sizes{1, 1, 1});      // mask 7
+  CHECK(block_of(per_axes<0, 2>{}, {8, 1024, 512}) == sizes{1, 1024, 1});  // mask 5
+  CHECK(block_of(per_axes<0, 1, 2>{}, {8, 1024, 512}) == sizes{1, 1, 1});  // mask 7
   CHECK(block_of(per_axes<-1, 0>{}, {2, 3, 4, 5, 6, 7, 8, 9, 10}) == sizes{1, 3, 4, 5, 6, 7, 8, 9, 1});
 }
 
@@ -93,8 +94,10 @@ TEST_CASE("group<dynamic>: holds its size, which is at least 1") {
   CHECK_FALSE(group<dynamic>(7) == group<dynamic>(8));
   CHECK(group<32>::axis == -1);
   CHECK(group<32>{}.size() == 32);
-  CHECK(sentence([] { group<dynamic>(0); }) == "qtensor: a group of size 0 cannot be; group<dynamic> needs a size of at least 1.");
-  CHECK(sentence([] { group<dynamic>(-3); }) == "qtensor: a group of size -3 cannot be; group<dynamic> needs a size of at least 1.");
+  CHECK(sentence([] { group<dynamic>(0); }) ==
+        "qtensor: a group of size 0 cannot be; group<dynamic> needs a size of at least 1.");
+  CHECK(sentence([] { group<dynamic>(-3); }) ==
+        "qtensor: a group of size -3 cannot be; group<dynamic> needs a size of at least 1.");
 }
 
 TEST_CASE("block: sizes on the last axes, 1 on the batch axes, `whole` for a whole axis") {
@@ -114,7 +117,8 @@ TEST_CASE("block<dynamic, ...>: sizes at run time; those of the type are repeate
   CHECK(block_of(block<dynamic, 16>{}, {300, 300}) == sizes{1, 16});
   CHECK(block<dynamic, dynamic>(1, 2) == block<dynamic, dynamic>(1, 2));
   CHECK_FALSE(block<dynamic, dynamic>(1, 2) == block<dynamic, dynamic>(2, 1));
-  CHECK(sentence([] { block<dynamic, 16>(4, 8); }) == "qtensor: block axis 1 has size 16 in its type but is given 8; repeat the size of the type.");
+  CHECK(sentence([] { block<dynamic, 16>(4, 8); }) ==
+        "qtensor: block axis 1 has size 16 in its type but is given 8; repeat the size of the type.");
   CHECK(sentence([] { block<dynamic, dynamic>(4, -8); }) ==
         "qtensor: a block of -8 on block axis 1 cannot be; sizes are at least 1, or `whole`.");
 }

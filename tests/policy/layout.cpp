@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/policy/layout.hpp: the pack vectors of NUMERICS 1.1, 8.3 and 11, through tensors.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/policy/layout.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/scheme.hpp>
-
-#include <doctest/doctest.h>
-
 #include <string>
 #include <vector>
 
@@ -93,7 +92,9 @@ TEST_CASE("orders: every code has room of its own, whatever n") {
   }
 }
 
-TEST_CASE("interleaved: scale, offset, codes of each block, little endian, without padding; a short block has a whole block's room") {
+TEST_CASE(
+    "interleaved: scale, offset, codes of each block, little endian, without padding; a short block has a whole "
+    "block's room") {
   using blocks = scheme<uint4, group<8>, scale_as<f16>, offset<bf16>, interleaved<split_halves>, static_only>;
   tensor<blocks, extents<dynamic>> t(extents<dynamic>(11));
   REQUIRE(t.blocks().size() == 2 * (2 + 2 + 4));

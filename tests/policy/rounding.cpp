@@ -1,13 +1,12 @@
 // Mirrors include/qtensor/policy/rounding.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <array>
 #include <qtensor/format/hifloat8.hpp>
 #include <qtensor/format/integer.hpp>
 #include <qtensor/policy/rounding.hpp>
 #include <qtensor/reference/codec.hpp>
-
-#include <doctest/doctest.h>
-
-#include <array>
 #include <string>
 
 using namespace qtensor;
@@ -28,7 +27,7 @@ using ten = std::array<int, 10>;
 struct away_from_zero {
   using slot = slot::rounding;
   static constexpr fixed_string name = "away_from_zero";
-  static constexpr bool up(bool, bool, remainder r) { return r != remainder::zero; }
+  static constexpr bool up(bool, bool, qtensor::remainder r) { return r != qtensor::remainder::zero; }
 };
 struct undecided {
   using slot = slot::rounding;
@@ -43,7 +42,8 @@ static_assert(encode<e2m1, away_from_zero>(-2.1f) == 0xD && encode<hif8, away_fr
 static_assert(!nearest_even::up(false, false, remainder::half) && nearest_even::up(false, true, remainder::half));
 static_assert(nearest_away::up(true, false, remainder::half) && !nearest_away::up(true, false, remainder::below_half));
 
-static_assert(std::is_same_v<default_rounding_t<e4m3>, nearest_even> && std::is_same_v<default_rounding_t<hif8>, nearest_away>);
+static_assert(std::is_same_v<default_rounding_t<e4m3>, nearest_even> &&
+              std::is_same_v<default_rounding_t<hif8>, nearest_away>);
 
 }  // namespace
 

@@ -1,11 +1,10 @@
-// Mirrors include/qtensor/policy/scale_rule.hpp: the vectors of NUMERICS 2.4, 2.5, 2.6, 4 and 11, as the rules state them.
+// Mirrors include/qtensor/policy/scale_rule.hpp: the vectors of NUMERICS 2.4 to 2.6, 4 and 11, as the rules state them.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/policy/scale_rule.hpp>
-#include <qtensor/format/hifloat8.hpp>
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <qtensor/format/hifloat8.hpp>
+#include <qtensor/policy/scale_rule.hpp>
 #include <vector>
 
 using namespace qtensor;
@@ -48,12 +47,26 @@ std::uint32_t amax_bits(float amax) {
 }  // namespace
 
 TEST_CASE("FLOOR, CEIL, EVEN, RCEIL: the vectors of NUMERICS 2.6") {
-  check_modes<e4m3>({{1.f, 119, 119, 119, 119},     {1.5f, 119, 120, 119, 119}, {1.75f, 119, 120, 119, 119},  {1.76f, 119, 120, 119, 120},
-                     {1.9f, 119, 120, 119, 120},    {1.94f, 119, 120, 120, 120}, {2.f, 120, 120, 120, 120},    {448.f, 127, 128, 127, 127},
-                     {451.5f, 127, 128, 127, 128},  {0.f, 0, 0, 0, 0},           {0x1p-126f, 0, 0, 0, 0}});
-  check_modes<e2m1>({{1.5f, 125, 126, 125, 125}, {1.74f, 125, 126, 125, 126}, {1.75f, 125, 126, 126, 126}, {6.f, 127, 128, 127, 127},
+  check_modes<e4m3>({{1.f, 119, 119, 119, 119},
+                     {1.5f, 119, 120, 119, 119},
+                     {1.75f, 119, 120, 119, 119},
+                     {1.76f, 119, 120, 119, 120},
+                     {1.9f, 119, 120, 119, 120},
+                     {1.94f, 119, 120, 120, 120},
+                     {2.f, 120, 120, 120, 120},
+                     {448.f, 127, 128, 127, 127},
+                     {451.5f, 127, 128, 127, 128},
+                     {0.f, 0, 0, 0, 0},
+                     {0x1p-126f, 0, 0, 0, 0}});
+  check_modes<e2m1>({{1.5f, 125, 126, 125, 125},
+                     {1.74f, 125, 126, 125, 126},
+                     {1.75f, 125, 126, 126, 126},
+                     {6.f, 127, 128, 127, 127},
                      {6.046875f, 127, 128, 127, 128}});
-  check_modes<e5m2>({{1.75f, 112, 113, 112, 112}, {1.874f, 112, 113, 112, 113}, {1.875f, 112, 113, 113, 113}, {57344.f, 127, 128, 127, 127}});
+  check_modes<e5m2>({{1.75f, 112, 113, 112, 112},
+                     {1.874f, 112, 113, 112, 113},
+                     {1.875f, 112, 113, 113, 113},
+                     {57344.f, 127, 128, 127, 127}});
 }
 
 TEST_CASE("power-of-two rules: FLT_MAX and the smallest subnormal stay inside e8m0") {
@@ -89,7 +102,8 @@ TEST_CASE("mx_rceil: the alg 1 vectors of NUMERICS 2.5, bf16 maxima") {
     std::uint32_t amax;
     int e4m3_code, e5m2_code;
   };
-  for (const row& r : {row{0x43E0, 127, 120}, row{0x43E1, 128, 121}, row{0x3F80, 119, 112}, row{0x4760, 134, 127}, row{0, 0, 0}}) {
+  for (const row& r :
+       {row{0x43E0, 127, 120}, row{0x43E1, 128, 121}, row{0x3F80, 119, 112}, row{0x4760, 134, 127}, row{0, 0, 0}}) {
     INFO("amax bits ", r.amax);
     CHECK(code_of<mx_rceil, e4m3>(bf16_value(r.amax)) == r.e4m3_code);
     CHECK(code_of<mx_rceil, e5m2>(bf16_value(r.amax)) == r.e5m2_code);
@@ -140,7 +154,9 @@ TEST_CASE("amax_scale: stays inside the normal numbers of the scale format") {
 }
 
 TEST_CASE("bounded_amax: min_scale bounds 1 / scale, a zero block has scale 0 (NUMERICS 4)") {
-  const auto bits = []<class Rule>(Rule, float amax) { return bits_of(Rule::template scale<e4m3, f32>(amax, range_of<e4m3>)); };
+  const auto bits = []<class Rule>(Rule, float amax) {
+    return bits_of(Rule::template scale<e4m3, f32>(amax, range_of<e4m3>));
+  };
   CHECK(bits(bounded_amax<>{}, 3.f) == 0x3BDB6DB7);
   CHECK(bits(bounded_amax<1000>{}, 3.f) == 0x3A83126F);
   CHECK(bits(bounded_amax<100>{}, 3.f) == 0x3BDB6DB7);
@@ -170,8 +186,8 @@ TEST_CASE("min_max: scales and zero points of NUMERICS 11") {
     std::uint32_t scale;
     int zero;
   };
-  for (const row& r : {row{-3.f, 2.f, 0x3CA0A0A1, 153}, row{0.f, 4.f, 0x3C808081, 0}, row{-4.f, 0.f, 0x3C808081, 255}, row{0.f, 0.f, 0x3F800000, 0},
-                       row{0.f, 5.f, 0x3CA0A0A1, 0}}) {
+  for (const row& r : {row{-3.f, 2.f, 0x3CA0A0A1, 153}, row{0.f, 4.f, 0x3C808081, 0}, row{-4.f, 0.f, 0x3C808081, 255},
+                       row{0.f, 0.f, 0x3F800000, 0}, row{0.f, 5.f, 0x3CA0A0A1, 0}}) {
     INFO("low ", r.low, " high ", r.high);
     const float scale = min_max::scale<f32>(r.low, r.high, range_of<uint8>);
     CHECK(bits_of(scale) == r.scale);

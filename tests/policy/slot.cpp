@@ -1,8 +1,8 @@
 // Mirrors include/qtensor/policy/slot.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/scheme/scheme.hpp>
-
 #include <doctest/doctest.h>
+
+#include <qtensor/scheme/scheme.hpp>
 
 using namespace qtensor;
 
@@ -40,8 +40,10 @@ TEST_CASE("fills: every policy of the library fills the slot its file says") {
   CHECK(all_fill<slot::tensor_scale, one_level, tensor_scale<f32>>);
   CHECK(all_fill<slot::stored_range, full_range, stored_range<-127, 127>>);
   CHECK(all_fill<slot::layout, planar<>, planar<high_first>, interleaved<split_halves>>);
-  CHECK(all_fill<slot::rule, amax_scale, bounded_amax<>, nvfp4_scale, mx_floor, mx_even, mx_ceil, mx_rceil, mx_dynamic_range<6>, min_max, static_only>);
-  CHECK(all_fill<slot::rounding, nearest_even, nearest_away, toward_negative, toward_positive, toward_zero, via_f16, stochastic<>>);
+  CHECK(all_fill<slot::rule, amax_scale, bounded_amax<>, nvfp4_scale, mx_floor, mx_even, mx_ceil, mx_rceil,
+                 mx_dynamic_range<6>, min_max, static_only>);
+  CHECK(all_fill<slot::rounding, nearest_even, nearest_away, toward_negative, toward_positive, toward_zero, via_f16,
+                 stochastic<>>);
   CHECK(all_fill<slot::overflow, saturate, to_special>);
   CHECK(all_fill<slot::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max>);
   CHECK(all_fill<slot::nonfinite_block, block_propagates, block_to_zero, block_ignores, block_literal>);

@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/policy/special_values.hpp: each policy's promise on one element or one block.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/policy/special_values.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
-
-#include <doctest/doctest.h>
-
 #include <vector>
 
 using namespace qtensor;
@@ -48,6 +47,9 @@ TEST_CASE("nan policies: an element of a float format") {
   CHECK(encode<e4m3, nan_to_max>(-quiet_nan) == 0xFE);
   CHECK(encode<e2m1, nan_propagates>(quiet_nan) == 0);
   CHECK(encode<e2m1, nan_to_max>(quiet_nan) == 7);
+  CHECK(encode<e2m1, nan_to_opposite_zero>(quiet_nan) == 8);
+  CHECK(encode<e2m1, nan_to_opposite_zero>(-quiet_nan) == 0);
+  CHECK(encode<e4m3fnuz, nan_to_opposite_zero>(quiet_nan) == 0);  // it has one zero
 }
 
 TEST_CASE("nan policies: an element of an integer format with zero point 9") {
@@ -57,6 +59,7 @@ TEST_CASE("nan policies: an element of an integer format with zero point 9") {
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_zero_point>>(quiet_nan, one, 9) == 9);
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_max>>(quiet_nan, one, 9) == 255);
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_max>>(-quiet_nan, one, 9) == 0);
+  CHECK(quantize_element<with<uint8_per_tensor, nan_to_opposite_zero>>(quiet_nan, one, 9) == 9);
 }
 
 TEST_CASE("block policies: a block of {1, infinity, 0, -2} (NUMERICS 3) and one with a NaN") {
@@ -70,7 +73,8 @@ TEST_CASE("block policies: a block of {1, infinity, 0, -2} (NUMERICS 3) and one 
   CHECK(made<with<mxfp8_e4m3, block_ignores, nan_to_zero>>(y) == block_result{0x77, {0x78, 0x00}});
 }
 
-TEST_CASE("block_literal: the formulas run as written (NUMERICS 4: bf16 {7F80, 3F80} E4M3 -> scale infinity, codes 0)") {
+TEST_CASE(
+    "block_literal: the formulas run as written (NUMERICS 4: bf16 {7F80, 3F80} E4M3 -> scale infinity, codes 0)") {
   using literal = scheme<e4m3, group<32>, bounded_amax<>, block_literal, nan_to_zero>;
   CHECK(made<literal>({infinity, 1.f}) == block_result{0x7F800000u, {0, 0}});
   const block_result nan = made<literal>({quiet_nan, 1.f});
@@ -78,7 +82,9 @@ TEST_CASE("block_literal: the formulas run as written (NUMERICS 4: bf16 {7F80, 3
   CHECK(nan.codes == std::vector<int>{0, 0});
 }
 
-TEST_CASE("subnormal maxima: exact scaling, or zeros that keep their signs (NUMERICS 3: {0040, 8001} -> {38, 88} or {00, 80})") {
+TEST_CASE(
+    "subnormal maxima: exact scaling, or zeros that keep their signs (NUMERICS 3: {0040, 8001} -> {38, 88} or {00, "
+    "80})") {
   const std::vector<float> x = {float_of(0x00400000), float_of(0x80010000)};
   CHECK(made<mxfp8_e4m3>(x) == block_result{0, {0x38, 0x88}});
   CHECK(made<with<mxfp8_e4m3, subnormal_to_zero>>(x) == block_result{0, {0x00, 0x80}});

@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/policy/stored.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/policy/stored.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
-
-#include <doctest/doctest.h>
-
 #include <string>
 
 using namespace qtensor;
@@ -18,7 +17,9 @@ std::string name_of() {
 }
 
 template <class G>
-concept shares_zero_points = requires { typename zero_point<int8, G>; };
+concept shares_zero_points = requires {
+  typename zero_point<int8, G>;
+};
 static_assert(shares_zero_points<per_tensor> && shares_zero_points<as_scales> && !shares_zero_points<int8>);
 
 }  // namespace

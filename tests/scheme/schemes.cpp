@@ -1,10 +1,9 @@
-// Mirrors include/qtensor/scheme/schemes.hpp: each predefined scheme by its name and its choices, and NUMERICS 11's vectors.
+// Mirrors include/qtensor/scheme/schemes.hpp: predefined schemes by name and choices, and the vectors of NUMERICS 11.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/reference/quantize.hpp>
-#include <qtensor/scheme/schemes.hpp>
-
 #include <doctest/doctest.h>
 
+#include <qtensor/reference/quantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <string>
 #include <vector>
 
@@ -79,7 +78,8 @@ TEST_CASE("int8 and int4: NUMERICS 11") {
   CHECK(made<int8s>({0x40400000}) == block_result{0x3CC18306, 0, {127}});
   CHECK(made<int8s>({0x7F7FFFFF, 0x3F800000}) == block_result{0x7C010204, 0, {127, 0}});
   CHECK(made<int8s>({0x00000001, 0x00000200}) == block_result{0x00800000, 0, {0, 0}});
-  CHECK(made<int8s>({0xBF800000, 0x3E99999A, 0x3DCCCCCD, 0x3F800000}) == block_result{0x3C010204, 0, {-127, 38, 13, 127}});
+  CHECK(made<int8s>({0xBF800000, 0x3E99999A, 0x3DCCCCCD, 0x3F800000}) ==
+        block_result{0x3C010204, 0, {-127, 38, 13, 127}});
   using int4s = int4_group<>;
   CHECK(made<int4s>({0x3F800000, 0xC0000000, 0x3F000000}) == block_result{0x3E924925, 0, {3, -7, 2}});
   CHECK(made<int4s>({0x40400000}) == block_result{0x3EDB6DB7, 0, {7}});
@@ -88,9 +88,12 @@ TEST_CASE("int8 and int4: NUMERICS 11") {
 }
 
 TEST_CASE("uint8 with a zero point: NUMERICS 11") {
-  CHECK(made_of<uint8_per_tensor>({0, 2, -3, -2.5f, 1.34f, .5f}) == block_result{0x3CA0A0A1, 153, {153, 255, 0, 26, 221, 179}});
-  CHECK(made_of<uint8_per_tensor>({1, 2.1f, 1.3f, 2.5f, 3.34f, 4}) == block_result{0x3C808081, 0, {64, 134, 83, 159, 213, 255}});
-  CHECK(made_of<uint8_per_tensor>({-1, -2.1f, -1.3f, -2.5f, -3.34f, -4}) == block_result{0x3C808081, 255, {191, 121, 172, 96, 42, 0}});
+  CHECK(made_of<uint8_per_tensor>({0, 2, -3, -2.5f, 1.34f, .5f}) ==
+        block_result{0x3CA0A0A1, 153, {153, 255, 0, 26, 221, 179}});
+  CHECK(made_of<uint8_per_tensor>({1, 2.1f, 1.3f, 2.5f, 3.34f, 4}) ==
+        block_result{0x3C808081, 0, {64, 134, 83, 159, 213, 255}});
+  CHECK(made_of<uint8_per_tensor>({-1, -2.1f, -1.3f, -2.5f, -3.34f, -4}) ==
+        block_result{0x3C808081, 255, {191, 121, 172, 96, 42, 0}});
   CHECK(made_of<uint8_per_tensor>({0, 0}) == block_result{0x3F800000, 0, {0, 0}});
   CHECK(made_of<uint8_per_tensor>({5}) == block_result{0x3CA0A0A1, 0, {255}});
 }

@@ -1,20 +1,19 @@
 // Mirrors include/qtensor/tensor/bytes.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/format/integer.hpp>
-#include <qtensor/format/wide.hpp>
-#include <qtensor/tensor/bytes.hpp>
-
 #include <doctest/doctest.h>
 
 #include <array>
+#include <qtensor/format/integer.hpp>
+#include <qtensor/format/wide.hpp>
+#include <qtensor/tensor/bytes.hpp>
 #include <vector>
 
 using namespace qtensor;
 
 namespace {
 
-/// A code at every position among bytes of ones and of zeros: it reads back, and no other bit changes. The bytes end where
-/// the last code ends, so that a sanitizer sees a step beyond.
+/// A code at every position among bytes of ones and of zeros: it reads back, and no other bit changes. The bytes end
+/// where the last code ends, so that a sanitizer sees a step beyond.
 template <int Bits>
 void check_every_position() {
   for (const std::uint8_t background : {0x00, 0xFF, 0xA5})
@@ -36,7 +35,8 @@ void check_every_position() {
 
 constexpr std::uint32_t stored_and_loaded() {
   std::array<std::uint8_t, 3> bytes{};
-  for (index_t i = 0; i < 4; ++i) detail::store_bits<6>(bytes.data(), 6 * i, static_cast<std::uint32_t>(i == 3 ? 0x3F : i + 1));
+  for (index_t i = 0; i < 4; ++i)
+    detail::store_bits<6>(bytes.data(), 6 * i, static_cast<std::uint32_t>(i == 3 ? 0x3F : i + 1));
   return bytes[0] | static_cast<std::uint32_t>(bytes[1]) << 8 | static_cast<std::uint32_t>(bytes[2]) << 16;
 }
 static_assert(stored_and_loaded() == 0xFC3081);  // NUMERICS 11: 81 30 FC

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/compat/ggml.hpp>
-#include <qtensor/scheme/schemes.hpp>
-
-#include "tensor/numbered.hpp"
-
 #include <doctest/doctest.h>
 
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <string>
+
+#include "tensor/numbered.hpp"
 
 /// Every matrix of a rank-3 tensor, and slices of it.
 template <class S>

@@ -1,10 +1,10 @@
 // Mirrors include/qtensor/tensor/extents.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/tensor/extents.hpp>
 
 #include "core/sentence.hpp"
-
-#include <doctest/doctest.h>
 
 using namespace qtensor;
 
@@ -22,11 +22,14 @@ static_assert(extents<4, 5>::is_static && !extents<4, dynamic>::is_static && ext
 static_assert(extents<dynamic, 4096>::static_extent(1) == 4096 && extents<dynamic, 4096>::static_extent(0) == dynamic);
 
 // Only the dynamic extents are held.
-static_assert(std::is_empty_v<extents<4, 5>> && sizeof(extents<dynamic, 4096>) == sizeof(index_t) && sizeof(matrix_extents) == 2 * sizeof(index_t));
+static_assert(std::is_empty_v<extents<4, 5>> && sizeof(extents<dynamic, 4096>) == sizeof(index_t) &&
+              sizeof(matrix_extents) == 2 * sizeof(index_t));
 
 // From static to dynamic by itself, the other way only when asked for.
-static_assert(std::is_convertible_v<extents<4, 5>, matrix_extents> && std::is_convertible_v<extents<4, 5>, extents<4, dynamic>>);
-static_assert(!std::is_convertible_v<matrix_extents, extents<4, 5>> && std::is_constructible_v<extents<4, 5>, matrix_extents>);
+static_assert(std::is_convertible_v<extents<4, 5>, matrix_extents> &&
+              std::is_convertible_v<extents<4, 5>, extents<4, dynamic>>);
+static_assert(!std::is_convertible_v<matrix_extents, extents<4, 5>> &&
+              std::is_constructible_v<extents<4, 5>, matrix_extents>);
 static_assert(!std::is_constructible_v<matrix_extents, extents<4>> && !std::is_constructible_v<matrix_extents, int>);
 static_assert(!std::is_convertible_v<int, extents<dynamic>>);
 
@@ -34,7 +37,8 @@ static_assert(tensor_extents<extents<1>> && tensor_extents<const matrix_extents>
 static_assert(storage_order<row_major> && storage_order<col_major> && !storage_order<int>);
 
 // All of it in constant expressions.
-static_assert(extents<dynamic, 4096>(3).size() == 12288 && extents<dynamic, 4>(3)[0] == 3 && extents<dynamic, 4>(3)[1] == 4);
+static_assert(extents<dynamic, 4096>(3).size() == 12288 && extents<dynamic, 4>(3)[0] == 3 &&
+              extents<dynamic, 4>(3)[1] == 4);
 static_assert(extents<2, 3>() == matrix_extents(2, 3) && matrix_extents(2, 3) != extents<3, 2>());
 
 }  // namespace
@@ -74,8 +78,10 @@ TEST_CASE("extents: conversions keep sizes and check those the type fixes") {
 
 TEST_CASE("extents: negative sizes, sizes that contradict the type and products beyond 63 bits throw") {
   CHECK(sentence([] { matrix_extents e(3, -1); }) == "qtensor: extent 1 is -1; an extent is at least 0.");
-  CHECK(sentence([] { matrix_extents e(dynamic, 1); }) == "qtensor: extent 0 is -9223372036854775808; an extent is at least 0.");
-  CHECK(sentence([] { extents<dynamic, 4096> e(3, 4095); }) == "qtensor: extent 1 is 4095 but its type fixes it to 4096.");
+  CHECK(sentence([] { matrix_extents e(dynamic, 1); }) ==
+        "qtensor: extent 0 is -9223372036854775808; an extent is at least 0.");
+  CHECK(sentence([] { extents<dynamic, 4096> e(3, 4095); }) ==
+        "qtensor: extent 1 is 4095 but its type fixes it to 4096.");
   CHECK(sentence([] { (void)extents(index_t{1} << 40, index_t{1} << 40).size(); }) ==
         "qtensor: the product of the 2 extents does not fit 63 bits; a tensor has fewer elements than that.");
 }

@@ -4,14 +4,18 @@
 
 #include <qtensor/reference/quantize.hpp>
 
-/// A tensor of codes that count through its elements (in the tensor's own axes) and parameters that count through its blocks.
+/// A tensor of codes that count through its elements (in the tensor's own axes) and parameters that count through its
+/// blocks.
 template <class S, class Order = qtensor::row_major, class E>
-auto numbered(const E& extents, const typename S::granularity_type& g = {}, const typename S::zero_granularity_type& z = {}) {
+auto numbered(const E& extents, const typename S::granularity_type& g = {},
+              const typename S::zero_granularity_type& z = {}) {
   using namespace qtensor;
   tensor<S, E, Order> t(extents, g, z);
   const auto span = t.span();
   const auto storage = span.storage_extents();
-  const auto unlike = [](auto count, int bits) { return static_cast<std::uint32_t>((count * 37 + 11) & ((index_t{1} << bits) - 1)); };
+  const auto unlike = [](auto count, int bits) {
+    return static_cast<std::uint32_t>((count * 37 + 11) & ((index_t{1} << bits) - 1));
+  };
   reference::for_each_index(typename E::array{}, storage, [&](const auto& at) {
     const auto index = reordered<Order>(at);
     index_t linear = 0;
@@ -26,8 +30,8 @@ auto numbered(const E& extents, const typename S::granularity_type& g = {}, cons
   return t;
 }
 
-/// Whether `part` shows, element by element, what `whole` shows from `start` on. A part of lower rank (a chip) follows the
-/// last axes of `start`.
+/// Whether `part` shows, element by element, what `whole` shows from `start` on. A part of lower rank (a chip) follows
+/// the last axes of `start`.
 template <class Whole, class Part>
 bool shows(const Part& part, const Whole& whole, const typename Whole::index_array& start) {
   using namespace qtensor;

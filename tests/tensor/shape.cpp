@@ -1,14 +1,13 @@
 // Mirrors include/qtensor/tensor/shape.hpp: the shapes of NUMERICS 3, 4, 5.2, 8.3 and 11.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/compat/ggml.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/tensor/shape.hpp>
+#include <vector>
 
 #include "core/sentence.hpp"
-
-#include <doctest/doctest.h>
-
-#include <vector>
 
 using namespace qtensor;
 
@@ -60,11 +59,11 @@ bool entries_agree(const E& e) {
 TEST_CASE("scale counts: oneDNN's masks and groups (NUMERICS 5.2)") {
   CHECK(scales<block<64, 1>>(extents(1024, 512)) == sizes{16, 512});  // mask 3, groups {64, 1}
   CHECK(scales<group<64, 0>>(extents(1024, 512)) == sizes{16, 512});
-  CHECK(scales<per_channel<1>>(extents(1024, 512)) == sizes{1, 512});  // mask 2
-  CHECK(scales<per_channel<0>>(extents(1024, 512)) == sizes{1024, 1});  // mask 1
-  CHECK(scales<block<64, 1>>(extents(8, 1024, 512)) == sizes{8, 16, 512});  // mask 7, groups {64, 1}
+  CHECK(scales<per_channel<1>>(extents(1024, 512)) == sizes{1, 512});        // mask 2
+  CHECK(scales<per_channel<0>>(extents(1024, 512)) == sizes{1024, 1});       // mask 1
+  CHECK(scales<block<64, 1>>(extents(8, 1024, 512)) == sizes{8, 16, 512});   // mask 7, groups {64, 1}
   CHECK(scales<per_axes<0, 2>>(extents(8, 1024, 512)) == sizes{8, 1, 512});  // mask 5
-  CHECK(scales<per_tensor>(extents(8, 1024, 512)) == sizes{1, 1, 1});  // mask 0
+  CHECK(scales<per_tensor>(extents(8, 1024, 512)) == sizes{1, 1, 1});        // mask 0
 }
 
 TEST_CASE("scale counts: DynamicBlockQuant (NUMERICS 4)") {
@@ -175,7 +174,8 @@ TEST_CASE("shapes: sizes beyond 63 bits throw, those beyond 2^31 do not") {
 }
 
 TEST_CASE("shapes: constant expressions, and the code of one for every scale format") {
-  static_assert(tensor_shape<mxfp4, extents<8, 64>>{}.code_bytes() == 256 && tensor_shape<mxfp4, extents<8, 64>>{}.scale_count() == 16);
+  static_assert(tensor_shape<mxfp4, extents<8, 64>>{}.code_bytes() == 256 &&
+                tensor_shape<mxfp4, extents<8, 64>>{}.scale_count() == 16);
   CHECK(decode<f32>(detail::one_code<f32>()) == 1.f);
   CHECK(decode<bf16>(detail::one_code<bf16>()) == 1.f);
   CHECK(decode<f16>(detail::one_code<f16>()) == 1.f);

@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/compat/ggml.hpp>
-#include <qtensor/scheme/schemes.hpp>
-
-#include "tensor/numbered.hpp"
-
 #include <doctest/doctest.h>
 
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <string>
+
+#include "tensor/numbered.hpp"
 
 /// Slices of a matrix along both axes that start at multiples of these steps and end anywhere, and slices of slices.
 template <class S, class Order = qtensor::row_major>
@@ -20,9 +19,11 @@ void check_slices(qtensor::index_t row_step, qtensor::index_t col_step, const ty
   const auto v = t.view();
   INFO(std::string(std::string_view(name<S>)));
   for (index_t first = 0; first < 13; first += row_step)
-    for (index_t count : {index_t{0}, index_t{1}, 13 - first}) CHECK(shows(v.template slice<0>(first, count), v, {first, 0}));
+    for (index_t count : {index_t{0}, index_t{1}, 13 - first})
+      CHECK(shows(v.template slice<0>(first, count), v, {first, 0}));
   for (index_t first = 0; first < 70; first += col_step)
-    for (index_t count : {index_t{0}, index_t{1}, 70 - first}) CHECK(shows(v.template slice<1>(first, count), v, {0, first}));
+    for (index_t count : {index_t{0}, index_t{1}, 70 - first})
+      CHECK(shows(v.template slice<1>(first, count), v, {0, first}));
   CHECK(shows(v.block(row_step, col_step, 13 - row_step, 70 - col_step), v, {row_step, col_step}));
   CHECK(shows(v.middle_cols(col_step, 70 - col_step).middle_rows(row_step, 1), v, {row_step, col_step}));
   CHECK(shows(v.top_rows(5), v, {0, 0}));

@@ -1,18 +1,17 @@
 // Mirrors include/qtensor/tensor/tensor.hpp: what a tensor starts as, its memory, copies, moves and printing.
 // Conversions between schemes, extents and orders are in tensor_conversions.cpp, inline tensors in tensor_inline.cpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
-#include <qtensor/scheme/schemes.hpp>
-#include <qtensor/tensor/tensor.hpp>
-
-#include "core/sentence.hpp"
-#include "tensor/numbered.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/tensor/tensor.hpp>
 #include <sstream>
 #include <vector>
+
+#include "core/sentence.hpp"
+#include "tensor/numbered.hpp"
 
 using namespace qtensor;
 
@@ -43,18 +42,29 @@ bool on_a_line(const P* p) {
 
 // The types of the arrays.
 static_assert(std::is_same_v<decltype(std::declval<tensor<int8_per_tensor>&>().codes()), std::span<std::int8_t>>);
-static_assert(std::is_same_v<decltype(std::declval<const tensor<int8_per_tensor>&>().codes()), std::span<const std::int8_t>> ||
-              std::is_same_v<decltype(std::declval<const tensor<int8_per_tensor>&>().codes()), std::span<std::int8_t>>);
+static_assert(
+    std::is_same_v<decltype(std::declval<const tensor<int8_per_tensor>&>().codes()), std::span<const std::int8_t>>);
+static_assert(
+    std::is_same_v<decltype(std::declval<const tensor<int8_per_tensor>&>().scales()), std::span<const float>>);
+static_assert(std::is_same_v<decltype(std::declval<const tensor<uint8_per_tensor>&>().zero_points()),
+                             std::span<const std::uint8_t>>);
+static_assert(std::is_same_v<decltype(std::declval<const tensor<compat::ggml::q8_0>&>().blocks()),
+                             std::span<const std::uint8_t>>);
 static_assert(std::is_same_v<decltype(std::declval<tensor<mxfp4>&>().codes()), std::span<std::uint8_t>>);
 static_assert(std::is_same_v<decltype(std::declval<tensor<int8_per_tensor>&>().scales()), std::span<float>>);
-static_assert(std::is_same_v<decltype(std::declval<tensor<scheme<int8, per_tensor, scale_as<bf16>>>&>().scales()), std::span<std::uint16_t>>);
+static_assert(std::is_same_v<decltype(std::declval<tensor<scheme<int8, per_tensor, scale_as<bf16>>>&>().scales()),
+                             std::span<std::uint16_t>>);
 static_assert(std::is_same_v<decltype(std::declval<tensor<compat::ggml::q8_0>&>().blocks()), std::span<std::uint8_t>>);
 
 // A view of a temporary would dangle.
 template <class T>
-concept views_temporaries = requires { std::declval<T>().view(); };
-static_assert(!views_temporaries<tensor<mxfp4>> && views_temporaries<tensor<mxfp4>&> && views_temporaries<const tensor<mxfp4>&>);
-static_assert(quantized<tensor<mxfp4>> && quantized<const tensor<mxfp4>&> && quantized<tensor_view<mxfp4>> && !quantized<int>);
+concept views_temporaries = requires {
+  std::declval<T>().view();
+};
+static_assert(!views_temporaries<tensor<mxfp4>> && views_temporaries<tensor<mxfp4>&> &&
+              views_temporaries<const tensor<mxfp4>&>);
+static_assert(quantized<tensor<mxfp4>> && quantized<const tensor<mxfp4>&> && quantized<tensor_view<mxfp4>> &&
+              !quantized<int>);
 static_assert(std::is_nothrow_move_constructible_v<tensor<mxfp4>> && std::is_nothrow_move_assignable_v<tensor<mxfp4>>);
 
 }  // namespace
@@ -146,7 +156,8 @@ TEST_CASE("tensor: copies copy, and leave the original alone") {
   const auto two_levels = numbered<with<nvfp4, tensor_scale<f32>>>(matrix_extents(2, 20));
   const auto same_levels = two_levels;
   CHECK(shows(same_levels.view(), two_levels.view(), {0, 0}));
-  const auto offsets = numbered<scheme<uint4, group<8>, scale_as<f16>, offset<f16>, static_only>>(matrix_extents(2, 20));
+  const auto offsets =
+      numbered<scheme<uint4, group<8>, scale_as<f16>, offset<f16>, static_only>>(matrix_extents(2, 20));
   const auto same_offsets = offsets;
   CHECK(shows(same_offsets.view(), offsets.view(), {0, 0}));
 }

@@ -1,12 +1,12 @@
 // Mirrors include/qtensor/tensor/view.hpp: elements, conversions, and slices that are refused.
 // Slices and chips of many schemes are in view_slices.cpp and view_chips.cpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
 #include <qtensor/scheme/schemes.hpp>
 
 #include "core/sentence.hpp"
 #include "tensor/numbered.hpp"
-
-#include <doctest/doctest.h>
 
 using namespace qtensor;
 
@@ -17,11 +17,13 @@ using writes = tensor_span<mxfp4>;
 
 // A view is of the stored form; a span keeps the conversion policies.
 static_assert(std::is_same_v<reads::scheme_type, stored<mxfp4>> && std::is_same_v<writes::scheme_type, mxfp4>);
-static_assert(std::is_same_v<reads, tensor_view<with<mxfp4, mx_rceil>>> && !std::is_same_v<writes, tensor_span<with<mxfp4, mx_rceil>>>);
+static_assert(std::is_same_v<reads, tensor_view<with<mxfp4, mx_rceil>>> &&
+              !std::is_same_v<writes, tensor_span<with<mxfp4, mx_rceil>>>);
 // Writable to readable, never back; other bytes' meanings never.
 static_assert(std::is_convertible_v<writes, reads> && !std::is_convertible_v<reads, writes>);
 static_assert(std::is_convertible_v<tensor_span<with<mxfp4, mx_rceil>>, reads>);
-static_assert(!std::is_convertible_v<tensor_view<mxfp8_e4m3>, reads> && !std::is_convertible_v<tensor_view<mxfp4, dynamic_extents<3>>, reads>);
+static_assert(!std::is_convertible_v<tensor_view<mxfp8_e4m3>, reads> &&
+              !std::is_convertible_v<tensor_view<mxfp4, dynamic_extents<3>>, reads>);
 static_assert(!std::is_convertible_v<tensor_view<mxfp4, matrix_extents, col_major>, reads>);
 // Static extents widen.
 static_assert(std::is_convertible_v<tensor_view<mxfp4, extents<4, 64>>, reads>);
@@ -29,7 +31,9 @@ static_assert(tensor_view_type<reads> && tensor_view_type<const writes> && !tens
 static_assert(std::is_trivially_copyable_v<reads>);
 
 template <class View>
-concept can_write = requires(const View& v, const typename View::index_array& i) { v.set_storage_code(i, 0u); };
+concept can_write = requires(const View& v, const typename View::index_array& i) {
+  v.set_storage_code(i, 0u);
+};
 static_assert(can_write<writes> && !can_write<reads>);
 
 struct int3 : integer<3, signed> {
@@ -99,7 +103,8 @@ TEST_CASE("view: conversions keep the elements; extents that contradict the type
   CHECK(shows(fixed, t.view(), {0, 0}));
   const tensor_view<uint4_group<32>> back = fixed;
   CHECK(shows(back, t.view(), {0, 0}));
-  CHECK(sentence([&] { tensor_view<uint4_group<32>, extents<4, 71>> wrong(view); }) == "qtensor: extent 1 is 70 but its type fixes it to 71.");
+  CHECK(sentence([&] { tensor_view<uint4_group<32>, extents<4, 71>> wrong(view); }) ==
+        "qtensor: extent 1 is 70 but its type fixes it to 71.");
 }
 
 TEST_CASE("slice: its extents, the sliced axis becomes dynamic") {
@@ -125,11 +130,16 @@ TEST_CASE("slice: of a span writes through") {
 TEST_CASE("slice: refused where it leaves the tensor") {
   const auto t = numbered<int8_per_tensor>(matrix_extents(4, 70));
   const auto v = t.view();
-  CHECK(sentence([&] { v.middle_rows(3, 2); }) == "qtensor: a slice of 2 elements from element 3 of axis 0 on leaves its 4 elements.");
-  CHECK(sentence([&] { v.middle_cols(-1, 2); }) == "qtensor: a slice of 2 elements from element -1 of axis 1 on leaves its 70 elements.");
-  CHECK(sentence([&] { v.left_cols(71); }) == "qtensor: a slice of 71 elements from element 0 of axis 1 on leaves its 70 elements.");
-  CHECK(sentence([&] { v.bottom_rows(5); }) == "qtensor: a slice of 5 elements from element -1 of axis 0 on leaves its 4 elements.");
-  CHECK(sentence([&] { v.top_rows(-1); }) == "qtensor: a slice of -1 elements from element 0 of axis 0 on leaves its 4 elements.");
+  CHECK(sentence([&] { v.middle_rows(3, 2); }) ==
+        "qtensor: a slice of 2 elements from element 3 of axis 0 on leaves its 4 elements.");
+  CHECK(sentence([&] { v.middle_cols(-1, 2); }) ==
+        "qtensor: a slice of 2 elements from element -1 of axis 1 on leaves its 70 elements.");
+  CHECK(sentence([&] { v.left_cols(71); }) ==
+        "qtensor: a slice of 71 elements from element 0 of axis 1 on leaves its 70 elements.");
+  CHECK(sentence([&] { v.bottom_rows(5); }) ==
+        "qtensor: a slice of 5 elements from element -1 of axis 0 on leaves its 4 elements.");
+  CHECK(sentence([&] { v.top_rows(-1); }) ==
+        "qtensor: a slice of -1 elements from element 0 of axis 0 on leaves its 4 elements.");
   constexpr index_t huge = std::numeric_limits<index_t>::max();
   CHECK(sentence([&] { v.middle_rows(1, huge); }) ==
         "qtensor: a slice of 9223372036854775807 elements from element 1 of axis 0 on leaves its 4 elements.");
@@ -138,20 +148,24 @@ TEST_CASE("slice: refused where it leaves the tensor") {
 TEST_CASE("slice: refused off the boundaries of scale blocks, naming value, dimension and requirement") {
   const auto groups = numbered<scheme<int8, group<32>>>(matrix_extents(8, 100));
   CHECK(sentence([&] { groups.view().middle_cols(16, 16); }) ==
-        "qtensor: a slice that starts at element 16 of axis 1 cuts a block of 32 elements that share a scale; start at a multiple of 32.");
+        "qtensor: a slice that starts at element 16 of axis 1 cuts a block of 32 elements that share a scale; start at "
+        "a multiple of 32.");
   const auto blocks = numbered<fp8_block<4, 16>>(matrix_extents(8, 100));
   CHECK(sentence([&] { blocks.view().middle_rows(6, 2); }) ==
-        "qtensor: a slice that starts at element 6 of axis 0 cuts a block of 4 elements that share a scale; start at a multiple of 4.");
+        "qtensor: a slice that starts at element 6 of axis 0 cuts a block of 4 elements that share a scale; start at a "
+        "multiple of 4.");
   const auto sized = numbered<scheme<int8, group<dynamic, 0>>>(matrix_extents(9, 10), group<dynamic, 0>(6));
   CHECK(sentence([&] { sized.view().middle_rows(3, 2); }) ==
-        "qtensor: a slice that starts at element 3 of axis 0 cuts a block of 6 elements that share a scale; start at a multiple of 6.");
+        "qtensor: a slice that starts at element 3 of axis 0 cuts a block of 6 elements that share a scale; start at a "
+        "multiple of 6.");
 }
 
 TEST_CASE("slice: refused off the boundaries of zero point blocks") {
   using own = scheme<int8, group<8>, zero_point<int8, group<32>>>;
   const auto t = numbered<own>(matrix_extents(2, 100));
   CHECK(sentence([&] { t.view().middle_cols(16, 16); }) ==
-        "qtensor: a slice that starts at element 16 of axis 1 cuts a block of 32 elements that share a zero point; start at a multiple of 32.");
+        "qtensor: a slice that starts at element 16 of axis 1 cuts a block of 32 elements that share a zero point; "
+        "start at a multiple of 32.");
   CHECK(shows(t.view().middle_cols(64, 36), t.view(), {0, 64}));
 }
 

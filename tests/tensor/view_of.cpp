@@ -1,17 +1,16 @@
 // Mirrors include/qtensor/tensor/view_of.hpp: memory that somebody else laid out, and sizes that do not fit it.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
-#include <qtensor/scheme/schemes.hpp>
-#include <qtensor/tensor/view_of.hpp>
-
-#include "core/sentence.hpp"
-
 #include <doctest/doctest.h>
 
 #include <array>
 #include <cstddef>
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/tensor/view_of.hpp>
 #include <string>
 #include <vector>
+
+#include "core/sentence.hpp"
 
 using namespace qtensor;
 

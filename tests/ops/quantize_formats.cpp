@@ -1,0 +1,42 @@
+// Mirrors include/qtensor/ops/quantize.hpp and dequantize.hpp: users' own formats, granularities and roundings.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "round_trip.hpp"
+
+using namespace qtensor;
+using check::check_matrix;
+
+namespace {
+
+struct nf4 {
+  static constexpr int bits = 4;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr fixed_string name = "nf4";
+  static constexpr float decode(std::uint32_t code) {
+    constexpr float level[16] = {-1.f,     -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
+                                 0.07958f, 0.16093f,  0.24611f,  0.33792f,  0.44071f,  0.56262f,  0.72296f,  1.f};
+    return level[code & 15];
+  }
+};
+struct row_pairs {
+  static constexpr fixed_string name = "row_pairs";
+  static constexpr index_t block_extent(int, int axis, index_t extent) {
+    return axis == 0 ? 2 : extent > 0 ? extent : 1;
+  }
+};
+struct away_from_zero {
+  using slot = slot::rounding;
+  static constexpr fixed_string name = "away_from_zero";
+  static constexpr bool up(bool, bool, qtensor::remainder r) { return r != qtensor::remainder::zero; }
+};
+
+}  // namespace
+
+TEST_CASE("quantize: a user's format, granularity and rounding") {
+  check_matrix<scheme<nf4, group<64>>>(5, 300);
+  check_matrix<scheme<nf4, group<64, 0>>, col_major>(70, 9);
+  check_matrix<scheme<nf4, row_pairs>>(7, 70);
+  check_matrix<scheme<int8, row_pairs>>(7, 70);
+  check_matrix<scheme<int8, per_channel<0>, away_from_zero>>(7, 70);
+  check_matrix<scheme<e4m3, group<32>, away_from_zero>>(7, 70);
+}

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Builds and runs the tests; the last line is "N passed, N failed" and the exit status says the same.
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# usage: tests/run.sh [--full]
+#   (default)  g++ on every level this machine runs, clang++ on the machine's own level, the newest headers of Eigen
+#              and xsimd on the umbrella and usage tests, users' projects
+#   --full     also both compilers x both Eigens x both xsimds on every level, sanitizers, the exhaustive sweeps,
+#              and 64-bit Arm under qemu (hours)
+# Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
+# Installs what is missing on Debian and Ubuntu; elsewhere it says what to install.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+full=no
+for option in "$@"; do
+  case $option in
+    --full) full=yes ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+  esac
+done
+build=${BUILD:-build/tests}
+export JOBS=${JOBS:-$(nproc)}
+peers=../shared/peers
+passed=0 failed=0 skipped=0 notes=()
+
+. tools/packages.sh
+need_program g++ g++
+need_program clang++ clang
+need_build_tools
+need_program cmake cmake
+need_program make make
+need_program nm binutils
+need_header doctest/doctest.h doctest-dev
+need_header nlohmann/json.hpp nlohmann-json3-dev
+need_file /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz dataset-fashion-mnist
+if [ $full = yes ]; then
+  need_program aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_program qemu-aarch64 qemu-user
+fi
+install_packages || echo "going on with what there is" >&2
+
+note_skip() {
+  skipped=$((skipped + 1))
+  notes+=("skipped: $1")
+}
+
+# part NAME TARGET TEST-ARGUMENTS... -- SETUP-ARGUMENTS...: one build folder; builds TARGET, runs the tests chosen,
+# adds up the results. The compiler is CXX.
+part() {
+  local name=$1 target=$2 choice=() counts
+  shift 2
+  while [ "$1" != -- ]; do choice+=("$1"); shift; done
+  shift
+  local folder=$build/$name log=$build/$name/meson-logs/testlog.json fresh=()
+  [ -d "$folder/meson-private" ] && fresh=(--reconfigure)
+  echo "== $name"
+  if ! meson setup "${fresh[@]}" "$folder" . "$@" >"$build/$name.setup.log" </dev/null; then
+    cat "$build/$name.setup.log"
+    failed=$((failed + 1)) notes+=("failed: $name does not configure")
+    return
+  fi
+  if ! ninja -C "$folder" -j "$JOBS" $target </dev/null; then
+    failed=$((failed + 1)) notes+=("failed: $name does not build")
+    return
+  fi
+  rm -f "$log"
+  meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 4 "${choice[@]}" </dev/null || true
+  if [ ! -s "$log" ]; then
+    failed=$((failed + 1)) notes+=("failed: $name ran no test")
+    return
+  fi
+  counts=$(python3 tests/tools/count.py "$log")
+  local p f s
+  read -r p f s <<<"$(head -n 1 <<<"$counts")"
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  while read -r line; do
+    [ -z "$line" ] || notes+=("$name: $line")
+  done <<<"$(tail -n +2 <<<"$counts")"
+}
+
+# The levels that this machine runs; level_guard.cpp has the full lists of features.
+levels=x86-64-v2,x86-64-v3
+case $(uname -m) in
+  x86_64)
+    if grep -qw avx512bw /proc/cpuinfo && grep -qw avx512vl /proc/cpuinfo; then
+      levels+=,x86-64-v4
+    else
+      note_skip "level x86-64-v4: this machine has no AVX-512"
+    fi ;;
+  *) levels=default ;;
+esac
+
+# Eigen 5 and xsimd 14 beside the system's own, where the script that unpacks them is at hand and works.
+mkdir -p "$build"
+newest=$PWD/$build/newest/root/usr/include
+if [ ! -e "$newest/eigen3/Eigen/Core" ] || [ ! -e "$newest/xsimd/xsimd.hpp" ]; then
+  if [ ! -e $peers/newest-headers.sh ]; then
+    note_skip "the newest headers: no $peers/newest-headers.sh"
+    newest=
+  elif ! timeout 300 bash $peers/newest-headers.sh "$build/newest" >"$build/newest.log" 2>&1 </dev/null; then
+    note_skip "the newest headers: newest-headers.sh fails: $(tail -n 1 "$build/newest.log")"
+    newest=
+  fi
+fi
+
+CXX=g++ part gcc all -- -Doptimization=1 -Dlevels=$levels "-Dnewest_headers=$newest"
+if [ -n "$newest" ]; then
+  CXX=g++ part newest usage_tests --suite usage -- -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
+fi
+if command -v clang++ >/dev/null; then
+  CXX=clang++ part clang all --no-suite layers --no-suite consumers --no-suite errors -- \
+    -Doptimization=1 -Dlevels=native -Dwerror=true
+else
+  note_skip "clang++ is not installed"
+fi
+if [ $full = yes ]; then
+  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dlevels=$levels "-Dnewest_headers=$newest"
+  CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
+    -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
+fi
+
+for note in "${notes[@]}"; do echo "$note"; done
+[ $skipped -eq 0 ] || echo "$skipped skipped, for the reasons above"
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]

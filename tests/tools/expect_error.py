@@ -1,0 +1,60 @@
+"""A file that must not compile: its diagnostics must say what its first line promises.
+
+usage: expect_error.py BUILD FILE
+FILE starts with `// EXPECT: text`: the text must stand in the diagnostics (echoed source lines do not count).
+`// EXPECT-FIRST: text` instead asks for it in the first error line.
+A file that mentions QTENSOR_VALID is compiled again with -DQTENSOR_VALID, and then it must compile: the proof that
+nothing else in it is wrong.
+"""
+# SPDX-License-Identifier: BSD-3-Clause
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from flags import compiler_and_flags
+
+
+def compile_file(compiler, flags, source):
+    """(compiles, diagnostics) of one file; no code is generated."""
+    no_echo = '-fno-caret-diagnostics' if 'clang' in version_of(compiler) else '-fno-diagnostics-show-caret'
+    run = subprocess.run([*compiler, *flags, no_echo, '-fsyntax-only', str(source)], capture_output=True, text=True)
+    return run.returncode == 0, run.stderr
+
+
+def version_of(compiler):
+    return subprocess.run([*compiler, '--version'], capture_output=True, text=True).stdout.splitlines()[0]
+
+
+def complaints(compiler, flags, source):
+    """What is wrong with the file; empty when it fails as promised."""
+    text = source.read_text()
+    promise = re.match(r'// EXPECT(-FIRST)?: (.+)', text)
+    if not promise:
+        return ['its first line is not `// EXPECT: text` or `// EXPECT-FIRST: text`']
+    found = []
+    compiles, said = compile_file(compiler, flags, source)
+    where = said
+    if promise[1]:
+        where = next((line for line in said.splitlines() if 'error:' in line), '')
+    if compiles:
+        found.append('it compiles')
+    elif promise[2].strip() not in where:
+        found.append(f'the diagnostics do not say: {promise[2].strip()}\n{said}')
+    if 'QTENSOR_VALID' in text:
+        compiles, said = compile_file(compiler, [*flags, '-DQTENSOR_VALID'], source)
+        if not compiles:
+            found.append(f'its valid variant does not compile:\n{said}')
+    return found
+
+
+def main():
+    build, source = sys.argv[1], Path(sys.argv[2])
+    found = complaints(*compiler_and_flags(build), source)
+    for complaint in found:
+        print(f'{source.name}: {complaint}')
+    return 1 if found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
