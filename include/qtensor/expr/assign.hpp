@@ -33,13 +33,17 @@ inline void merge_run(const float* from, index_t n, float* to, accumulate mode) 
   using run = Eigen::Array<float, Eigen::Dynamic, 1>;
   Eigen::Map<run> out(to, n);
   const Eigen::Map<const run> in(from, n);
-  if (mode == accumulate::assign) out = in;
-  else if (mode == accumulate::add) out += in;
-  else out -= in;
+  if (mode == accumulate::assign)
+    out = in;
+  else if (mode == accumulate::add)
+    out += in;
+  else
+    out -= in;
 }
 
-/// to(l, k) (=, +=, -=) element k of line l of a region, in both orders and with any strides. A tile of 16 lines is decoded
-/// in L1; where the destination's lines run the other way it is transposed in registers and stored in whole cache lines.
+/// to(l, k) (=, +=, -=) element k of line l of a region, in both orders and with any strides. A tile of 16 lines is
+/// decoded in L1; where the destination's lines run the other way it is transposed in registers and stored in whole
+/// cache lines.
 template <class View, class Order>
 void assign_region(const region_source<View, Order>& from, const matrix_ref<float>& to, accumulate mode) {
   constexpr index_t most_lines = 16, most_elements = 256, floats_of_line = 16;
@@ -51,7 +55,8 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
   alignas(64) float crossed[most_lines * most_elements];
   // The first tile ends where a cache line of the destination ends, so that the others fill whole ones.
   index_t first_lines = most_lines;
-  if (to.row_stride == 1) first_lines -= static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to.data) / sizeof(float)) % floats_of_line;
+  if (to.row_stride == 1)
+    first_lines -= static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to.data) / sizeof(float)) % floats_of_line;
   for (index_t line = 0, some_lines = 0; line < lines; line += some_lines) {
     const index_t at_most = line == 0 ? first_lines : most_lines;
     some_lines = lines - line < at_most ? lines - line : at_most;
@@ -79,7 +84,8 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
 
 template <class Dst>
 inline constexpr bool is_resizable = std::is_base_of_v<Eigen::PlainObjectBase<Dst>, Dst> &&
-                                     (Dst::RowsAtCompileTime == Eigen::Dynamic || Dst::ColsAtCompileTime == Eigen::Dynamic);
+                                     (Dst::RowsAtCompileTime == Eigen::Dynamic ||
+                                      Dst::ColsAtCompileTime == Eigen::Dynamic);
 template <class Plain>
 inline constexpr bool is_resizable<Eigen::Transpose<Plain>> = is_resizable<Plain>;  // Eigen's `column = row`
 
@@ -89,8 +95,8 @@ void fit(Dst& dst, const Src& src) {
   if (dst.rows() == src.rows() && dst.cols() == src.cols()) return;
   const auto fits = [](int fixed, Eigen::Index size) { return fixed == Eigen::Dynamic || fixed == size; };
   require(is_resizable<Dst> && fits(Dst::RowsAtCompileTime, src.rows()) && fits(Dst::ColsAtCompileTime, src.cols()),
-          "a quantized matrix of ", src.rows(), "x", src.cols(), " is assigned to a destination of ", dst.rows(), "x", dst.cols(),
-          ", which cannot change its size.");
+          "a quantized matrix of ", src.rows(), "x", src.cols(), " is assigned to a destination of ", dst.rows(), "x",
+          dst.cols(), ", which cannot change its size.");
   if constexpr (is_resizable<Dst>) dst.resize(src.rows(), src.cols());
 }
 
@@ -110,13 +116,15 @@ struct Assignment<Dst, Src, Functor, qtensor::QuantizedToDense> {
   static void run(Dst& dst, const Src& src, const Functor& functor) {
     namespace ours = qtensor::expr_detail;
     if constexpr (is_same<Functor, assign_op<typename Dst::Scalar, float>>::value) ours::fit(dst, src);
-    qtensor::require(dst.rows() == src.rows() && dst.cols() == src.cols(), "a quantized matrix of ", src.rows(), "x", src.cols(),
-                     " does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
-    if constexpr (ours::is_known_assignment<Functor> && ours::has_memory<Dst> && is_same<typename Dst::Scalar, float>::value) {
+    qtensor::require(dst.rows() == src.rows() && dst.cols() == src.cols(), "a quantized matrix of ", src.rows(), "x",
+                     src.cols(), " does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
+    if constexpr (ours::is_known_assignment<Functor> && ours::has_memory<Dst> &&
+                  is_same<typename Dst::Scalar, float>::value) {
       QTENSOR_COUNT_KERNELS(assignments);
       const auto source = ours::source_of_operand(src);
       const auto memory = ours::writable_memory_of(dst);
-      ours::assign_region(source, decltype(source)::reads_rows ? memory : memory.transposed(), ours::assignment_mode<Functor>);
+      ours::assign_region(source, decltype(source)::reads_rows ? memory : memory.transposed(),
+                          ours::assignment_mode<Functor>);
     } else {
       call_dense_assignment_loop(dst, src, functor);  // y.array() *= W and the like: ordinary Eigen
     }

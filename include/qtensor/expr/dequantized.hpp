@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/expr/eigen_version.hpp>
-#include <qtensor/reference/quantize.hpp>
-#include <qtensor/simd/ops.hpp>
-
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <qtensor/expr/eigen_version.hpp>
+#include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/ops.hpp>
 #include <type_traits>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -57,9 +56,12 @@ constexpr index_t known_block() {
 /// Which block of a storage axis holds position `at`.
 template <index_t Known>
 constexpr index_t block_number(index_t at, index_t size) {
-  if constexpr (Known == whole) return 0;
-  else if constexpr (Known == dynamic) return at / size;
-  else return static_cast<index_t>(static_cast<std::size_t>(at) / static_cast<std::size_t>(Known));
+  if constexpr (Known == whole)
+    return 0;
+  else if constexpr (Known == dynamic)
+    return at / size;
+  else
+    return static_cast<index_t>(static_cast<std::size_t>(at) / static_cast<std::size_t>(Known));
 }
 
 /// The widest architecture whose batches fit N lanes.
@@ -67,7 +69,8 @@ template <int N, class List>
 struct fitting_arch;
 template <int N, class Best, class... Rest>
 struct fitting_arch<N, simd::arch_list<Best, Rest...>>
-    : std::conditional_t<(simd::lanes<Best> <= N), std::type_identity<Best>, fitting_arch<N, simd::arch_list<Rest...>>> {};
+    : std::conditional_t<(simd::lanes<Best> <= N), std::type_identity<Best>,
+                         fitting_arch<N, simd::arch_list<Rest...>>> {};
 template <int N>
 struct fitting_arch<N, simd::arch_list<>> : std::type_identity<void> {};
 
@@ -84,10 +87,13 @@ class element_reader {
   static constexpr index_t zero_block = known_block<typename S::zero_granularity_type, order, 1>();
 
   static constexpr bool plain_codes = !S::is_interleaved && !S::has_offset && (code::bits == 8 || code::bits == 4) &&
-                                      std::is_same_v<typename S::layout::order, low_first> && sizeof(typename View::code_unit) == 1;
+                                      std::is_same_v<typename S::layout::order, low_first> &&
+                                      sizeof(typename View::code_unit) == 1;
   static constexpr bool plain_zeros = [] {
-    if constexpr (S::has_zero_point) return S::zero_point_format::bits <= 16;
-    else return true;
+    if constexpr (S::has_zero_point)
+      return S::zero_point_format::bits <= 16;
+    else
+      return true;
   }();
   /// One scale for each element of a line, side by side in memory as floats.
   static constexpr bool scale_per_element = scale_block == 1 && std::is_same_v<scale_format, f32> && !S::has_zero_point;
@@ -104,9 +110,12 @@ class element_reader {
       return reference::storage_value(view_, {line, i});
     } else {
       float value;
-      if constexpr (S::has_zero_point) value = static_cast<float>(static_cast<std::int64_t>(code::decode(c)) - zero_point(line, i));
-      else if constexpr (code::bits <= 8) value = decode_table<code>[c];
-      else value = decode<code>(c);
+      if constexpr (S::has_zero_point)
+        value = static_cast<float>(static_cast<std::int64_t>(code::decode(c)) - zero_point(line, i));
+      else if constexpr (code::bits <= 8)
+        value = decode_table<code>[c];
+      else
+        value = decode<code>(c);
       value = rounded(value * scale(line, i));
       if constexpr (S::has_tensor_scale) value = rounded(value * view_.tensor_scale());
       if constexpr (S::has_offset) value = rounded(value + view_.storage_offset({line, i}));
@@ -128,35 +137,45 @@ class element_reader {
  private:
   index_t scale_entry(index_t line, index_t i) const {
     const auto& grid = view_.scale_grid();
-    return block_number<line_block>(line, grid.block[0]) * grid.stride[0] + block_number<scale_block>(i, grid.block[1]) * grid.stride[1];
+    return block_number<line_block>(line, grid.block[0]) * grid.stride[0] +
+           block_number<scale_block>(i, grid.block[1]) * grid.stride[1];
   }
   float scale(index_t line, index_t i) const {
     const std::uint32_t c = ::qtensor::detail::code_of<scale_format>(view_.memory().scales[scale_entry(line, i)]);
-    if constexpr (scale_format::bits <= 8) return decode_table<scale_format>[c];
-    else return decode<scale_format>(c);
+    if constexpr (scale_format::bits <= 8)
+      return decode_table<scale_format>[c];
+    else
+      return decode<scale_format>(c);
   }
   std::int64_t zero_point(index_t line, index_t i) const {
     using zero = typename S::zero_point_format;
     const auto& grid = view_.zero_grid();
-    const index_t entry =
-        block_number<zero_line_block>(line, grid.block[0]) * grid.stride[0] + block_number<zero_block>(i, grid.block[1]) * grid.stride[1];
+    const index_t entry = block_number<zero_line_block>(line, grid.block[0]) * grid.stride[0] +
+                          block_number<zero_block>(i, grid.block[1]) * grid.stride[1];
     return static_cast<std::int64_t>(zero::decode(::qtensor::detail::code_of<zero>(view_.memory().zero_points[entry])));
   }
 
   template <index_t Known, int N>
   static bool in_one_block(index_t i, index_t size) {
-    if constexpr (Known == whole) return true;
-    else if constexpr (Known == dynamic) return i % size + N <= size;
-    else return i % Known + N <= Known;
+    if constexpr (Known == whole)
+      return true;
+    else if constexpr (Known == dynamic)
+      return i % size + N <= size;
+    else
+      return i % Known + N <= Known;
   }
   /// Whether N elements from i on start on a byte and share their parameters (or have one scale each).
   template <int N>
   bool in_one_step(index_t i) const {
     if (code::bits == 4 && i % 2 != 0) return false;
-    if constexpr (scale_per_element) return view_.scale_grid().stride[1] == 1;
-    else if (!in_one_block<scale_block, N>(i, view_.scale_grid().block[1])) return false;
-    if constexpr (S::has_zero_point) return in_one_block<zero_block, N>(i, view_.zero_grid().block[1]);
-    else return true;
+    if constexpr (scale_per_element)
+      return view_.scale_grid().stride[1] == 1;
+    else if (!in_one_block<scale_block, N>(i, view_.scale_grid().block[1]))
+      return false;
+    if constexpr (S::has_zero_point)
+      return in_one_block<zero_block, N>(i, view_.zero_grid().block[1]);
+    else
+      return true;
   }
 
   /// `lanes` codes from an even element on, one a 32-bit lane.
@@ -250,8 +269,9 @@ struct evaluator_traits<qtensor::dequantized<View, Owner>> : evaluator_traits_ba
 
 namespace qtensor::inline QTENSOR_ABI {
 
-/// A quantized matrix as an Eigen expression of floats: element (i, j) is reference::value(view, {i, j}), bit for bit, in
-/// whatever expression it stands. Holds the view by value, and an owner where the memory would not outlive it otherwise.
+/// A quantized matrix as an Eigen expression of floats: element (i, j) is reference::value(view, {i, j}), bit for bit,
+/// in whatever expression it stands. Holds the view by value, and an owner where the memory would not outlive it
+/// otherwise.
 template <tensor_view_type View, class Owner>
 class dequantized : public Eigen::MatrixBase<dequantized<View, Owner>> {
  public:
@@ -273,14 +293,16 @@ class dequantized : public Eigen::MatrixBase<dequantized<View, Owner>> {
 /// outlive it. Deleted for temporary tensors.
 template <quantized W>
 auto dequantize(const W& w) {
-  static_assert(W::rank == 2, "qtensor: Eigen sees matrices; take one of this tensor with matrix(i, ...) and dequantize that.");
+  static_assert(W::rank == 2,
+                "qtensor: Eigen sees matrices; take one of this tensor with matrix(i, ...) and dequantize that.");
   if constexpr (W::rank == 2) {
     const auto view = as_view(w);
     return dequantized<std::remove_const_t<decltype(view)>>(view);
   }
 }
 template <class S, class Extents, class Order>
-void dequantize(const tensor<S, Extents, Order>&& temporary) = delete;  // name the tensor first: the expression would dangle
+void dequantize(const tensor<S, Extents, Order>&& temporary) =
+    delete;  // name the tensor first: the expression would dangle
 
 }  // namespace qtensor::inline QTENSOR_ABI
 
@@ -299,20 +321,25 @@ struct evaluator<qtensor::dequantized<View, Owner>> : evaluator_base<qtensor::de
 
   explicit evaluator(const XprType& x) : reader_(x.view()) {}
 
-  EIGEN_STRONG_INLINE float coeff(Index row, Index col) const { return is_row_major ? reader_.at(row, col) : reader_.at(col, row); }
+  EIGEN_STRONG_INLINE float coeff(Index row, Index col) const {
+    return is_row_major ? reader_.at(row, col) : reader_.at(col, row);
+  }
   template <int LoadMode, class Packet>
   EIGEN_STRONG_INLINE Packet packet(Index row, Index col) const {
     constexpr int size = unpacket_traits<Packet>::size;
     alignas(64) float lanes[size];
-    if constexpr (is_row_major) reader_.template packet<size>(row, col, lanes);
-    else reader_.template packet<size>(col, row, lanes);
+    if constexpr (is_row_major)
+      reader_.template packet<size>(row, col, lanes);
+    else
+      reader_.template packet<size>(col, row, lanes);
     return pload<Packet>(lanes);
   }
   /// Lanes [begin, begin + count) of the packet at (row, col): the others are 0, and their codes may not exist.
   template <int LoadMode, class Packet>
   EIGEN_STRONG_INLINE Packet packetSegment(Index row, Index col, Index begin, Index count) const {
     alignas(64) float lanes[unpacket_traits<Packet>::size] = {};
-    for (Index k = begin; k < begin + count; ++k) lanes[k] = is_row_major ? reader_.at(row, col + k) : reader_.at(col, row + k);
+    for (Index k = begin; k < begin + count; ++k)
+      lanes[k] = is_row_major ? reader_.at(row, col + k) : reader_.at(col, row + k);
     return pload<Packet>(lanes);
   }
 

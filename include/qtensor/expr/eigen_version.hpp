@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <Eigen/Core>
 #include <qtensor/simd/abi.hpp>
 
-#include <Eigen/Core>
-
-// EIGEN_VERSION_AT_LEAST compares (world, major, minor) up to 3.4 and (major, minor, patch) from 5 on; both say yes here.
+// EIGEN_VERSION_AT_LEAST compares (world, major, minor) up to 3.4 and (major, minor, patch) from 5 on; both say yes
+// here.
 #if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
 #error "qtensor: Eigen 3.4 or newer is needed."
 #endif
@@ -29,12 +29,15 @@ inline constexpr int packet_lanes = static_cast<int>(sizeof(float_packet) / size
 template <class Derived>
 void accepts_eigen_object(const Eigen::EigenBase<Derived>&);
 
-/// An object of Eigen: a matrix or array expression, a diagonal, a permutation, ... or such a base of one as functions of any
-/// expression take (MatrixBase<Derived>, ArrayBase<Derived>, ...).
+/// An object of Eigen: a matrix or array expression, a diagonal, a permutation, ... or such a base of one as functions
+/// of any expression take (MatrixBase<Derived>, ArrayBase<Derived>, ...).
 template <class X>
-concept eigen_object = std::is_class_v<X> && requires(const X& x) { accepts_eigen_object(x); };
+concept eigen_object = std::is_class_v<X> && requires(const X& x) {
+  accepts_eigen_object(x);
+};
 
-/// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by pointer.
+/// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by
+/// pointer.
 template <class X>
 inline constexpr bool has_memory = (static_cast<int>(Eigen::internal::traits<X>::Flags) & Eigen::DirectAccessBit) != 0;
 

@@ -17,9 +17,10 @@ inline constexpr bool is_repeatable = (static_cast<int>(Evaluator::Flags) & Eige
 
 }  // namespace expr_detail
 
-/// A tile_source over an Eigen expression of floats, for a tensor of storage order Order: its rows are the expression's rows
-/// (row_major) or columns. Products inside the expression are evaluated once, here; nothing else is evaluated before it is
-/// read, and nothing of the expression's size is allocated. Holds what evaluators hold: the expression must outlive it.
+/// A tile_source over an Eigen expression of floats, for a tensor of storage order Order: its rows are the expression's
+/// rows (row_major) or columns. Products inside the expression are evaluated once, here; nothing else is evaluated
+/// before it is read, and nothing of the expression's size is allocated. Holds what evaluators hold: the expression
+/// must outlive it.
 template <class Xpr, storage_order Order>
 class expression_source {
   using evaluator = Eigen::internal::evaluator<Xpr>;
@@ -61,7 +62,8 @@ class expression_source {
       for (; r < rows; ++r) {
         index_t c = 0;
         if constexpr (has_packets)
-          for (; c + lanes <= cols; c += lanes) Eigen::internal::pstoreu(tile + r * stride + c, packet_at(row + r, col + c));
+          for (; c + lanes <= cols; c += lanes)
+            Eigen::internal::pstoreu(tile + r * stride + c, packet_at(row + r, col + c));
         for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
       }
     } else {
@@ -77,8 +79,10 @@ class expression_source {
 
   float at(index_t row, index_t col) const { return by_rows ? evaluator_.coeff(row, col) : evaluator_.coeff(col, row); }
   packet packet_at(index_t row, index_t col) const {
-    if constexpr (by_rows) return evaluator_.template packet<Eigen::Unaligned, packet>(row, col);
-    else return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
+    if constexpr (by_rows)
+      return evaluator_.template packet<Eigen::Unaligned, packet>(row, col);
+    else
+      return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
   }
   /// `lanes` rows of the tile at once, from packets that run across them: squares are transposed in registers.
   void read_across(index_t row, index_t col, index_t cols, float* tile, index_t stride) const {
@@ -106,8 +110,10 @@ namespace expr_detail {
 template <storage_order Order, class Xpr>
 auto source_of(const Xpr& x) {
   if constexpr (folded<Xpr>) {
-    if constexpr (std::is_same_v<Order, row_major>) return source_of_operand(x);
-    else return source_of_operand(x).transposed();
+    if constexpr (std::is_same_v<Order, row_major>)
+      return source_of_operand(x);
+    else
+      return source_of_operand(x).transposed();
   } else {
     return expression_source<Xpr, Order>(x);
   }
@@ -118,8 +124,9 @@ template <class Xpr, class Use>
 decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
   using scalar = typename Xpr::Scalar;
   constexpr bool widens = std::is_same_v<scalar, Eigen::half> || std::is_same_v<scalar, Eigen::bfloat16>;
-  static_assert(std::is_same_v<scalar, float> || widens,
-                "qtensor: quantize takes expressions of float, Eigen::half or Eigen::bfloat16; add .cast<float>() to this one.");
+  static_assert(
+      std::is_same_v<scalar, float> || widens,
+      "qtensor: quantize takes expressions of float, Eigen::half or Eigen::bfloat16; add .cast<float>() to this one.");
   if constexpr (std::is_same_v<scalar, float>) {
     return use(x.derived());
   } else if constexpr (widens) {

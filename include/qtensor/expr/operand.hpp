@@ -15,8 +15,8 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace expr_detail {
 
-/// Lane c of packet r of a square of registers to to[c * to_stride + r]. `load(r)` gives packet r; `first` is load(0) and
-/// only there to be deduced (compilers warn where a register's type is written as a template argument).
+/// Lane c of packet r of a square of registers to to[c * to_stride + r]. `load(r)` gives packet r; `first` is load(0)
+/// and only there to be deduced (compilers warn where a register's type is written as a template argument).
 template <int Lanes, class Packet, class Load>
 EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float* to, index_t to_stride) {
   Eigen::internal::PacketBlock<Packet, Lanes> square;
@@ -26,16 +26,19 @@ EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float*
   for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
 }
 
-/// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and all
-/// `rows` floats of a column are written before the next columns are begun, so that a line is written once.
-inline void transpose_tile(const float* from, index_t from_stride, index_t rows, index_t cols, float* to, index_t to_stride) {
+/// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and
+/// all `rows` floats of a column are written before the next columns are begun, so that a line is written once.
+inline void transpose_tile(const float* from, index_t from_stride, index_t rows, index_t cols, float* to,
+                           index_t to_stride) {
   constexpr index_t side = packet_lanes;
   index_t c = 0;
   if constexpr (side > 1) {
     const index_t square_rows = rows / side * side;
     for (; c + side <= cols; c += side) {
       for (index_t r = 0; r < square_rows; r += side) {
-        const auto load = [&](index_t k) { return Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c); };
+        const auto load = [&](index_t k) {
+          return Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c);
+        };
         store_transposed<packet_lanes>(load(0), load, to + c * to_stride + r, to_stride);
       }
       for (index_t k = 0; k < side; ++k)
@@ -68,8 +71,8 @@ struct region {
 
 }  // namespace expr_detail
 
-/// How an expression folds into a region of a view. `is_transposed`: the expression's rows are the region's columns. Only
-/// what costs nothing folds; blocks may start anywhere, also inside groups and bytes.
+/// How an expression folds into a region of a view. `is_transposed`: the expression's rows are the region's columns.
+/// Only what costs nothing folds; blocks may start anywhere, also inside groups and bytes.
 template <class Xpr>
 struct operand {
   static constexpr bool folds = false;
@@ -106,8 +109,10 @@ struct operand<Eigen::Block<X, Rows, Cols, inner_panel>> {
   using view_type = typename operand<X>::view_type;
   static auto fold(const Eigen::Block<X, Rows, Cols, inner_panel>& x) {
     const auto whole_region = operand<X>::fold(x.nestedExpression());
-    if constexpr (is_transposed) return whole_region.block(x.startCol(), x.startRow(), x.cols(), x.rows());
-    else return whole_region.block(x.startRow(), x.startCol(), x.rows(), x.cols());
+    if constexpr (is_transposed)
+      return whole_region.block(x.startCol(), x.startRow(), x.cols(), x.rows());
+    else
+      return whole_region.block(x.startRow(), x.startCol(), x.rows(), x.cols());
   }
 };
 
@@ -189,8 +194,10 @@ auto source_of_operand(const X& x) {
   using view_type = typename operand<X>::view_type;
   constexpr bool lines_are_rows = std::is_same_v<typename view_type::order_type, row_major>;
   using order = std::conditional_t<lines_are_rows != operand<X>::is_transposed, row_major, col_major>;
-  if constexpr (lines_are_rows) return region_source<view_type, order>{part.view, part.row, part.col, part.rows, part.cols, part.factor};
-  else return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.factor};
+  if constexpr (lines_are_rows)
+    return region_source<view_type, order>{part.view, part.row, part.col, part.rows, part.cols, part.factor};
+  else
+    return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.factor};
 }
 
 }  // namespace expr_detail
@@ -201,22 +208,22 @@ namespace Eigen::internal {
 
 // Whatever folds keeps the shape, so that products and assignments of it are still ours.
 template <class X>
-  requires qtensor::folded<Transpose<X>>
+requires qtensor::folded<Transpose<X>>
 struct evaluator_traits<Transpose<X>> : evaluator_traits_base<Transpose<X>> {
   using Shape = qtensor::QuantizedShape;
 };
 template <class X, int Rows, int Cols, bool inner_panel>
-  requires qtensor::folded<Block<X, Rows, Cols, inner_panel>>
+requires qtensor::folded<Block<X, Rows, Cols, inner_panel>>
 struct evaluator_traits<Block<X, Rows, Cols, inner_panel>> : evaluator_traits_base<Block<X, Rows, Cols, inner_panel>> {
   using Shape = qtensor::QuantizedShape;
 };
 template <class Op, class X>
-  requires qtensor::folded<CwiseUnaryOp<Op, X>>
+requires qtensor::folded<CwiseUnaryOp<Op, X>>
 struct evaluator_traits<CwiseUnaryOp<Op, X>> : evaluator_traits_base<CwiseUnaryOp<Op, X>> {
   using Shape = qtensor::QuantizedShape;
 };
 template <class Op, class L, class R>
-  requires qtensor::folded<CwiseBinaryOp<Op, L, R>>
+requires qtensor::folded<CwiseBinaryOp<Op, L, R>>
 struct evaluator_traits<CwiseBinaryOp<Op, L, R>> : evaluator_traits_base<CwiseBinaryOp<Op, L, R>> {
   using Shape = qtensor::QuantizedShape;
 };

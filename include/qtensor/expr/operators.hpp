@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <qtensor/expr/assign.hpp>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/expr/product.hpp>
-
-#include <memory>
 #include <utility>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -19,14 +18,16 @@ concept owning_temporary = !std::is_reference_v<T> && ::qtensor::detail::is_tens
 
 /// What an operator takes beside a quantized matrix.
 template <class T>
-concept number_or_matrix = std::is_arithmetic_v<std::remove_cvref_t<T>> || quantized<T> || eigen_object<std::remove_cvref_t<T>>;
+concept number_or_matrix =
+    std::is_arithmetic_v<std::remove_cvref_t<T>> || quantized<T> || eigen_object<std::remove_cvref_t<T>>;
 template <class A, class B>
 concept dangling = (owning_temporary<A> && number_or_matrix<B>) || (owning_temporary<B> && number_or_matrix<A>);
 
 template <class X>
 constexpr bool check_scalar() {
-  static_assert(std::is_same_v<typename X::Scalar, float>,
-                "qtensor: quantized matrices combine with Eigen expressions of float; add .cast<float>() to the other operand.");
+  static_assert(
+      std::is_same_v<typename X::Scalar, float>,
+      "qtensor: quantized matrices combine with Eigen expressions of float; add .cast<float>() to the other operand.");
   return std::is_same_v<typename X::Scalar, float>;
 }
 
@@ -37,8 +38,8 @@ void check_product(const L& l, const R& r) {
 }
 template <class L, class R>
 void check_sum(const L& l, const R& r) {
-  require(l.rows() == r.rows() && l.cols() == r.cols(), "a matrix of ", l.rows(), "x", l.cols(), " is added to (or subtracted from) one of ",
-          r.rows(), "x", r.cols(), "; sizes must agree.");
+  require(l.rows() == r.rows() && l.cols() == r.cols(), "a matrix of ", l.rows(), "x", l.cols(),
+          " is added to (or subtracted from) one of ", r.rows(), "x", r.cols(), "; sizes must agree.");
 }
 
 }  // namespace expr_detail
@@ -76,20 +77,14 @@ auto operator*(const W& w, V&& v) {
 // ---- s * W, W * s, W / s, -W ----
 
 template <class Number, quantized W>
-  requires std::is_arithmetic_v<Number>
-auto operator*(Number s, const W& w) {
-  return static_cast<float>(s) * dequantize(w);
-}
+requires std::is_arithmetic_v<Number>
+auto operator*(Number s, const W& w) { return static_cast<float>(s) * dequantize(w); }
 template <quantized W, class Number>
-  requires std::is_arithmetic_v<Number>
-auto operator*(const W& w, Number s) {
-  return dequantize(w) * static_cast<float>(s);
-}
+requires std::is_arithmetic_v<Number>
+auto operator*(const W& w, Number s) { return dequantize(w) * static_cast<float>(s); }
 template <quantized W, class Number>
-  requires std::is_arithmetic_v<Number>
-auto operator/(const W& w, Number s) {
-  return dequantize(w) / static_cast<float>(s);
-}
+requires std::is_arithmetic_v<Number>
+auto operator/(const W& w, Number s) { return dequantize(w) / static_cast<float>(s); }
 template <quantized W>
 auto operator-(const W& w) {
   return -dequantize(w);
@@ -147,14 +142,16 @@ void transpose(W&& w) = delete;
 // ---- Y += W, Y -= W, also where Y is a block, a map, or noalias() ----
 
 template <class Y, quantized W>
-  requires expr_detail::eigen_object<std::remove_cvref_t<Y>> && (!std::is_const_v<std::remove_reference_t<Y>>)
-decltype(auto) operator+=(Y&& y, const W& w) {
+requires expr_detail::eigen_object<std::remove_cvref_t<Y>> &&
+    (!std::is_const_v<std::remove_reference_t<Y>>)decltype(auto)
+    operator+=(Y&& y, const W& w) {
   expr_detail::check_sum(y, w);
   return y += dequantize(w);
 }
 template <class Y, quantized W>
-  requires expr_detail::eigen_object<std::remove_cvref_t<Y>> && (!std::is_const_v<std::remove_reference_t<Y>>)
-decltype(auto) operator-=(Y&& y, const W& w) {
+requires expr_detail::eigen_object<std::remove_cvref_t<Y>> &&
+    (!std::is_const_v<std::remove_reference_t<Y>>)decltype(auto)
+    operator-=(Y&& y, const W& w) {
   expr_detail::check_sum(y, w);
   return y -= dequantize(w);
 }
@@ -172,16 +169,17 @@ Y& operator-=(Eigen::NoAlias<Y, Base>&& y, const W& w) {
 // ---- Deleted: what these would return refers to a tensor that is gone. Name the tensor first. ----
 
 template <class A, class B>
-  requires(expr_detail::dangling<A, B> && !(expr_detail::owning_temporary<B> && quantized<A> && !expr_detail::owning_temporary<A>))
-void operator*(A&&, B&&) = delete;
+requires(expr_detail::dangling<A, B> &&
+         !(expr_detail::owning_temporary<B> && quantized<A> && !expr_detail::owning_temporary<A>)) void
+operator*(A&&, B&&) = delete;
 template <class A, class B>
-  requires expr_detail::dangling<A, B>
+requires expr_detail::dangling<A, B>
 void operator+(A&&, B&&) = delete;
 template <class A, class B>
-  requires expr_detail::dangling<A, B>
+requires expr_detail::dangling<A, B>
 void operator-(A&&, B&&) = delete;
 template <expr_detail::owning_temporary W, class Number>
-  requires std::is_arithmetic_v<Number>
+requires std::is_arithmetic_v<Number>
 void operator/(W&&, Number) = delete;
 template <expr_detail::owning_temporary W>
 void operator-(W&&) = delete;

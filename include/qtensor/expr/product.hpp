@@ -17,7 +17,8 @@ matrix_ref<float> writable_memory_of(X& x) {
   return {x.derived().data(), x.rows(), x.cols(), x.derived().rowStride(), x.derived().colStride()};
 }
 
-/// A side of a product as the kernel takes it: floats in memory (evaluated into a temporary where the expression has none).
+/// A side of a product as the kernel takes it: floats in memory (evaluated into a temporary where the expression has
+/// none).
 template <class X>
 class multiplicand {
   using kept = std::conditional_t<has_memory<X>, const X&, typename Eigen::internal::plain_matrix_type<X>::type>;
@@ -42,15 +43,15 @@ class multiplicand<X> {
   decltype(source_of_operand(std::declval<const X&>())) source_;
 };
 
-/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, times all scalar factors at once,
-/// then added. Sizes that do not fit throw before anything is written.
+/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, times all scalar factors at
+/// once, then added. Sizes that do not fit throw before anything is written.
 template <class Dst, class Lhs, class Rhs>
 void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
   static_assert(std::is_same_v<typename Lhs::Scalar, float> && std::is_same_v<typename Rhs::Scalar, float> &&
                     std::is_same_v<typename Dst::Scalar, float>,
                 "qtensor: products with quantized matrices are of float; use .cast<float>() on the other operand.");
-  require(lhs.cols() == rhs.rows(), "the left operand of a product has ", lhs.cols(), " columns, the right one ", rhs.rows(),
-          " rows; they must be equal.");
+  require(lhs.cols() == rhs.rows(), "the left operand of a product has ", lhs.cols(), " columns, the right one ",
+          rhs.rows(), " rows; they must be equal.");
   require(dst.rows() == lhs.rows() && dst.cols() == rhs.cols(), "a product of ", lhs.rows(), "x", rhs.cols(),
           " elements does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
   const multiplicand<Lhs> left(lhs);
@@ -62,9 +63,12 @@ void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumu
   } else {
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(lhs.rows(), rhs.cols());
     matmul_into(left.source(), right.source(), writable_memory_of(result), factor, accumulate::assign);
-    if (mode == accumulate::assign) dst = result;
-    else if (mode == accumulate::add) dst += result;
-    else dst -= result;
+    if (mode == accumulate::assign)
+      dst = result;
+    else if (mode == accumulate::add)
+      dst += result;
+    else
+      dst -= result;
   }
 }
 
@@ -94,9 +98,11 @@ namespace Eigen::internal {
 
 // Every kind of product Eigen tells apart by size (inner, outer, gemv, gemm, small) is one to us.
 template <class L, class R, int Tag>
-struct generic_product_impl<L, R, qtensor::QuantizedShape, DenseShape, Tag> : qtensor::expr_detail::quantized_product<L, R> {};
+struct generic_product_impl<L, R, qtensor::QuantizedShape, DenseShape, Tag>
+    : qtensor::expr_detail::quantized_product<L, R> {};
 template <class L, class R, int Tag>
-struct generic_product_impl<L, R, DenseShape, qtensor::QuantizedShape, Tag> : qtensor::expr_detail::quantized_product<L, R> {};
+struct generic_product_impl<L, R, DenseShape, qtensor::QuantizedShape, Tag>
+    : qtensor::expr_detail::quantized_product<L, R> {};
 template <class L, class R, int Tag>
 struct generic_product_impl<L, R, qtensor::QuantizedShape, qtensor::QuantizedShape, Tag>
     : qtensor::expr_detail::quantized_product<L, R> {};

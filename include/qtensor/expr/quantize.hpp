@@ -5,7 +5,6 @@
 #include <qtensor/expr/expression_source.hpp>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
-
 #include <tuple>
 #include <vector>
 
@@ -21,9 +20,11 @@ decltype(auto) in_storage_order(const Values& values) {
     std::vector<typename Values::Scalar> numbers;
     numbers.reserve(static_cast<std::size_t>(values.size()));
     const auto plain = values.eval();
-    const Eigen::Index lines = std::is_same_v<Order, row_major> ? plain.rows() : plain.cols(), length = lines > 0 ? plain.size() / lines : 0;
+    const Eigen::Index lines = std::is_same_v<Order, row_major> ? plain.rows() : plain.cols(),
+                       length = lines > 0 ? plain.size() / lines : 0;
     for (Eigen::Index line = 0; line < lines; ++line)
-      for (Eigen::Index i = 0; i < length; ++i) numbers.push_back(std::is_same_v<Order, row_major> ? plain(line, i) : plain(i, line));
+      for (Eigen::Index i = 0; i < length; ++i)
+        numbers.push_back(std::is_same_v<Order, row_major> ? plain(line, i) : plain(i, line));
     return numbers;
   } else {
     return (values);
@@ -38,8 +39,9 @@ template <quantization_scheme S, class... How>
 typename S::granularity_type granularity_of(const How&... how) {
   constexpr int given = (0 + ... + (is_granularity<How> ? 1 : 0));
   static_assert(given <= 1, "qtensor: quantize takes one granularity.");
-  static_assert(given == 1 || has_static_blocks<typename S::granularity_type>,
-                "qtensor: this scheme's block sizes are known at run time only; pass them: quantize<S>(x, group<dynamic>{64}).");
+  static_assert(
+      given == 1 || has_static_blocks<typename S::granularity_type>,
+      "qtensor: this scheme's block sizes are known at run time only; pass them: quantize<S>(x, group<dynamic>{64}).");
   typename S::granularity_type found{};
   [[maybe_unused]] const auto take = [&]([[maybe_unused]] const auto& one) {
     if constexpr (is_granularity<std::remove_cvref_t<decltype(one)>>) {
@@ -56,8 +58,10 @@ typename S::granularity_type granularity_of(const How&... how) {
 template <class... How>
 auto values_of(const How&... how) {
   [[maybe_unused]] const auto one = []([[maybe_unused]] const auto& value) {
-    if constexpr (is_granularity<std::remove_cvref_t<decltype(value)>>) return std::tuple<>();
-    else return std::tie(value);
+    if constexpr (is_granularity<std::remove_cvref_t<decltype(value)>>)
+      return std::tuple<>();
+    else
+      return std::tie(value);
   };
   return std::tuple_cat(one(how)...);
 }
@@ -66,24 +70,27 @@ auto values_of(const How&... how) {
 
 /// Quantizes an expression into a new tensor of its size: `quantize<mxfp4>(A * 2 + B)`, `quantize<S, col_major>(x)`.
 ///
-/// `how` is empty (dynamic: scales by the scheme's rule); scales; scales, then zero points (both static); and at any place
-/// the scheme's granularity where that holds run-time sizes. Scales and zero points are a number, any contiguous range, or an
-/// Eigen expression with one element a block; they are checked before anything is written.
-/// Elements are float, or half and bfloat16 (widened exactly); other types do not compile. The expression is read in tiles,
-/// once or, where scales depend on more than a tile, twice; products inside it are evaluated once. The result never aliases
-/// its source: `W = quantize<S>(dequantize(W) + B)` is right. Throws qtensor::error.
+/// `how` is empty (dynamic: scales by the scheme's rule); scales; scales, then zero points (both static); and at any
+/// place the scheme's granularity where that holds run-time sizes. Scales and zero points are a number, any contiguous
+/// range, or an Eigen expression with one element a block; they are checked before anything is written. Elements are
+/// float, or half and bfloat16 (widened exactly); other types do not compile. The expression is read in tiles, once or,
+/// where scales depend on more than a tile, twice; products inside it are evaluated once. The result never aliases its
+/// source: `W = quantize<S>(dequantize(W) + B)` is right. Throws qtensor::error.
 template <quantization_scheme S, storage_order Order = row_major, class Xpr, class... How>
 tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
-  static_assert(((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How>) && ...),
-                "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers) and a granularity.");
+  static_assert(
+      ((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How>)&&...),
+      "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers) and a granularity.");
   tensor<S, matrix_extents, Order> out(matrix_extents(x.rows(), x.cols()), expr_detail::granularity_of<S>(how...));
   const auto store = [&](const auto&... values) {
     constexpr std::size_t given = sizeof...(values);
     static_assert(given <= 2, "qtensor: quantize takes scales, or scales and zero points.");
     static_assert(given == 0 || !(S::has_tensor_scale || S::has_offset),
-                  "qtensor: this scheme stores more than scales and zero points; store them in a tensor and use quantize_static_into.");
+                  "qtensor: this scheme stores more than scales and zero points; store them in a tensor and use "
+                  "quantize_static_into.");
     static_assert(given == 0 || S::has_zero_point == (given == 2),
-                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales alone where it is "
+                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
+                  "alone where it is "
                   "symmetric.");
     [[maybe_unused]] const auto all = std::tie(values...);
     if constexpr (given >= 1) store_scales(out.span(), expr_detail::in_storage_order<Order>(std::get<0>(all)));
@@ -93,18 +100,21 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
   const auto is_static = std::apply(store, expr_detail::values_of(how...));
   expr_detail::with_floats(x, [&](const auto& floats) {
     const auto source = expr_detail::source_of<Order>(floats);
-    if constexpr (decltype(is_static)::value) quantize_static_into(source, out.span());
-    else quantize_into(source, out.span());
+    if constexpr (decltype(is_static)::value)
+      quantize_static_into(source, out.span());
+    else
+      quantize_into(source, out.span());
   });
   return out;
 }
 
-/// Dynamic quantization into memory that is there already. Sizes must agree; the expression must not read what is written.
+/// Dynamic quantization into memory that is there already. Sizes must agree; the expression must not read what is
+/// written.
 template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr>
 void quantize_into(const tensor_span<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x) {
   static_assert(Extents::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");
-  require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(), " is quantized into a tensor of ",
-          out.rows(), "x", out.cols(), "; sizes must agree.");
+  require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(),
+          " is quantized into a tensor of ", out.rows(), "x", out.cols(), "; sizes must agree.");
   expr_detail::with_floats(x, [&](const auto& floats) { quantize_into(expr_detail::source_of<Order>(floats), out); });
 }
 template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr>
@@ -112,8 +122,8 @@ void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& 
   quantize_into(out.span(), x);
 }
 
-/// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself, rows
-/// with groups along the last axis, cols along the first.
+/// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself,
+/// rows with groups along the last axis, cols along the first.
 template <quantization_scheme S, class Xpr>
 auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x) {
   return expr_detail::with_floats(x, [&](const auto& floats) {
