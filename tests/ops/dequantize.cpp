@@ -48,10 +48,8 @@ void compare(const E& extents, unsigned seed) {
 template <quantization_scheme S>
 void compare_matrices() {
   unsigned seed = 40;
-  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {9, 64}, {2, 4500}, {40, 257}}) {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {9, 64}, {2, 4500}, {40, 257}})
     compare<S, row_major>(matrix_extents(rows, cols), ++seed);
-    compare<S, col_major>(matrix_extents(rows, cols), ++seed);
-  }
 }
 
 }  // namespace
@@ -69,6 +67,8 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare_matrices<with<nvfp4, tensor_scale<f32>>>();
   compare_matrices<scheme<int2, group<8>>>();
   compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);
+  compare<uint4_group<32>, col_major>(matrix_extents(70, 33), 91);
+  compare<along<0, mxfp8_e4m3>, col_major>(matrix_extents(70, 33), 92);
 }
 
 TEST_CASE("dequantize_into: an empty tensor writes nothing") {

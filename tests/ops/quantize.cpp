@@ -18,57 +18,46 @@ void compare(const E& extents, unsigned seed, const Sized&... granularity) {
   CHECK(check::same_bytes(got, want));
 }
 
-template <quantization_scheme S, class... Sized>
+template <quantization_scheme S, storage_order Order = row_major, class... Sized>
 void compare_matrices(const Sized&... granularity) {
   unsigned seed = 1;
-  for (const auto& [rows, cols] :
-       {std::pair{1, 1}, {3, 70}, {33, 64}, {5, 4500}, {130, 257}, {17, 31}, {0, 4}, {4, 0}}) {
-    compare<S, row_major>(matrix_extents(rows, cols), ++seed, granularity...);
-    compare<S, col_major>(matrix_extents(rows, cols), ++seed, granularity...);
-  }
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {3, 70}, {33, 64}, {5, 4500}, {130, 257}, {17, 31}, {0, 4}, {4, 0}})
+    compare<S, Order>(matrix_extents(rows, cols), ++seed, granularity...);
 }
 
 }  // namespace
 
-TEST_CASE("quantize: integers equal the reference for every granularity, both storage orders, any shape") {
+TEST_CASE("quantize: integers equal the reference for every granularity and any shape") {
   compare_matrices<int8_per_tensor>();
   compare_matrices<int8_per_channel<0>>();
-  compare_matrices<int8_per_channel<1>>();
-  compare_matrices<uint8_per_tensor>();
-  compare_matrices<uint8_per_channel<0>>();
   compare_matrices<uint8_per_channel<-1>>();
   compare_matrices<int4_group<32>>();
-  compare_matrices<uint4_group<32>>();
   compare_matrices<scheme<int4, group<5>>>();
   compare_matrices<scheme<int8, group<3000>>>();
-  compare_matrices<scheme<int8, per_axes<0, 1>>>();
-  compare_matrices<scheme<int2, group<16, 0>>>();
 }
 
-TEST_CASE("quantize: FP8, FP6, FP4 and HiF8 equal the reference in blocks and MX groups along either axis") {
+TEST_CASE("quantize: FP8, FP4 and HiF8 equal the reference in blocks and MX groups along either axis") {
   compare_matrices<fp8_block<128, 128>>();
-  compare_matrices<fp8_block<1, 128>>();
-  compare_matrices<scheme<e5m2, block<whole, 16>>>();
   compare_matrices<mxfp8_e4m3>();
-  compare_matrices<mxfp8_e5m2>();
-  compare_matrices<along<0, mxfp8_e4m3>>();
-  compare_matrices<mxfp6_e2m3>();
-  compare_matrices<mxfp4>();
   compare_matrices<along<0, mxfp4>>();
-  compare_matrices<mxint8>();
   compare_matrices<nvfp4>();
   compare_matrices<hif8_block<4, 64>>();
+}
+
+TEST_CASE("quantize: the other storage order") {
+  compare_matrices<uint8_per_channel<0>, col_major>();
+  compare_matrices<mxfp4, col_major>();
+  compare_matrices<scheme<e5m2, block<whole, 16>>, col_major>();
 }
 
 TEST_CASE("quantize: schemes the walk over rows leaves to the reference") {
   compare_matrices<with<nvfp4, tensor_scale<f32>>>();
   compare_matrices<with<int8_per_tensor, stochastic<7>>>();
-  compare_matrices<scheme<int4, group<32>, planar<high_first>>>();
 }
 
 TEST_CASE("quantize: run-time group and block sizes") {
-  compare_matrices<scheme<int8, group<dynamic>>>(group<dynamic>{48});
-  compare_matrices<scheme<e4m3, block<dynamic, dynamic>>>(block<dynamic, dynamic>{2, 64});
+  compare_matrices<scheme<int8, group<dynamic>>, row_major>(group<dynamic>{48});
+  compare_matrices<scheme<e4m3, block<dynamic, dynamic>>, row_major>(block<dynamic, dynamic>{2, 64});
 }
 
 TEST_CASE("quantize: ranks 1 to 5, scales shared across leading axes or not") {
@@ -80,64 +69,6 @@ TEST_CASE("quantize: ranks 1 to 5, scales shared across leading axes or not") {
   compare<uint8_per_channel<0>, row_major>(extents(4, 3, 33), 6);
   compare<fp8_block<4, 16>, row_major>(extents(2, 3, 9, 40), 7);
   compare<scheme<int8, per_axes<0, 2>>, row_major>(extents(3, 2, 4, 5, 6), 8);
-}
-
-TEST_CASE("quantize: blocks with NaN and infinity follow the block policy") {
-  std::vector<float> x = check::numbers(64 * 6, 3, false);
-  x[5] = quiet_nan;
-  x[70] = -infinity;
-  x[200] = infinity;
-  const matrix_extents shape(6, 64);
-  const auto all = [&]<class S>(std::type_identity<S>) {
-    INFO(std::string(name<S>), " ", std::string(choices<S>));
-    CHECK(check::same_bytes(quantize<S>(source(x.data(), shape)), check::expected<S, row_major>(x, shape)));
-  };
-  all(std::type_identity<int8_per_channel<0>>{});
-  all(std::type_identity<uint8_per_channel<0>>{});
-  all(std::type_identity<mxfp8_e4m3>{});
-  all(std::type_identity<with<mxfp8_e4m3, block_to_zero>>{});
-  all(std::type_identity<with<mxfp4, block_ignores, nan_to_max>>{});
-  all(std::type_identity<with<uint4_group<32>, block_ignores>>{});
-  all(std::type_identity<scheme<e4m3, block<2, 32>, bounded_amax<>, block_literal, nan_to_zero>>{});
-}
-
-TEST_CASE("quantize: a source that is read in tiles, and only once, gives the same bytes") {
-  const index_t rows = 100, cols = 300;
-  const std::vector<float> x = check::numbers(rows * cols, 9);
-  const check::tiled_source tiles{{x.data(), rows, cols, cols, 1}};
-  const auto both = [&]<class S>(std::type_identity<S>) {
-    INFO(std::string(name<S>));
-    CHECK(check::same_bytes(make_quantized<S, row_major>(tiles, matrix_extents(rows, cols)),
-                            check::expected<S, row_major>(x, matrix_extents(rows, cols))));
-  };
-  both(std::type_identity<int8_per_tensor>{});
-  both(std::type_identity<int8_per_channel<0>>{});
-  both(std::type_identity<uint8_per_channel<1>>{});
-  both(std::type_identity<mxfp4>{});
-  both(std::type_identity<fp8_block<16, 128>>{});
-}
-
-TEST_CASE("quantize: bf16 and f16 sources, strided sources") {
-  const std::vector<float> x = check::numbers(12 * 40, 5);
-  std::vector<std::uint16_t> b(x.size()), h(x.size());
-  std::vector<float> from_b(x.size()), from_h(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    b[i] = static_cast<std::uint16_t>(encode<bf16>(x[i]));
-    h[i] = static_cast<std::uint16_t>(encode<f16>(x[i]));
-    from_b[i] = decode<bf16>(b[i]);
-    from_h[i] = decode<f16>(h[i]);
-  }
-  const matrix_extents shape(12, 40);
-  CHECK(check::same_bytes(quantize<mxfp4>(source<bf16>(b.data(), shape)),
-                          check::expected<mxfp4, row_major>(from_b, shape)));
-  CHECK(check::same_bytes(quantize<int8_per_tensor>(source<f16>(h.data(), shape)),
-                          check::expected<int8_per_tensor, row_major>(from_h, shape)));
-
-  std::vector<float> every_second_column(12 * 20);
-  for (std::size_t r = 0; r < 12; ++r)
-    for (std::size_t c = 0; c < 20; ++c) every_second_column[r * 20 + c] = x[r * 40 + 2 * c];
-  CHECK(check::same_bytes(quantize<mxfp4>(source(x.data(), matrix_extents(12, 20), {40, 2})),
-                          check::expected<mxfp4, row_major>(every_second_column, matrix_extents(12, 20))));
 }
 
 TEST_CASE("quantize: static scales and zero points") {

@@ -17,13 +17,14 @@ void check_values() {
   float values[static_cast<std::size_t>(step)];
   for (std::uint32_t first = 0; first < 256 + 64; ++first) {
     for (index_t i = 0; i < step; ++i)
-      codes[i] = static_cast<std::uint8_t>((first < 256 ? first + static_cast<std::uint32_t>(i) : check::random_bits()()) & low_bits(F::bits));
+      codes[i] = static_cast<std::uint8_t>(
+          (first < 256 ? first + static_cast<std::uint32_t>(i) : check::random_bits()()) & low_bits(F::bits));
     const auto v = decode(codes, [](int) { return simd::ints<Arch>(0); });
     for (int k = 0; k < 4; ++k) simd::store(values + k * simd::lanes<Arch>, v[static_cast<std::size_t>(k)]);
     for (index_t i = 0; i < step; ++i)
       if (bits_of(values[i]) != bits_of(decode_table<F>[codes[i]]))
-        FAIL(std::string(F::name), " ", std::string(simd::arch_name<Arch>), ": code ", int(codes[i]), " in lane ", i, " gives ", hex(bits_of(values[i])),
-             ", not ", hex(bits_of(decode_table<F>[codes[i]])));
+        FAIL(std::string(F::name), " ", std::string(simd::arch_name<Arch>), ": code ", int(codes[i]), " in lane ", i,
+             " gives ", hex(bits_of(values[i])), ", not ", hex(bits_of(decode_table<F>[codes[i]])));
   }
 }
 

@@ -26,7 +26,8 @@ void check_run(index_t n, index_t group) {
         zeros[g] = check::random_below(16) == 0 ? static_cast<std::int32_t>(check::random_bits()())
                                                 : static_cast<std::int32_t>(check::random_below(256)) - 128;
       }
-      const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr, S::has_offset ? offsets.data() : nullptr, 0.37f};
+      const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
+                                 S::has_offset ? offsets.data() : nullptr, 0.37f};
       std::vector<float> want(static_cast<std::size_t>(n));
       if (group == 0) {
         reference::uniform(codes.data(), n, p, want.data());
@@ -41,8 +42,8 @@ void check_run(index_t n, index_t group) {
       for (index_t i = 0; i < n; ++i) {
         const float w = want[static_cast<std::size_t>(i)];
         if (bits_of(got[i]) != bits_of(w))
-          FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " group ", group, " element ", i, " of ", n, ": code ",
-               code_at<S>(codes.data(), i), " gives ", hex(bits_of(got[i])), ", not ", hex(bits_of(w)));
+          FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " group ", group, " element ", i, " of ",
+               n, ": code ", code_at<S>(codes.data(), i), " gives ", hex(bits_of(got[i])), ", not ", hex(bits_of(w)));
       }
     }
   }
@@ -78,8 +79,12 @@ struct qtensor::simd::kernel<qtensor::simd::op::decode, qtensor::stored<thirds_s
   static void uniform(const std::uint8_t* codes, index_t n, const block_arrays& p, float* out) {
     for (index_t i = 0; i < n; ++i) out[i] = static_cast<float>(codes[i]) / 3.f * p.scales[0];
   }
-  static void vector(const std::uint8_t* codes, index_t n, const block_arrays& p, float* out) { uniform(codes, n, p, out); }
-  static void grouped(const std::uint8_t* codes, index_t n, index_t, const block_arrays& p, float* out) { uniform(codes, n, p, out); }
+  static void vector(const std::uint8_t* codes, index_t n, const block_arrays& p, float* out) {
+    uniform(codes, n, p, out);
+  }
+  static void grouped(const std::uint8_t* codes, index_t n, index_t, const block_arrays& p, float* out) {
+    uniform(codes, n, p, out);
+  }
 };
 
 TEST_CASE("int8: every length and granularity, both ends fenced") { check_runs<stored<int8_group<32>>>(); }

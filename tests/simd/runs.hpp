@@ -2,17 +2,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <cstring>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
 #include <qtensor/simd/quantize.hpp>
-
-#include "check.hpp"
-
-#include "../oracle/inputs.hpp"
-
-#include <cstring>
 #include <string>
 #include <vector>
+
+#include "../oracle/inputs.hpp"
+#include "check.hpp"
 
 namespace runs {
 
@@ -27,7 +25,8 @@ template <class S>
 std::uint32_t code_at(const simd::code_unit_t<S>* codes, index_t i) {
   if constexpr (is_packed<typename S::code_format>)
     return qtensor::detail::load_bits<S::code_format::bits>(codes, i * S::code_format::bits);
-  else return qtensor::detail::code_of<typename S::code_format>(codes[i]);
+  else
+    return qtensor::detail::code_of<typename S::code_format>(codes[i]);
 }
 
 inline std::string hex(std::uint32_t bits) {
@@ -38,13 +37,16 @@ inline std::string hex(std::uint32_t bits) {
 
 /// Fails with a reproducer at the first code that differs.
 template <class S, class Arch>
-void compare_codes(const simd::code_unit_t<S>* got, const simd::code_unit_t<S>* want, const float* x, index_t n, const std::string& how) {
+void compare_codes(const simd::code_unit_t<S>* got, const simd::code_unit_t<S>* want, const float* x, index_t n,
+                   const std::string& how) {
   if (std::memcmp(got, want, static_cast<std::size_t>(units<S>(n)) * sizeof(*got)) == 0) return;
   index_t i = 0;
   while (i < n && code_at<S>(got, i) == code_at<S>(want, i)) ++i;
-  if (i == n) FAIL(std::string(S::name), " (", std::string(S::choices), ") ", std::string(simd::arch_name<Arch>), " ", how, ": padding bits of ", n, " codes");
-  FAIL(std::string(S::name), " (", std::string(S::choices), ") ", std::string(simd::arch_name<Arch>), " ", how, ": x[", i, "] = ", hex(bits_of(x[i])), " of ",
-       n, " gives ", code_at<S>(got, i), ", not ", code_at<S>(want, i));
+  if (i == n)
+    FAIL(std::string(S::name), " (", std::string(S::choices), ") ", std::string(simd::arch_name<Arch>), " ", how,
+         ": padding bits of ", n, " codes");
+  FAIL(std::string(S::name), " (", std::string(S::choices), ") ", std::string(simd::arch_name<Arch>), " ", how, ": x[",
+       i, "] = ", hex(bits_of(x[i])), " of ", n, " gives ", code_at<S>(got, i), ", not ", code_at<S>(want, i));
 }
 
 /// encode_uniform of every architecture that has vectors equals the reference on x.
@@ -56,34 +58,19 @@ void check_uniform(const std::vector<float>& x, element_scale s, std::int32_t ze
   simd::kernel<simd::op::encode, S, simd::scalar_arch>::uniform(x.data(), n, s, zero_point, want.data());
   simd::archs::for_each([&](auto arch) {
     using A = decltype(arch);
-    if constexpr (std::is_same_v<A, simd::scalar_arch>) return;
-    else {
-    std::memset(got.data(), 0x5a, got.size() * sizeof(got[0]));
-    simd::vector_encoder<S, A>::uniform(x.data(), n, s, zero_point, got.data());
-    compare_codes<S, A>(got.data(), want.data(), x.data(), n,
-                        "scale " + hex(bits_of(s.scale)) + " tensor scale " + hex(bits_of(s.tensor_scale)) + " zero point " + std::to_string(zero_point));
+    if constexpr (!std::is_same_v<A, simd::scalar_arch>) {
+      std::memset(got.data(), 0x5a, got.size() * sizeof(got[0]));
+      simd::kernel<simd::op::encode, S, A>::uniform(x.data(), n, s, zero_point, got.data());
+      compare_codes<S, A>(got.data(), want.data(), x.data(), n,
+                          "scale " + hex(bits_of(s.scale)) + " tensor scale " + hex(bits_of(s.tensor_scale)) +
+                              " zero point " + std::to_string(zero_point));
     }
   });
   CHECK(n > 0);
 }
 
-/// Every 65,537th float.
-inline const std::vector<float>& strided() {
-  static const std::vector<float> x = [] {
-    std::vector<float> v;
-    for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 65537) v.push_back(float_of(static_cast<std::uint32_t>(bits)));
-    return v;
-  }();
-  return x;
-}
-
-inline std::vector<float> times(std::vector<float> x, float s) {
-  for (float& v : x) v *= s;
-  return x;
-}
-
-/// Scales a kernel might get wrong: powers of two with their neighbours, where reciprocals leave the normal numbers, the
-/// bounds of the two-products method, ordinary ones.
+/// Scales a kernel might get wrong: powers of two with their neighbours, where reciprocals leave the normal numbers,
+/// the bounds of the two-products method, ordinary ones.
 inline std::vector<float> hard_scales() {
   std::vector<float> s = {1.f, 0.0173f, 3.f, 0.1f, 2.2f, 1.f / 127, 255.f};
   for (const int e : {-149, -130, -127, -126, -101, -100, -99, -20, -1, 0, 1, 30, 99, 100, 101, 125, 126, 127}) {

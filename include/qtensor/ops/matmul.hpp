@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/support.hpp>
-#include <qtensor/ops/source.hpp>
-#include <qtensor/simd/arch.hpp>
-#include <qtensor/simd/gemm_float.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <qtensor/core/support.hpp>
+#include <qtensor/ops/source.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/gemm_float.hpp>
 #include <type_traits>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -162,7 +161,8 @@ class product_space {
 
  private:
   static constexpr std::align_val_t line{64};
-  static constexpr index_t few = 4096;
+  static constexpr index_t few =
+      9728;  // what up to 8 rows need at any depth: a matrix times a vector allocates nothing
   struct release {
     void operator()(float* p) const { ::operator delete(p, line); }
   };
@@ -266,10 +266,13 @@ void multiply_either(const X& x, const W& w, const matrix_ref<float>& y, float a
 /// +0 and the others leave y as it is, whatever alpha. Extents may be 0, strides anything; y overlaps neither a nor b.
 ///
 /// Reads an operand once per 256 columns or 240 rows of y; one of at most 8 rows (or columns) more often. Memory: at
-/// most 500 KB, on the stack up to 16 KB and else in one allocation. Throws nothing but std::bad_alloc and what the
-/// sources throw.
+/// most 500 KB, on the stack up to 38 KB and else in one allocation. Throws qtensor::error where the sizes do not
+/// agree, before anything is read, std::bad_alloc, and what the sources throw.
 template <simd::usable_arch Arch = simd::best_arch, tile_source A, tile_source B>
 void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f, accumulate mode = accumulate::assign) {
+  require(a.cols() == b.rows() && y.rows() == a.rows() && y.cols() == b.cols(), "a product of ", a.rows(), "x",
+          a.cols(), " and ", b.rows(), "x", b.cols(), " is written to ", y.rows(), "x", y.cols(),
+          "; sizes must agree.");
   if (y.rows() == 0 || y.cols() == 0) return;
   if (a.cols() == 0) {
     if (mode != accumulate::assign) return;

@@ -15,16 +15,17 @@ namespace detail {
 /// a built-in array, an Eigen vector).
 template <class T>
 concept number = std::is_arithmetic_v<std::remove_cvref_t<T>>;
+// Eigen's vectors have data() and size() too, so they are told by their stride: a row of a column-major matrix has gaps.
 template <class R>
-concept contiguous_numbers = !number<R> && requires(const R& r) {
-  { *std::data(r) } -> number;
-  { std::size(r) } -> std::convertible_to<std::size_t>;
-};
-template <class R>
-concept eigen_numbers = !number<R> && !contiguous_numbers<R> && requires(const R& r) {
+concept eigen_numbers = !number<R> && requires(const R& r) {
   { *r.data() } -> number;
   { r.size() } -> std::convertible_to<std::size_t>;
   { r.innerStride() } -> std::convertible_to<index_t>;
+};
+template <class R>
+concept contiguous_numbers = !number<R> && !eigen_numbers<R> && requires(const R& r) {
+  { *std::data(r) } -> number;
+  { std::size(r) } -> std::convertible_to<std::size_t>;
 };
 
 /// Any of them as pointer, count and step; a single number has step 0.

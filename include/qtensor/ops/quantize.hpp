@@ -130,7 +130,8 @@ constexpr index_t common_multiple(index_t length, index_t step) {
 /// Everything else is quantized by the reference.
 template <class S>
 inline constexpr bool walks_rows = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
-                                   !random_rounding<typename S::rounding> && !S::has_tensor_scale && !S::has_offset;
+                                   !random_rounding<typename S::rounding> && !S::has_tensor_scale && !S::has_offset &&
+                                   !peak_rule<typename S::rule>;
 
 /// A source as the reference reads it: element by element, at an index in the tensor's own axes.
 template <class X, class Extents, storage_order Order>
@@ -353,6 +354,9 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
 /// codes.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
+  static_assert(!std::is_same_v<typename S::division, rule_multiplier>,
+                "qtensor: rule_multiplier takes its multiplier from the data; with given scales use exact_division or "
+                "reciprocal.");
   ops::check_source(x, out);
   if (out.size() == 0) return;
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;

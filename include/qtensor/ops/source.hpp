@@ -51,6 +51,15 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
   Extents extents;
   typename Extents::array strides;
 
+  /// One number, at an index of the memory's own axes.
+  float number(const typename Extents::array& index) const {
+    const storage_t<F>* at = data;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) at += index[axis] * strides[axis];
+    if constexpr (std::same_as<F, f32>)
+      return *at;
+    else
+      return decode<F>(*at);
+  }
   /// As the rows of a tensor stored in this order.
   template <storage_order Order>
   struct in_order {

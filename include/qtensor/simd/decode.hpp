@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <concepts>
+#include <cstdint>
 #include <qtensor/format/table.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
-
-#include <array>
-#include <concepts>
-#include <cstdint>
 
 // A decoder turns 4 * lanes codes, one per byte, into four batches of their exact values: NaN, infinities, -0 and
 // subnormals are those of decode_table. Codes narrower than a byte come with clean upper bits (unpack_codes).
@@ -21,7 +20,8 @@ namespace detail {
 template <class F, int Shift>
 inline constexpr auto byte_plane = [] {
   std::array<std::uint8_t, decode_table<F>.size()> plane{};
-  for (std::size_t c = 0; c < plane.size(); ++c) plane[c] = static_cast<std::uint8_t>(bits_of(decode_table<F>[c]) >> Shift);
+  for (std::size_t c = 0; c < plane.size(); ++c)
+    plane[c] = static_cast<std::uint8_t>(bits_of(decode_table<F>[c]) >> Shift);
   return plane;
 }();
 
@@ -71,7 +71,8 @@ constexpr decoding decoding_of() {
 template <class F, int Shift, int First, int Entries>
 inline constexpr auto part_of_plane = [] {
   std::array<std::uint8_t, static_cast<std::size_t>(Entries)> part{};
-  for (std::size_t c = 0; c < part.size(); ++c) part[c] = byte_plane<F, Shift>[(First + c) % byte_plane<F, Shift>.size()];
+  for (std::size_t c = 0; c < part.size(); ++c)
+    part[c] = byte_plane<F, Shift>[(First + c) % byte_plane<F, Shift>.size()];
   return part;
 }();
 
@@ -119,7 +120,8 @@ struct value_decoder<F, A, decoding::integers> {
 template <class F, class A>
 struct value_decoder<F, A, decoding::planes> {
   static constexpr int entries = F::bits <= 4 ? 16 : F::bits == 6 ? 64 : 256;
-  simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()}, low{part_of_plane<F, 16, 0, entries>.data()};
+  simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()},
+      low{part_of_plane<F, 16, 0, entries>.data()};
 
   template <class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
@@ -140,8 +142,8 @@ struct value_decoder<F, A, decoding::mirrored_planes> {
   }
 };
 
-/// Minifloats of 8 bits where only tables of 16 bytes are cheap: the planes are arithmetic for ordinary codes, the first
-/// 16 (subnormals) and the last 16 (infinity and NaN) are looked up.
+/// Minifloats of 8 bits where only tables of 16 bytes are cheap: the planes are arithmetic for ordinary codes, the
+/// first 16 (subnormals) and the last 16 (infinity and NaN) are looked up.
 ///   upper half of the float = (magnitude code << (7 - m)) + ((127 - bias) << 7)
 template <class F, class A>
 struct value_decoder<F, A, decoding::sixteenths> {
@@ -151,7 +153,8 @@ struct value_decoder<F, A, decoding::sixteenths> {
   static constexpr std::uint32_t each(std::uint32_t byte) { return byte * 0x01010101u; }
 
   simd::byte_table<A, 16> first_high{part_of_plane<F, 24, 0, 16>.data()}, first_low{part_of_plane<F, 16, 0, 16>.data()};
-  simd::byte_table<A, 16> last_high{part_of_plane<F, 24, 112, 16>.data()}, last_low{part_of_plane<F, 16, 112, 16>.data()};
+  simd::byte_table<A, 16> last_high{part_of_plane<F, 24, 112, 16>.data()},
+      last_low{part_of_plane<F, 16, 112, 16>.data()};
 
   template <class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
@@ -206,16 +209,16 @@ struct value_decoder<F, A, decoding::many_floats> {
 
 /// Formats with a vector decoder: 2, 4, 6 or 8 bits, whatever they mean.
 template <class F>
-concept vector_decodable_format = format<F> && (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8);
+concept vector_decodable_format = format<F> &&(F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8);
 
 /// Schemes with one: their codes lie in order in an array of their own.
 template <class S>
 concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> &&
-                           vector_decodable_format<typename S::code_format>;
+    vector_decodable_format<typename S::code_format>;
 
-/// decoder(codes, zero) gives the values of 4 * lanes codes, one per byte: decode<F>(code), for integers code - zero(k) in
-/// batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12 with tables of 128
-/// bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 9.
+/// decoder(codes, zero) gives the values of 4 * lanes codes, one per byte: decode<F>(code), for integers code - zero(k)
+/// in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12 with tables of
+/// 128 bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 9.
 template <vector_decodable_format F, usable_arch A>
 using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 

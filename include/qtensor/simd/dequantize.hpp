@@ -2,18 +2,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/tensor/bytes.hpp>
 
-#include <algorithm>
-#include <cstring>
-
-// Every run starts on a byte. Element i is dequantize_element<S>(code, {scale, tensor_scale}, zero point, offset), bit for
-// bit, whatever the kernel, the length and the position; only the payload of a NaN that comes of a NaN scale is the CPU's.
-// Null arrays of zero points or offsets mean zeros.
+// Every run starts on a byte. Element i is dequantize_element<S>(code, {scale, tensor_scale}, zero point, offset), bit
+// for bit, whatever the kernel, the length and the position; only the payload of a NaN that comes of a NaN scale is the
+// CPU's. Null arrays of zero points or offsets mean zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// What elements are multiplied by and shifted by: entry i / group of each array belongs to element i.
@@ -25,7 +24,8 @@ struct block_arrays {
 
   /// The parameters from entry g on.
   constexpr block_arrays from(index_t g) const {
-    return {scales + g, zero_points != nullptr ? zero_points + g : nullptr, offsets != nullptr ? offsets + g : nullptr, tensor_scale};
+    return {scales + g, zero_points != nullptr ? zero_points + g : nullptr, offsets != nullptr ? offsets + g : nullptr,
+            tensor_scale};
   }
 };
 
@@ -40,16 +40,21 @@ struct kernel<op::decode, S, scalar_arch> {
   static void uniform(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, n, p, out); }
   static void vector(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, 1, p, out); }
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
-    static_assert(!S::is_interleaved, "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
+    static_assert(
+        !S::is_interleaved,
+        "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
     using format = typename S::code_format;
     index_t g = 0, left = group;
     for (index_t i = 0; i < n; ++i, --left) {
       if (left == 0) ++g, left = group;
       std::uint32_t code;
-      if constexpr (is_packed<format>) code = qtensor::detail::load_bits<format::bits>(codes, S::layout::order::bit(i, n, format::bits));
-      else code = qtensor::detail::code_of<format>(codes[i]);
-      out[i] = dequantize_element<S>(code, {p.scales[g], p.tensor_scale}, p.zero_points != nullptr ? p.zero_points[g] : 0,
-                                     p.offsets != nullptr ? p.offsets[g] : 0.f);
+      if constexpr (is_packed<format>)
+        code = qtensor::detail::load_bits<format::bits>(codes, S::layout::order::bit(i, n, format::bits));
+      else
+        code = qtensor::detail::code_of<format>(codes[i]);
+      out[i] =
+          dequantize_element<S>(code, {p.scales[g], p.tensor_scale}, p.zero_points != nullptr ? p.zero_points[g] : 0,
+                                p.offsets != nullptr ? p.offsets[g] : 0.f);
     }
   }
 };
@@ -87,8 +92,12 @@ struct group_arrays {
     return BatchesOfGroup == 1 || BatchesOfGroup == 2 ? i / lanes<A> / std::max(BatchesOfGroup, 1) : 0;
   }
   QTENSOR_INLINE floats<A> scale(int k) const { return floats<A>(p.scales[entry(k * lanes<A>)]); }
-  QTENSOR_INLINE ints<A> zero(int k) const { return ints<A>(p.zero_points != nullptr ? p.zero_points[entry(k * lanes<A>)] : 0); }
-  QTENSOR_INLINE floats<A> offset(int k) const { return floats<A>(p.offsets != nullptr ? p.offsets[entry(k * lanes<A>)] : 0.f); }
+  QTENSOR_INLINE ints<A> zero(int k) const {
+    return ints<A>(p.zero_points != nullptr ? p.zero_points[entry(k * lanes<A>)] : 0);
+  }
+  QTENSOR_INLINE floats<A> offset(int k) const {
+    return floats<A>(p.offsets != nullptr ? p.offsets[entry(k * lanes<A>)] : 0.f);
+  }
   QTENSOR_INLINE void next() {
     if constexpr (BatchesOfGroup == 4) {
       if (++block == blocks) p = p.from(1), block = 0;
@@ -100,10 +109,13 @@ struct group_arrays {
 
 /// One block: code values, times the scales, and what else S has.
 template <class S, class A, class Decoder, class Parameters>
-QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, const std::uint8_t* codes, const Parameters& p, float tensor_scale) {
+QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, const std::uint8_t* codes,
+                                                     const Parameters& p, float tensor_scale) {
   std::array<floats<A>, 4> v = decode(codes, [&](int k) {
-    if constexpr (S::has_zero_point) return p.zero(k);
-    else return ints<A>(0);
+    if constexpr (S::has_zero_point)
+      return p.zero(k);
+    else
+      return ints<A>(0);
   });
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
@@ -116,8 +128,8 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
 
 /// Whole blocks of codes, one per byte.
 template <class S, class A, class Decoder, class Parameters>
-QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p, float tensor_scale,
-                                  float* out) {
+QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
+                                  float tensor_scale, float* out) {
   constexpr index_t step = 4 * lanes<A>;
   for (index_t b = 0; b < blocks; ++b) {
     const std::array<floats<A>, 4> v = decode_block<S, A>(decode, codes + b * step, p, tensor_scale);
@@ -142,8 +154,10 @@ struct vector_decoder {
       // Missing arrays are zeros: so that the loop need not ask.
       const float none = 0.f;
       const std::int32_t no_zero = 0;
-      run(codes, n, detail::group_arrays<S, A, 0>{{p.scales, p.zero_points != nullptr ? p.zero_points : &no_zero,
-                                                   p.offsets != nullptr ? p.offsets : &none, p.tensor_scale}}, out);
+      run(codes, n,
+          detail::group_arrays<S, A, 0>{{p.scales, p.zero_points != nullptr ? p.zero_points : &no_zero,
+                                         p.offsets != nullptr ? p.offsets : &none, p.tensor_scale}},
+          out);
     } else {
       run(codes, n, detail::group_arrays<S, A, 0>{p}, out);
     }
@@ -156,7 +170,8 @@ struct vector_decoder {
 
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
     if (group >= n) return uniform(codes, n, p, out);
-    if (far_zero_point(p, divide_up(n, group))) return kernel<op::decode, S, scalar_arch>::grouped(codes, n, group, p, out);
+    if (far_zero_point(p, divide_up(n, group)))
+      return kernel<op::decode, S, scalar_arch>::grouped(codes, n, group, p, out);
     if (group == lanes<A>) return run(codes, n, detail::group_arrays<S, A, 1>{p}, out);
     if (group == 2 * lanes<A>) return run(codes, n, detail::group_arrays<S, A, 2>{p}, out);
     if (group % step == 0) return run(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
@@ -231,16 +246,15 @@ struct vector_decoder {
         if (p.offsets != nullptr) std::fill_n(offsets + i, part, p.offsets[g]);
         i += part, left -= part;
       }
-      const block_arrays elements{scales, p.zero_points != nullptr ? zeros : nullptr, p.offsets != nullptr ? offsets : nullptr,
-                                  p.tensor_scale};
-      run(codes + first * (is_packed<format> ? format::bits : 8) / 8, count, detail::element_arrays<S, A>{elements}, out + first);
+      const block_arrays elements{scales, p.zero_points != nullptr ? zeros : nullptr,
+                                  p.offsets != nullptr ? offsets : nullptr, p.tensor_scale};
+      run(codes + unit_of<S>(first), count, detail::element_arrays<S, A>{elements}, out + first);
     }
   }
 };
 
 template <vector_decodable S, usable_arch A>
-  requires(!std::same_as<A, scalar_arch>)
-struct kernel<op::decode, S, A> : vector_decoder<S, A> {
+requires(!std::same_as<A, scalar_arch>) struct kernel<op::decode, S, A> : vector_decoder<S, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
 };
@@ -251,7 +265,8 @@ struct kernel<op::decode, S, A> : vector_decoder<S, A> {
 template <quantization_scheme S>
 void decode_uniform(const code_unit_t<S>* codes, index_t n, element_scale s, std::int32_t zero_point, float* out,
                     float offset = 0.f) {
-  if (n > 0) best_kernel<op::decode, stored<S>>::uniform(codes, n, {&s.scale, &zero_point, &offset, s.tensor_scale}, out);
+  if (n > 0)
+    best_kernel<op::decode, stored<S>>::uniform(codes, n, {&s.scale, &zero_point, &offset, s.tensor_scale}, out);
 }
 
 /// Element i has scales[i], zero_points[i] and offsets[i].
@@ -264,9 +279,11 @@ void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, 
 /// Element i has entry i / group of each array; any group >= 1, the last one may be short.
 template <quantization_scheme S>
 void decode_grouped(const code_unit_t<S>* codes, index_t n, index_t group, const float* scales,
-                    const std::int32_t* zero_points, float* out, float tensor_scale = 1.f, const float* offsets = nullptr) {
+                    const std::int32_t* zero_points, float* out, float tensor_scale = 1.f,
+                    const float* offsets = nullptr) {
   QTENSOR_ASSERT(group >= 1, "decode_grouped needs groups of at least one element");
-  if (n > 0) best_kernel<op::decode, stored<S>>::grouped(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
+  if (n > 0)
+    best_kernel<op::decode, stored<S>>::grouped(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,15 +1,14 @@
-// Floats to codes, four batches at a time: quotients, integers and minifloats, with every policy that vectors can follow.
-// SPDX-License-Identifier: BSD-3-Clause
+// Floats to codes, four batches at a time: quotients, integers and minifloats, with every policy that vectors can
+// follow. SPDX-License-Identifier: BSD-3-Clause
 #pragma once
-
-#include <qtensor/reference/codec.hpp>
-#include <qtensor/simd/arch.hpp>
-#include <qtensor/simd/ops.hpp>
 
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops.hpp>
 
 // Everything here equals qtensor::quantize_element bit for bit. Numbers of operations are per batch of floats.
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -24,7 +23,8 @@ concept counting_format = F::bits <= 8 && (F::is_integer || requires { F::fracti
 
 /// Minifloats whose grid can be reached by one addition to a normal float (see magnitude_codes).
 template <class F>
-concept shiftable_format = minifloat_format<F> && F::bits <= 8 && F::mantissa_bits >= 1 && (128 - F::bias > F::mantissa_bits + 1) &&
+concept shiftable_format = minifloat_format<F> && F::bits <= 8 && F::mantissa_bits >= 1 &&
+                           (128 - F::bias > F::mantissa_bits + 1) &&
                            (128 - F::bias + (1 << F::exponent_bits) + 23 < 255);
 
 /// A deterministic rounding as bits: bit 8 * negative + 4 * odd + remainder says whether the magnitude steps up.
@@ -38,12 +38,16 @@ constexpr std::uint32_t step_table() {
 template <class Rounding>
 inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<nearest_even>();
 
-/// Deterministic, and numbers of the grid stay where they are (bits 0, 4, 8, 12 of the table).
-template <class Rounding>
+/// Deterministic, looks at nothing but the remainder, and numbers of the grid stay where they are (bits 0, 4, 8, 12 of
+/// the table).
+template <class Rounding, class Code>
 constexpr bool vector_rounding() {
-  if constexpr (deterministic_rounding<Rounding>) {
+  if constexpr (requires(float q) { Rounding::template before<Code>(q); }) {
+    return false;
+  } else if constexpr (deterministic_rounding<Rounding>) {
     if ((step_table<Rounding>() & 0x1111u) != 0) return false;
-    if constexpr (requires { typename Rounding::intermediate; }) return std::same_as<typename Rounding::intermediate, f16>;
+    if constexpr (requires { typename Rounding::intermediate; })
+      return std::same_as<typename Rounding::intermediate, f16>;
     return true;
   } else {
     return false;
@@ -51,7 +55,22 @@ constexpr bool vector_rounding() {
 }
 
 template <class F>
-inline constexpr bool is_packable = F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8;
+inline constexpr bool vector_format = (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8) &&
+                                      (counting_format<F> || shiftable_format<F>);
+
+template <class T, class... Choices>
+concept one_of = (std::same_as<T, Choices> || ...);
+
+template <class S>
+constexpr bool vector_policies() {
+  constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
+  constexpr bool nan =
+      one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max, nan_to_opposite_zero>;
+  constexpr bool division = one_of<typename S::division, exact_division, reciprocal>;
+  constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
+  constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
+  return overflow && nan && division && division_type && order;
+}
 
 }  // namespace detail
 
@@ -59,23 +78,16 @@ inline constexpr bool is_packable = F::bits == 2 || F::bits == 4 || F::bits == 6
 /// (integers, fixed point, minifloats), a rounding that is not random, and policies of this library.
 template <class S>
 concept vector_encodable =
-    quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && detail::is_packable<typename S::code_format> &&
-    (detail::counting_format<typename S::code_format> || detail::shiftable_format<typename S::code_format>) &&
-    detail::vector_rounding<typename S::rounding>() &&
-    (std::same_as<typename S::overflow, saturate> || std::same_as<typename S::overflow, to_special>) &&
-    (std::same_as<typename S::nan, nan_propagates> || std::same_as<typename S::nan, nan_to_zero> ||
-     std::same_as<typename S::nan, nan_to_zero_point> || std::same_as<typename S::nan, nan_to_max>) &&
-    (std::same_as<typename S::division, exact_division> || std::same_as<typename S::division, reciprocal>) &&
-    (std::same_as<typename S::division_type, f32> || std::same_as<typename S::division_type, f16> ||
-     std::same_as<typename S::division_type, bf16>) &&
-    (std::same_as<typename S::zero_point_order, zp_after_round> || std::same_as<typename S::zero_point_order, zp_before_round>);
+    quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&
+    detail::vector_format<typename S::code_format> &&
+    detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
 
 // ---- Quotients -----------------------------------------------------------------------------------------------------
 
-/// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the policy
-/// `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to integers below
-/// 256 it is IEEE's quotient (tests/exhaustive/encode.cpp tries every mantissa of s at every half-integer and its
-/// neighbours), for s in [2^-100, 2^100); an infinite x gives NaN.
+/// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the
+/// policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to
+/// integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every
+/// half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN.
 enum class quotient_by { division, inverse, two_products };
 
 namespace detail {
@@ -84,16 +96,20 @@ template <class S>
 inline constexpr bool is_reciprocal = std::same_as<typename S::division, reciprocal>;
 
 template <class S>
-inline constexpr bool has_intermediate = requires { typename S::rounding::intermediate; };
+inline constexpr bool has_intermediate = requires {
+  typename S::rounding::intermediate;
+};
 
 template <class A>
-inline constexpr bool has_fma_unit = std::same_as<A, avx512_arch> || std::same_as<A, avx2_arch> || std::same_as<A, neon_arch>;
+inline constexpr bool has_fma_unit =
+    std::same_as<A, avx512_arch> || std::same_as<A, avx2_arch> || std::same_as<A, neon_arch>;
 
 /// Whether the cheap exact division is allowed for codes of S at all; regular_divisors says for which scales.
 template <class S, class A>
 inline constexpr bool divides_by_products =
-    has_fma_unit<A> && !is_reciprocal<S> && counting_format<typename S::code_format> && ties_to_even<typename S::rounding> &&
-    !has_intermediate<S> && std::same_as<typename S::division_type, f32> && !std::same_as<typename S::scale_format, e8m0> &&
+    has_fma_unit<A> && !is_reciprocal<S> && counting_format<typename S::code_format> &&
+    ties_to_even<typename S::rounding> && !has_intermediate<S> && std::same_as<typename S::division_type, f32> &&
+    !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
 /// The right quotient whatever the scale.
@@ -102,7 +118,8 @@ inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inv
 
 /// The fast one, for regular divisors.
 template <class S, class A>
-inline constexpr quotient_by fast_quotient = divides_by_products<S, A> ? quotient_by::two_products : quotient_by::inverse;
+inline constexpr quotient_by fast_quotient =
+    divides_by_products<S, A> ? quotient_by::two_products : quotient_by::inverse;
 
 }  // namespace detail
 
@@ -120,8 +137,10 @@ struct divisor<quotient_by::two_products, A> {
 /// The number S divides by: the scale times the tensor's.
 template <class S, usable_arch A>
 QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale) {
-  if constexpr (S::has_tensor_scale) return simd::mul(scale, floats<A>(tensor_scale));
-  else return scale;
+  if constexpr (S::has_tensor_scale)
+    return simd::mul(scale, floats<A>(tensor_scale));
+  else
+    return scale;
 }
 
 /// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two.
@@ -131,19 +150,21 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
   if constexpr (By == quotient_by::division) {
     return {whole_scale<S>(scale, tensor_scale)};
   } else if constexpr (detail::is_reciprocal<S>) {
-    if constexpr (S::has_tensor_scale) return {floats<A>(1.f / tensor_scale) / scale};
-    else return {one / scale};
+    if constexpr (S::has_tensor_scale)
+      return {simd::div(floats<A>(1.f / tensor_scale), scale)};
+    else
+      return {simd::div(one, scale)};
   } else if constexpr (By == quotient_by::inverse) {
-    return {one / whole_scale<S>(scale, tensor_scale)};
+    return {simd::div(one, whole_scale<S>(scale, tensor_scale))};
   } else {
-    const floats<A> s = whole_scale<S>(scale, tensor_scale), r = one / s;
+    const floats<A> s = whole_scale<S>(scale, tensor_scale), r = simd::div(one, s);
     const floats<A> minus_s = simd::bits_as<float>(simd::bits_as<std::uint32_t>(s) ^ words<A>(sign_bit));
-    return {r, simd::fma(minus_s, r, one) / s};
+    return {r, simd::div(simd::fma(minus_s, r, one), s)};
   }
 }
 
-/// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products; powers of two
-/// whose inverse is a normal number for `inverse`.
+/// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products; powers of
+/// two whose inverse is a normal number for `inverse`.
 template <class S, usable_arch A>
 QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale) {
   const words<A> bits = simd::bits_as<std::uint32_t>(whole_scale<S>(scale, tensor_scale));
@@ -164,9 +185,12 @@ namespace detail {
 /// x rounded to f16 or bf16 (ties to even, overflow to infinity), as floats.
 template <class F, class A>
 QTENSOR_INLINE floats<A> through(const floats<A>& x) {
-  if constexpr (std::same_as<F, f16>) return simd::float_of_f16(f16_bits(any_isa{}, x));
-  else if constexpr (std::same_as<F, bf16>) return simd::float_of_bf16(bf16_bits(any_isa{}, x));
-  else return x;
+  if constexpr (std::same_as<F, f16>)
+    return simd::float_of_f16(f16_bits(any_isa{}, x));
+  else if constexpr (std::same_as<F, bf16>)
+    return simd::float_of_bf16(bf16_bits(any_isa{}, x));
+  else
+    return x;
 }
 
 }  // namespace detail
@@ -175,9 +199,12 @@ QTENSOR_INLINE floats<A> through(const floats<A>& x) {
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) {
   floats<A> q;
-  if constexpr (By == quotient_by::division) q = simd::div(x, d.value);
-  else if constexpr (By == quotient_by::inverse) q = simd::mul(x, d.value);
-  else q = simd::fma(x, d.value, simd::mul(x, d.rest));
+  if constexpr (By == quotient_by::division)
+    q = simd::div(x, d.value);
+  else if constexpr (By == quotient_by::inverse)
+    q = simd::mul(x, d.value);
+  else
+    q = simd::fma(x, d.value, simd::mul(x, d.rest));
   return detail::through<typename S::division_type>(q);
 }
 
@@ -185,10 +212,11 @@ QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) 
 
 namespace detail {
 
-/// 1 where a magnitude that lies `rest` above its lower neighbour steps up, else 0; `half` is half the gap, negative and
-/// odd are 0 or 1. NaN does not step.
+/// 1 where a magnitude that lies `rest` above its lower neighbour steps up, else 0; `half` is half the gap, negative
+/// and odd are 0 or 1. NaN does not step.
 template <class Rounding, class A>
-QTENSOR_INLINE words<A> steps(const words<A>& negative, const words<A>& odd, const floats<A>& rest, const floats<A>& half) {
+QTENSOR_INLINE words<A> steps(const words<A>& negative, const words<A>& odd, const floats<A>& rest,
+                              const floats<A>& half) {
   words<A> index = simd::select(simd::mask_as<std::uint32_t>(rest > floats<A>(0.f)), words<A>(1u), words<A>(0u));
   index = simd::select(simd::mask_as<std::uint32_t>(rest == half), words<A>(2u), index);
   index = simd::select(simd::mask_as<std::uint32_t>(rest > half), words<A>(3u), index);
@@ -204,8 +232,10 @@ QTENSOR_INLINE ints<A> round_by(const floats<A>& x) {
   } else {
     const floats<A> whole = simd::truncate(x);
     const ints<A> r = simd::round_to_int_checked(whole);
-    const words<A> negative = simd::bits_as<std::uint32_t>(x) >> 31, odd = simd::bits_as<std::uint32_t>(r) & words<A>(1u);
-    const floats<A> rest = simd::bits_as<float>(simd::bits_as<std::uint32_t>(simd::sub(x, whole)) & words<A>(magnitude_bits));
+    const words<A> negative = simd::bits_as<std::uint32_t>(x) >> 31,
+                   odd = simd::bits_as<std::uint32_t>(r) & words<A>(1u);
+    const floats<A> rest =
+        simd::bits_as<float>(simd::bits_as<std::uint32_t>(simd::sub(x, whole)) & words<A>(magnitude_bits));
     const ints<A> step = simd::bits_as<std::int32_t>(steps<Rounding>(negative, odd, rest, floats<A>(0.5f)));
     const ints<A> sign = simd::bits_as<std::int32_t>(words<A>(0u) - negative);  // -1 where negative
     return r + ((step ^ sign) - sign);
@@ -219,33 +249,29 @@ template <class S>
 struct counting {
   using code = typename S::code_format;
   static constexpr float unit = [] {
-    if constexpr (requires { code::fraction_bits; }) return exp2i(code::fraction_bits);
-    else return 1.f;
+    if constexpr (requires { code::fraction_bits; })
+      return exp2i(code::fraction_bits);
+    else
+      return 1.f;
   }();
   static constexpr float low = S::codes.low * unit, high = S::codes.high * unit;
   static constexpr bool adds_before = S::has_zero_point && std::same_as<typename S::zero_point_order, zp_before_round>;
   static constexpr bool adds_after = S::has_zero_point && !adds_before;
-  /// Saturation while narrowing is all the clamping that is needed.
-  static constexpr bool narrowing_clamps =
-      !S::has_zero_point && code::is_signed && low == -128.f && high == 127.f && ties_to_even<typename S::rounding> &&
-      !has_intermediate<S>;
+  /// Saturation while narrowing to a byte is all the clamping that is needed.
+  static constexpr bool fills_bytes = code::is_signed ? low == -128.f && high == 127.f : low == 0.f && high == 255.f;
 };
 
 }  // namespace detail
 
-/// The zero points of a batch and the range of quotients that lead to codes in range: [low - zero, high - zero].
+/// The zero points of a batch, and the integers that they leave room for: [low - zero, high - zero].
 template <class S, usable_arch A>
 struct zero_shift {
-  ints<A> zero;
-  floats<A> low, high;
+  ints<A> zero, low, high;
 
-  /// Exact for |zero| < 2^23.
   static QTENSOR_INLINE zero_shift by(const ints<A>& zero) {
     using range = detail::counting<S>;
-    if constexpr (range::adds_after)
-      return {zero, simd::to_float(ints<A>(static_cast<std::int32_t>(range::low)) - zero),
-              simd::to_float(ints<A>(static_cast<std::int32_t>(range::high)) - zero)};
-    else return {zero, floats<A>(range::low), floats<A>(range::high)};
+    return {zero, ints<A>(static_cast<std::int32_t>(range::low)) - zero,
+            ints<A>(static_cast<std::int32_t>(range::high)) - zero};
   }
 };
 
@@ -253,43 +279,76 @@ struct zero_shift {
 template <class S, usable_arch A>
 constexpr bool regular_zero_point(std::int32_t zero) {
   using range = detail::counting<S>;
-  if constexpr (!range::adds_after) return true;
+  if constexpr (!range::adds_after)
+    return true;
   else if constexpr (detail::divides_by_products<S, A>)
     return zero >= static_cast<std::int32_t>(range::high) - 256 && zero <= static_cast<std::int32_t>(range::low) + 256;
-  else return zero > -(1 << 22) && zero < (1 << 22);
+  else
+    return zero > -(1 << 22) && zero < (1 << 22);
 }
 
 namespace detail {
 
-/// Quotients to integers before an added zero point: -2^31 where q is NaN (or, where narrowing clamps, far outside).
+/// Quotients to integers, before a zero point is added to them: -2^31 where that is NaN or beyond 2^31.
 template <class S, class A>
 QTENSOR_INLINE ints<A> counts(floats<A> q, const zero_shift<S, A>& shift) {
   using range = counting<S>;
   if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
   if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
   if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
-  if constexpr (!range::narrowing_clamps) q = simd::min(shift.high, simd::max(shift.low, q));  // NaN stays
   return round_by<typename S::rounding>(q);
 }
 
-/// The integers of the batches that hold a NaN or a huge quotient, by the exact quotient; zero points added.
+/// Integers whose zero point is added after rounding, kept where the sum fits a code.
 template <class S, class A>
-QTENSOR_INLINE ints<A> careful_counts(const floats<A>& q, const zero_shift<S, A>& shift) {
+QTENSOR_INLINE ints<A> shifted(const ints<A>& r, const zero_shift<S, A>& shift) {
+  if constexpr (!counting<S>::adds_after)
+    return r;
+  else
+    return simd::min(shift.high, simd::max(shift.low, r)) + shift.zero;
+}
+
+/// The same for batches that hold a NaN, an infinity or something huge, from the exact quotient; NaN becomes its code.
+template <class S, class A>
+QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const zero_shift<S, A>& shift) {
   using range = counting<S>;
+  const auto number = simd::mask_as<std::int32_t>(q == q);
   const ints<A> low(static_cast<std::int32_t>(range::low)), high(static_cast<std::int32_t>(range::high));
-  const floats<A> inside = simd::min(floats<A>(0x1p23f), simd::max(floats<A>(-0x1p23f), q));  // huge, but below 2^31
-  ints<A> r = counts<S>(range::narrowing_clamps ? inside : q, shift);
-  if constexpr (range::adds_after) r = r + shift.zero;
   ints<A> nan(0);
   if constexpr (std::same_as<typename S::nan, nan_to_max>)
     nan = simd::select(simd::bits_as<std::int32_t>(q) < ints<A>(0), low, high);
-  else if constexpr (S::has_zero_point && !std::same_as<typename S::nan, nan_to_zero>) nan = shift.zero;
-  return simd::select(simd::mask_as<std::int32_t>(q == q), r, simd::min(high, simd::max(low, nan)));
+  else if constexpr (S::has_zero_point && !std::same_as<typename S::nan, nan_to_zero>)
+    nan = shift.zero;
+  nan = simd::min(high, simd::max(low, nan));
+
+  if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
+  if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
+  if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
+  const floats<A> limit(0x1p23f);  // beyond every code and zero point
+  q = simd::min(limit, simd::max(floats<A>(-0x1p23f), q));
+  return simd::select(number, shifted<S>(round_by<typename S::rounding>(q), shift), nan);
+}
+
+/// Four batches of integers to codes, one per byte.
+template <class S, class A>
+QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r) {
+  using range = counting<S>;
+  if constexpr (S::code_format::is_signed) {
+    const bytes<A> c = simd::narrow_i8(r[0], r[1], r[2], r[3]);
+    if constexpr (range::fills_bytes || range::adds_after) return c;
+    using signed_bytes = xsimd::batch<std::int8_t, A>;
+    const signed_bytes low(static_cast<std::int8_t>(range::low)), high(static_cast<std::int8_t>(range::high));
+    return simd::bits_as<std::uint8_t>(simd::min(high, simd::max(low, simd::bits_as<std::int8_t>(c))));
+  } else {
+    const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]);
+    if constexpr (range::fills_bytes || range::adds_after) return c;
+    const bytes<A> low(static_cast<std::uint8_t>(range::low)), high(static_cast<std::uint8_t>(range::high));
+    return simd::min(high, simd::max(low, c));
+  }
 }
 
 template <class S, quotient_by By, class A, class Parameters>
 QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
-  using range = counting<S>;
   std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) r[k] = counts<S>(quotients<S, By>(x[k], p.template divide<By>(k)), p.shift(k));
@@ -297,13 +356,13 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
   if (simd::any(worst == ints<A>(std::numeric_limits<std::int32_t>::min()))) [[unlikely]] {
     constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.shift(k));
-  } else if constexpr (range::adds_after) {
+    for (int k = 0; k < 4; ++k)
+      r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.shift(k));
+  } else {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) r[k] = r[k] + p.shift(k).zero;
+    for (int k = 0; k < 4; ++k) r[k] = shifted<S>(r[k], p.shift(k));
   }
-  if constexpr (S::code_format::is_signed) return simd::narrow_i8(r[0], r[1], r[2], r[3]);
-  else return simd::narrow_u8(r[0], r[1], r[2], r[3]);
+  return narrowed<S>(r);
 }
 
 // ---- Minifloats ----------------------------------------------------------------------------------------------------
@@ -315,8 +374,8 @@ struct grid {
   static constexpr std::uint32_t smallest_field = static_cast<std::uint32_t>(128 - F::bias);  // of the smallest normal
   static constexpr std::uint32_t smallest_normal = smallest_field << 23;
   /// The value after the largest one, as f32 bits: everything above rounds there or is clamped to it.
-  static constexpr std::uint32_t ceiling = ((((F::max_code + 1) >> m) + smallest_field - 1) << 23) |
-                                           (((F::max_code + 1) & low_bits(m)) << (23 - m));
+  static constexpr std::uint32_t ceiling =
+      ((((F::max_code + 1) >> m) + smallest_field - 1) << 23) | (((F::max_code + 1) & low_bits(m)) << (23 - m));
   /// What magnitude_codes has too much, modulo 256.
   static constexpr std::uint8_t bias = static_cast<std::uint8_t>((smallest_field + 23 - m) << m);
 };
@@ -366,7 +425,8 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - byte(grid<code>::bias);
   if constexpr (saturates) c = simd::min(c, byte(code::max_code));
   // Narrowing with saturation keeps the sign, in the top bit of each byte.
-  const words<A> top = simd::bits_as<std::uint32_t>(simd::narrow_i8(sign[0], sign[1], sign[2], sign[3])) & words<A>(0x80808080u);
+  const words<A> top =
+      simd::bits_as<std::uint32_t>(simd::narrow_i8(sign[0], sign[1], sign[2], sign[3])) & words<A>(0x80808080u);
   const bytes<A> signs = simd::bits_as<std::uint8_t>(top >> (8 - code::bits));
   bytes<A> codes = c | signs;
   if constexpr (code::special_values == specials::nan_is_negative_zero) codes = simd::select(c == byte(0), c, codes);
@@ -375,12 +435,18 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     if (simd::any(largest > words<A>(infinity_bits))) [[unlikely]] {
       std::array<words<A>, 4> is_nan;
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) is_nan[k] = simd::select(magnitude[k] > words<A>(infinity_bits), words<A>(0xffu), words<A>(0u));
+      for (int k = 0; k < 4; ++k)
+        is_nan[k] = simd::select(magnitude[k] > words<A>(infinity_bits), words<A>(0xffu), words<A>(0u));
       const bytes<A> at = simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]);
       bytes<A> instead = byte(0);
-      if constexpr (std::same_as<nan, nan_to_max>) instead = byte(code::max_code) | signs;
+      if constexpr (std::same_as<nan, nan_to_max>)
+        instead = byte(code::max_code) | signs;
+      else if constexpr (std::same_as<nan, nan_to_opposite_zero> &&
+                         code::special_values != specials::nan_is_negative_zero)
+        instead = byte(code::sign_mask) & ~signs;
       else if constexpr (std::same_as<nan, nan_propagates> && code::has_nan)
-        instead = code::special_values == specials::nan_is_negative_zero ? byte(code::nan_code) : byte(code::nan_code) | signs;
+        instead = code::special_values == specials::nan_is_negative_zero ? byte(code::nan_code)
+                                                                         : byte(code::nan_code) | signs;
       codes = (codes & ~at) | (instead & at);
     }
   }
@@ -389,14 +455,16 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 
 }  // namespace detail
 
-/// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to divide
-/// by and which zero points to add: divide<By>(k) and shift(k) for batch k.
+/// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to
+/// divide by and which zero points to add: divide<By>(k) and shift(k) for batch k.
 ///
 /// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 9 + 18.
 template <vector_encodable S, quotient_by By, usable_arch A, class Parameters>
 QTENSOR_INLINE bytes<A> encode_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
-  if constexpr (detail::counting_format<typename S::code_format>) return detail::counted_codes<S, By>(x, p);
-  else return detail::minifloat_codes<S, By>(x, p);
+  if constexpr (detail::counting_format<typename S::code_format>)
+    return detail::counted_codes<S, By>(x, p);
+  else
+    return detail::minifloat_codes<S, By>(x, p);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -5,7 +5,6 @@
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/tensor/shape.hpp>
-
 #include <string_view>
 #include <type_traits>
 
@@ -15,17 +14,23 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 template <quantization_scheme S>
 using code_unit_t = qtensor::detail::code_unit_t<S>;
 
+/// The unit that element i of a run starts in; i starts a byte.
+template <quantization_scheme S>
+constexpr index_t unit_of(index_t i) {
+  return is_packed<typename S::code_format> ? i * S::code_format::bits / 8 : i;
+}
+
 /// Names of operations: the first argument of kernel<>.
 namespace op {
 struct encode {};  ///< floats to codes (simd/quantize.hpp)
 struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are stored<S>, as policies change no value
 }  // namespace op
 
-/// The customisation point. `enabled` says that there is a kernel for an operation on scheme S with architecture A; what
-/// an enabled kernel has to offer stands beside its operation. Everything has one for scalar_arch: the reference.
+/// The customisation point. `enabled` says that there is a kernel for an operation on scheme S with architecture A;
+/// what an enabled kernel has to offer stands beside its operation. Everything has one for scalar_arch: the reference.
 ///
-/// Your own, for a scheme of yours on one architecture or on all (leave A a parameter); nothing else is to be done, every
-/// quantize and product finds it:
+/// Your own, for a scheme of yours on one architecture or on all (leave A a parameter); nothing else is to be done,
+/// every quantize and product finds it:
 ///   template <qtensor::simd::usable_arch A>
 ///   struct qtensor::simd::kernel<qtensor::simd::op::encode, my_scheme, A> {
 ///     static constexpr bool enabled = true;
@@ -41,8 +46,9 @@ namespace detail {
 
 template <class Op, class S, class Archs>
 struct found_kernel {
-  static_assert(sizeof(S) == 0, "qtensor: no kernel for this operation, not even for scalar_arch; include the header of the operation "
-                                "(simd/quantize.hpp, simd/dequantize.hpp, ...).");
+  static_assert(sizeof(S) == 0,
+                "qtensor: no kernel for this operation, not even for scalar_arch; include the header of the operation "
+                "(simd/quantize.hpp, simd/dequantize.hpp, ...).");
 };
 template <class Op, class S, class Best, class... Rest>
 struct found_kernel<Op, S, arch_list<Best, Rest...>>

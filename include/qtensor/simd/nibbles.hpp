@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
-
-#include <cstdint>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -18,7 +19,9 @@ constexpr index_t packed_bytes(index_t n) {
 
 /// Codes in the smallest group that fills whole bytes (4-bit: 2 in 1 byte; 6-bit: 4 in 3; 2-bit: 4 in 1; 8-bit: 1).
 template <int Bits>
-inline constexpr index_t codes_per_group = Bits == 8 ? 1 : Bits == 4 ? 2 : 4;
+inline constexpr index_t codes_per_group = Bits == 8   ? 1
+                                           : Bits == 4 ? 2
+                                                       : 4;
 
 namespace detail {
 
@@ -36,11 +39,46 @@ inline void unpack_group(const std::uint8_t* from, index_t count, std::uint8_t* 
   for (index_t k = 0; k < count; ++k) codes[k] = static_cast<std::uint8_t>(group >> (Bits * k) & low_bits(Bits));
 }
 
+// Eight codes at once in a 64-bit word: one per byte, then pairs, fours and all eight side by side. `Step` is 1, 2, 4:
+// the codes that are together already.
+template <int Bits, int Step>
+inline constexpr std::uint64_t even_parts = [] {
+  std::uint64_t mask = 0;
+  for (int at = 0; at < 64; at += 16 * Step) mask |= ((std::uint64_t{1} << (Bits * Step)) - 1) << at;
+  return mask;
+}();
+template <int Bits, int Step>
+constexpr std::uint64_t bring_together(std::uint64_t v) {
+  constexpr std::uint64_t even = even_parts<Bits, Step>;
+  return (v & even) | ((v >> ((8 - Bits) * Step)) & (even << (Bits * Step)));
+}
+template <int Bits, int Step>
+constexpr std::uint64_t take_apart(std::uint64_t v) {
+  constexpr std::uint64_t even = even_parts<Bits, Step>;
+  return (v & even) | ((v << ((8 - Bits) * Step)) & (even << (8 * Step)));
+}
+template <int Bits>
+inline void pack_eight(const std::uint8_t* codes, std::uint8_t* to) {
+  std::uint64_t v;
+  std::memcpy(&v, codes, 8);
+  v = bring_together<Bits, 4>(bring_together<Bits, 2>(bring_together<Bits, 1>(v)));
+  std::memcpy(to, &v, static_cast<std::size_t>(Bits));
+}
+template <int Bits>
+inline void unpack_eight(const std::uint8_t* from, std::uint8_t* codes) {
+  std::uint64_t v = 0;
+  std::memcpy(&v, from, static_cast<std::size_t>(Bits));
+  v = take_apart<Bits, 1>(take_apart<Bits, 2>(take_apart<Bits, 4>(v)));
+  std::memcpy(codes, &v, 8);
+}
+template <int Bits>
+inline constexpr bool by_eights = (Bits == 2 || Bits == 6) && std::endian::native == std::endian::little;
+
 }  // namespace detail
 
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
 /// of the last byte are 0. Bits is 2, 4, 6 or 8; codes and to may not overlap. Rows: call once for each row.
-/// Cost: 4 bits 0.05 instructions per code with AVX-512; others a scalar loop.
+/// Cost: 4 bits 0.05 instructions per code with AVX-512; 2 and 6 bits 2, in 64-bit words.
 template <usable_arch A, int Bits>
 void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
   static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
@@ -55,6 +93,8 @@ void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
       i += step;
     }
   }
+  if constexpr (detail::by_eights<Bits>)
+    for (; i + 8 <= n; i += 8) detail::pack_eight<Bits>(codes + i, to + i / 8 * Bits);
   for (; i < n; i += group)
     detail::pack_group<Bits>(codes + i, n - i < group ? n - i : group, to + i / group * packed_bytes<Bits>(group));
 }
@@ -78,6 +118,8 @@ void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
       i += step;
     }
   }
+  if constexpr (detail::by_eights<Bits>)
+    for (; i + 8 <= n; i += 8) detail::unpack_eight<Bits>(from + i / 8 * Bits, codes + i);
   for (; i < n; i += group)
     detail::unpack_group<Bits>(from + i / group * packed_bytes<Bits>(group), n - i < group ? n - i : group, codes + i);
 }

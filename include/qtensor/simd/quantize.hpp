@@ -2,18 +2,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/tensor/bytes.hpp>
 
-#include <algorithm>
-#include <cstring>
-
-// Every run starts on a byte, whatever its length; sub-byte codes are packed in the layout's order and the unused bits of
-// the last byte are 0. The code of element i is quantize_element<S>(x[i], {scale, tensor_scale}, zero point), bit for bit,
-// whatever the kernel, the length and the position; only the sign of a NaN that comes of a NaN scale is the CPU's.
-// Zero points are values of S::zero_point_format; a null array of them means zeros.
+// Every run starts on a byte, whatever its length; sub-byte codes are packed in the layout's order and the unused bits
+// of the last byte are 0. The code of element i is quantize_element<S>(x[i], {scale, tensor_scale}, zero point), bit
+// for bit, whatever the kernel, the length and the position; only the sign of a NaN that comes of a NaN scale is the
+// CPU's. Zero points are values of S::zero_point_format; a null array of them means zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
@@ -21,9 +20,13 @@ namespace detail {
 /// What every kernel of runs needs of a scheme.
 template <class S>
 constexpr void check_run_scheme() {
-  static_assert(!S::is_interleaved, "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
-  static_assert(!random_rounding<typename S::rounding>,
-                "qtensor: stochastic rounding needs the index of each element, which runs do not know; use the reference.");
+  static_assert(!S::is_interleaved,
+                "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
+  static_assert(!S::has_offset,
+                "qtensor: run kernels encode without offsets; schemes that have one are quantized by the reference.");
+  static_assert(
+      !random_rounding<typename S::rounding>,
+      "qtensor: stochastic rounding needs the index of each element, which runs do not know; use the reference.");
 }
 
 /// Writes the codes of elements [0, n), code_of(i) each, in the order of S's layout.
@@ -52,8 +55,8 @@ struct kernel<op::encode, S, scalar_arch> {
     detail::check_run_scheme<S>();
     detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(x[i], s, zero_point); });
   }
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, float tensor_scale,
-                     code_unit_t<S>* codes) {
+  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+                     float tensor_scale, code_unit_t<S>* codes) {
     grouped(x, n, 1, scales, zero_points, tensor_scale, codes);
   }
   static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
@@ -82,8 +85,8 @@ struct tail_space {
   alignas(64) std::int32_t zeros[static_cast<std::size_t>(4 * lanes<A>)];
 };
 
-// Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes), next()
-// goes to the next block, padded(space, n) is for a last block of n elements.
+// Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes),
+// next() goes to the next block, padded(space, n) is for a last block of n elements.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
@@ -97,8 +100,10 @@ struct uniform_parameters {
 
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int) const {
-    if constexpr (Wanted == By) return fast;
-    else return divisor_of<S, Wanted>(floats<A>(scale.scale), scale.tensor_scale);
+    if constexpr (Wanted == By)
+      return fast;
+    else
+      return divisor_of<S, Wanted>(floats<A>(scale.scale), scale.tensor_scale);
   }
   QTENSOR_INLINE const zero_shift<S, A>& shift(int) const { return zero; }
   QTENSOR_INLINE void next() {}
@@ -141,8 +146,8 @@ struct group_table {
   static constexpr index_t most = chunk_elements / lanes<A>;
   alignas(64) float value[static_cast<std::size_t>(most)];
   alignas(64) float rest[static_cast<std::size_t>(most)];
-  alignas(64) float low[static_cast<std::size_t>(most)];
-  alignas(64) float high[static_cast<std::size_t>(most)];
+  alignas(64) std::int32_t low[static_cast<std::size_t>(most)];
+  alignas(64) std::int32_t high[static_cast<std::size_t>(most)];
   alignas(64) std::int32_t zero[static_cast<std::size_t>(most)];
 
   /// Entries [0, groups) and, with harmless numbers, up to the next batch.
@@ -168,6 +173,7 @@ template <class S, quotient_by By, class A, int BatchesOfGroup>
 struct group_parameters {
   const group_table<S, A>* table;
   const float* scales;
+  index_t last;  // the table goes on behind the last group, the scales do not
   float tensor_scale;
   index_t blocks_of_group;  // where BatchesOfGroup is 4
   index_t group = 0, block = 0;
@@ -178,16 +184,20 @@ struct group_parameters {
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     const index_t g = group_of(k);
     if constexpr (Wanted == By) {
-      if constexpr (By == quotient_by::two_products) return {floats<A>(table->value[g]), floats<A>(table->rest[g])};
-      else return {floats<A>(table->value[g])};
+      if constexpr (By == quotient_by::two_products)
+        return {floats<A>(table->value[g]), floats<A>(table->rest[g])};
+      else
+        return {floats<A>(table->value[g])};
     } else {
-      return divisor_of<S, Wanted>(floats<A>(scales[g]), tensor_scale);
+      return divisor_of<S, Wanted>(floats<A>(scales[std::min(g, last)]), tensor_scale);
     }
   }
   QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
     const index_t g = group_of(k);
-    if constexpr (S::has_zero_point) return {ints<A>(table->zero[g]), floats<A>(table->low[g]), floats<A>(table->high[g])};
-    else return zero_shift<S, A>::by(ints<A>(0));
+    if constexpr (S::has_zero_point)
+      return {ints<A>(table->zero[g]), ints<A>(table->low[g]), ints<A>(table->high[g])};
+    else
+      return zero_shift<S, A>::by(ints<A>(0));
   }
   QTENSOR_INLINE void next() {
     if constexpr (BatchesOfGroup == 4) {
@@ -267,7 +277,8 @@ template <class S, class A>
 bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
   auto zero = words<A>(1u) == words<A>(0u);
   index_t i = 0;
-  for (; i + lanes<A> <= n; i += lanes<A>) zero = zero | simd::mask_as<std::uint32_t>(simd::load<A>(scales + i) == floats<A>(0.f));
+  for (; i + lanes<A> <= n; i += lanes<A>)
+    zero = zero | simd::mask_as<std::uint32_t>(simd::load<A>(scales + i) == floats<A>(0.f));
   if (i < n) zero = zero | simd::mask_as<std::uint32_t>(simd::load_n<A>(scales + i, n - i, 1.f) == floats<A>(0.f));
   bool found = simd::any(zero);
   if constexpr (watches_zero_points<S, A>())
@@ -279,7 +290,8 @@ template <class S, class A>
 QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float tensor_scale) {
   bool regular = true;
   for (index_t i = 0; i < n; i += lanes<A>)
-    regular = regular && simd::all(regular_divisors<S>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), tensor_scale));
+    regular = regular &&
+              simd::all(regular_divisors<S>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), tensor_scale));
   return regular;
 }
 
@@ -301,13 +313,17 @@ struct vector_encoder {
     }
   }
 
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, float tensor_scale, unit* codes) {
-    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
-      detail::encode_blocks<S, safe, A>(x + first, count, detail::vector_parameters<S, A>{scales + first, zeros, tensor_scale}, bytes);
-      if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
-        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
-    });
+  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+                     float tensor_scale, unit* codes) {
+    detail::for_each_chunk<S, A>(
+        n, detail::chunk_elements, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+          const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+          detail::encode_blocks<S, safe, A>(
+              x + first, count, detail::vector_parameters<S, A>{scales + first, zeros, tensor_scale}, bytes);
+          if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
+            for (index_t i = 0; i < count; ++i)
+              mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+        });
   }
 
   static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
@@ -320,8 +336,8 @@ struct vector_encoder {
       return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes);
     if (group > detail::chunk_elements && group % 8 == 0) {
       for (index_t first = 0, g = 0; first < n; first += group, ++g)
-        uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0,
-                codes + first * (is_packed<typename S::code_format> ? S::code_format::bits : 8) / 8);
+        uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale},
+                zero_points != nullptr ? zero_points[g] : 0, codes + unit_of<S>(first));
       return;
     }
     spread(x, n, group, scales, zero_points, tensor_scale, codes);
@@ -342,8 +358,8 @@ struct vector_encoder {
                    float tensor_scale, std::uint8_t* bytes) {
     if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
     for (index_t i = begin; i < end; ++i)
-      bytes[i] = static_cast<std::uint8_t>(
-          quantize_element<S>(x[i], {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
+      bytes[i] =
+          static_cast<std::uint8_t>(quantize_element<S>(x[i], {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
   template <int BatchesOfGroup>
@@ -356,11 +372,14 @@ struct vector_encoder {
       detail::group_table<S, A> table;
       const auto by = [&]<quotient_by By>() {
         table.template fill<By>(scales + g, zeros, groups, tensor_scale);
-        const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, tensor_scale, group / (4 * lanes<A>)};
+        const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, groups - 1, tensor_scale,
+                                                                   group / (4 * lanes<A>)};
         detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
       };
-      if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale)) by.template operator()<fast>();
-      else by.template operator()<safe>();
+      if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
+        by.template operator()<fast>();
+      else
+        by.template operator()<safe>();
       if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
         for (index_t k = 0; k < groups; ++k)
           mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
@@ -383,14 +402,13 @@ struct vector_encoder {
         i += part, left -= part;
       }
       vector(x + first, count, element_scales, zero_points != nullptr ? element_zeros : nullptr, tensor_scale,
-             codes + first * (is_packed<typename S::code_format> ? S::code_format::bits : 8) / 8);
+             codes + unit_of<S>(first));
     }
   }
 };
 
 template <vector_encodable S, usable_arch A>
-  requires(!std::same_as<A, scalar_arch>)
-struct kernel<op::encode, S, A> : vector_encoder<S, A> {
+requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector_encoder<S, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
 };
@@ -405,8 +423,8 @@ void encode_uniform(const float* x, index_t n, element_scale s, std::int32_t zer
 
 /// Element i has scales[i] and zero_points[i]. Reads n of each.
 template <quantization_scheme S>
-void encode_vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points, code_unit_t<S>* codes,
-                   float tensor_scale = 1.f) {
+void encode_vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+                   code_unit_t<S>* codes, float tensor_scale = 1.f) {
   if (n > 0) best_kernel<op::encode, S>::vector(x, n, scales, zero_points, tensor_scale, codes);
 }
 

@@ -1,0 +1,129 @@
+// Fake quantization: numbers as they come back from a scheme, quantize then dequantize without a tensor to keep.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/ops/dequantize.hpp>
+#include <tuple>
+#include <vector>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace ops {
+
+/// Rows [first, first + count) of a source.
+template <tile_source X>
+struct row_slab {
+  const X& source;
+  index_t first, count;
+  static constexpr bool reads_rows = X::reads_rows;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  index_t rows() const { return count; }
+  index_t cols() const { return source.cols(); }
+  const float* direct(index_t row, index_t col) const { return source.direct(first + row, col); }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    source.read(first + row, rows, col, cols, tile, stride);
+  }
+};
+
+/// How far along the slowest axis a slab goes that cuts no block and holds a few tiles; the whole axis where blocks, a
+/// tensor scale or random numbers leave no choice.
+template <quantization_scheme S, class Shape>
+index_t slab_extent(const Shape& shape) {
+  const index_t extent = shape.storage_extents()[0];
+  if constexpr (S::has_tensor_scale || random_rounding<typename S::rounding> || Shape::rank < 2) {
+    return extent;
+  } else {
+    const index_t block = shape.scale_grid().block[0];
+    if (block >= extent) return extent;
+    const index_t rest = std::max<index_t>(1, shape.extents.size() / extent);
+    return std::min(extent, std::max<index_t>(1, 4 * tile_floats / rest / block) * block);
+  }
+}
+
+/// The granularity among the arguments, else the scheme's own; and the other arguments.
+template <quantization_scheme S, class... How>
+typename S::granularity_type granularity_among(const How&... how) {
+  typename S::granularity_type found{};
+  [[maybe_unused]] const auto take = [&]<class One>([[maybe_unused]] const One& one) {
+    if constexpr (granularity<One>) {
+      static_assert(std::is_convertible_v<const One&, typename S::granularity_type>,
+                    "qtensor: the granularity given to fake_quantize is not of the scheme's type.");
+      found = one;
+    }
+  };
+  (take(how), ...);
+  return found;
+}
+template <class... How>
+auto values_among(const How&... how) {
+  [[maybe_unused]] const auto one = []<class One>(const One& value) {
+    if constexpr (granularity<One>)
+      return std::tuple<>();
+    else
+      return std::tie(value);
+  };
+  return std::tuple_cat(one(how)...);
+}
+
+}  // namespace ops
+
+/// What comes back from S: dequantize(quantize<S>(x, how...)), written to `out` with these strides (in elements, one an
+/// axis of the tensor). x has one row for every row that a tensor of these extents and order stores, and may be the
+/// memory that `out` is, element for element. `how` is nothing (dynamic), or scales, or scales and zero points, and the
+/// scheme's granularity where its sizes are known at run time only.
+///
+/// Dynamic codes live for a slab of the slowest axis at a time, where S has no block that reaches over all of it; else,
+/// and for given scales, a tensor of codes is made. Throws before anything is written.
+template <quantization_scheme S, storage_order Order = row_major, tile_source X, tensor_extents Extents, class... How>
+void fake_quantize_into(const X& x, const Extents& extents, float* out, const typename Extents::array& strides,
+                        const How&... how) {
+  using any_extents = dynamic_extents<Extents::rank>;
+  const any_extents all(extents.to_array());
+  const auto g = ops::granularity_among<S>(how...);
+  const auto values = ops::values_among(how...);
+  constexpr std::size_t given = std::tuple_size_v<decltype(values)>;
+  static_assert(given <= 2 && (given == 0 || S::has_zero_point == (given == 2)),
+                "qtensor: fake_quantize takes nothing, scales, or scales and zero points where the scheme has a zero "
+                "point.");
+  tensor<S, any_extents, Order> t;
+  const auto once = [&](const auto& rows, const any_extents& sizes, float* to) {
+    if (t.extents() != sizes) t = tensor<S, any_extents, Order>(sizes, g);
+    if constexpr (given >= 1) store_scales(t.span(), std::get<0>(values));
+    if constexpr (given == 2) store_zero_points(t.span(), std::get<1>(values));
+    if constexpr (given == 0)
+      quantize_into(rows, t.span());
+    else
+      quantize_static_into(rows, t.span());
+    dequantize_into(t.view(), to, strides);
+  };
+  typename S::zero_granularity_type zero_g{};
+  if constexpr (std::is_same_v<typename S::zero_granularity_type, typename S::granularity_type>) zero_g = g;
+  const tensor_shape<S, any_extents, Order> shape{all, g, zero_g};
+  const index_t extent = shape.storage_extents()[0];
+  const index_t slab = given == 0 && all.size() != 0 ? ops::slab_extent<S>(shape) : extent;
+  require(x.rows() == shape.row_count() && x.cols() == shape.row_length(), "fake_quantize is given ", x.rows(),
+          " rows of ", x.cols(), " elements for extents of ", shape.row_count(), " rows of ", shape.row_length(), ".");
+  if (slab >= extent) return once(x, all, out);
+  const index_t rows = shape.row_count() / extent, step = reordered<Order>(strides)[0];
+  for (index_t first = 0; first < extent; first += slab) {
+    auto part = shape.storage_extents();
+    part[0] = std::min(slab, extent - first);
+    once(ops::row_slab<X>{x, first * rows, part[0] * rows}, any_extents(reordered<Order>(part)), out + first * step);
+  }
+}
+
+/// The same of memory, as dense floats in row-major order: `fake_quantize<mxfp4>(source(ptr, extents(64, 96)))`.
+template <quantization_scheme S, storage_order Order = row_major, format F, tensor_extents Extents, class... How>
+std::vector<float> fake_quantize(const memory_source<F, Extents>& x, const How&... how) {
+  std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
+  typename Extents::array strides{};
+  index_t next = 1;
+  for (std::size_t axis = strides.size(); axis-- > 0; next *= x.extents[static_cast<int>(axis)]) strides[axis] = next;
+  fake_quantize_into<S, Order>(typename memory_source<F, Extents>::template in_order<Order>(x), x.extents, out.data(),
+                               strides, how...);
+  return out;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

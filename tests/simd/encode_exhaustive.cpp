@@ -1,0 +1,90 @@
+// Mirrors include/qtensor/simd/encode.hpp: sweeps over all floats, and over all mantissas of a scale. The quick tests
+// take samples of the same sweeps. SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/encode.hpp>
+
+#include "runs.hpp"
+
+using namespace runs;
+
+namespace {
+
+/// The best architecture against the reference on floats first, first + step, ... below 2^32.
+template <class F, class... P>
+void sweep(std::uint64_t step) {
+  using S = scheme<F, per_tensor, static_only, P...>;
+  using reference = simd::kernel<simd::op::encode, S, simd::scalar_arch>;
+  constexpr index_t chunk = 1 << 16;
+  std::vector<float> x;
+  std::vector<simd::code_unit_t<S>> want(chunk), got(chunk);
+  for (std::uint64_t first = 0; first <= 0xffffffffu;) {
+    x.clear();
+    for (; first <= 0xffffffffu && static_cast<index_t>(x.size()) < chunk; first += step)
+      x.push_back(float_of(static_cast<std::uint32_t>(first)));
+    const index_t n = static_cast<index_t>(x.size());
+    reference::uniform(x.data(), n, {1.f}, 0, want.data());
+    simd::encode_uniform<S>(x.data(), n, {1.f}, 0, got.data());
+    compare_codes<S, simd::best_arch>(got.data(), want.data(), x.data(), n, "sweep");
+  }
+  CHECK(step > 0);
+}
+
+void all_formats(std::uint64_t step) {
+  sweep<e4m3>(step);
+  sweep<e4m3, to_special>(step);
+  sweep<e5m2>(step);
+  sweep<e5m2, to_special>(step);
+  sweep<e4m3fnuz>(step);
+  sweep<e5m2fnuz, to_special>(step);
+  sweep<e3m2>(step);
+  sweep<e2m3>(step);
+  sweep<e2m1>(step);
+  sweep<e1m2>(step);
+  sweep<e2m1, nearest_away>(step);
+  sweep<e2m1, toward_negative>(step);
+  sweep<int8>(step);
+  sweep<uint8>(step);
+  sweep<int4>(step);
+  sweep<mxint8_code>(step);
+}
+
+/// Quotients by two products that round otherwise than IEEE's: every step-th mantissa of s, every half-integer below
+/// 256 and its four neighbours.
+template <class A>
+std::uint64_t wrong_quotients(std::uint32_t step) {
+  using S = scheme<int8, per_tensor>;
+  const simd::floats<A> half(0.5f);
+  std::uint64_t wrong = 0;
+  for (std::uint32_t mantissa = 0; mantissa < 1u << 23; mantissa += step * static_cast<std::uint32_t>(simd::lanes<A>)) {
+    float lane[16];
+    for (std::uint32_t i = 0; i < simd::lanes<A>; ++i)
+      lane[i] = float_of(127u << 23 | ((mantissa + i * step) & low_bits(23)));
+    const simd::floats<A> s = simd::load<A>(lane);
+    const auto d = simd::divisor_of<S, simd::quotient_by::two_products>(s, 1.f);
+    for (int k = 1; k < 512; k += 2) {
+      const simd::words<A> middle =
+          simd::bits_as<std::uint32_t>(simd::mul(simd::mul(simd::floats<A>(static_cast<float>(k)), half), s));
+      for (int near = -2; near <= 2; ++near) {
+        const simd::floats<A> x = simd::bits_as<float>(middle + simd::words<A>(static_cast<std::uint32_t>(near)));
+        const auto ieee = simd::round_to_int(simd::div(x, s)), ours = simd::round_to_int(simd::quotients<S>(x, d));
+        if (simd::any(ieee != ours)) [[unlikely]]
+          ++wrong;
+      }
+    }
+  }
+  return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every 65,537th float, every format") { all_formats(65537); }
+
+TEST_CASE("two products divide as IEEE does wherever a code is decided: every 997th mantissa") {
+  check::on_every_arch([](auto arch) { CHECK(wrong_quotients<decltype(arch)>(997) == 0); });
+}
+
+TEST_SUITE("exhaustive") {
+  TEST_CASE("all floats, every format") { all_formats(1); }
+  TEST_CASE("two products divide as IEEE does wherever a code is decided: every mantissa") {
+    CHECK(wrong_quotients<simd::best_arch>(1) == 0);
+  }
+}
