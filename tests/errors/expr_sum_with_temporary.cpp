@@ -1,0 +1,14 @@
+// EXPECT: deleted
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/qtensor.hpp>
+
+namespace qt = qtensor;
+
+qt::tensor<qt::mxfp4> make() { return qt::tensor<qt::mxfp4>(qt::matrix_extents(4, 32)); }
+const Eigen::MatrixXf A(4, 32);
+#ifdef QTENSOR_VALID
+const auto W = make();
+const auto y = W + A;
+#else
+const auto y = make() + A;
+#endif
