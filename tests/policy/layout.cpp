@@ -107,9 +107,54 @@ TEST_CASE(
   for (index_t i = 0; i < 11; ++i) CHECK(t.code(i) == static_cast<std::uint32_t>(i + 1));
 }
 
+TEST_CASE(
+    "high_bits_then_halves: bit 4 of code i is bit i of the first bytes, nibbles in halves follow; neighbours stay") {
+  std::vector<std::uint8_t> memory(20, 0xFF);
+  const auto code = [](index_t i) { return static_cast<std::uint32_t>(i * 7 + 3) & 31u; };
+  for (index_t i = 0; i < 32; ++i) high_bits_then_halves::store(memory.data(), i, 32, code(i));
+  for (index_t i = 0; i < 32; ++i) CHECK(high_bits_then_halves::load(memory.data(), i, 32) == code(i));
+  high_bits_then_halves::store(memory.data(), 9, 32, code(9) ^ 31u);
+  for (index_t i = 0; i < 32; ++i)
+    CHECK(high_bits_then_halves::load(memory.data(), i, 32) == (i == 9 ? code(9) ^ 31u : code(i)));
+
+  std::fill(memory.begin(), memory.end(), std::uint8_t{0});
+  high_bits_then_halves::store(memory.data(), 10, 32, 0x1A);
+  high_bits_then_halves::store(memory.data(), 26, 32, 0x05);
+  CHECK(memory[1] == 0x04);       // bit 10
+  CHECK(memory[4 + 10] == 0x5A);  // 10 and 26 share a byte
+}
+
+TEST_CASE("interleaved_with_sum: scale, sum, codes") {
+  using blocks = scheme<int8, group<4>, scale_as<f16>, interleaved_with_sum<low_first, f16>>;
+  tensor<blocks, extents<dynamic>> t(extents<dynamic>(4));
+  REQUIRE(t.blocks().size() == 2 + 2 + 4);
+  reference::quantize([](const auto& i) { return i[0] == 0 ? -127.f : 2.f; }, t.span());
+  CHECK(bytes(t.blocks().begin(), t.blocks().end()) == bytes{0x00, 0x3C, 0x90, 0xD7, 0x81, 2, 2, 2});  // 1, -121
+}
+
+TEST_CASE(
+    "interleaved_groups: the scales of a block's groups, then their codes; a short block has a whole block's room") {
+  using blocks = scheme<uint4, group<4>, scale_as<e4m3>, interleaved_groups<2, split_halves>, static_only>;
+  tensor<blocks, extents<dynamic>> t(extents<dynamic>(13));
+  REQUIRE(t.blocks().size() == 2 * (2 + 2 * 2));
+  const auto span = t.span();
+  for (index_t i = 0; i < 13; ++i) span.set_storage_code({i}, static_cast<std::uint32_t>(i + 1));
+  for (index_t i = 0; i < 13; i += 4) span.set_storage_scale_code({i}, static_cast<std::uint32_t>(0x40 + i));
+  CHECK(bytes(t.blocks().begin(), t.blocks().end()) ==
+        bytes{0x40, 0x44, 0x31, 0x42, 0x75, 0x86, 0x48, 0x4C, 0xB9, 0xCA, 0x0D, 0x00});
+  for (index_t i = 0; i < 13; ++i) CHECK(t.code(i) == static_cast<std::uint32_t>(i + 1));
+  CHECK(t.view().scale_code({7}) == 0x44);
+}
+
 TEST_CASE("names and concept") {
   CHECK(std::string(std::string_view(planar<>::name)) == "planar<low_first>");
   CHECK(std::string(std::string_view(interleaved<split_halves>::name)) == "interleaved<split_halves>");
+  CHECK(std::string(std::string_view(interleaved_with_sum<low_first, f16>::name)) ==
+        "interleaved_with_sum<low_first, f16>");
+  CHECK(std::string(std::string_view(interleaved_groups<4, split_halves>::name)) ==
+        "interleaved_groups<4, split_halves>");
   CHECK(interleaved_layout<interleaved<>>);
+  CHECK(interleaved_layout<interleaved_groups<4>>);
+  CHECK(interleaved_layout<interleaved_with_sum<low_first, f16>>);
   CHECK_FALSE(interleaved_layout<planar<>>);
 }

@@ -168,6 +168,20 @@ TEST_CASE("bounded_amax: min_scale bounds 1 / scale, a zero block has scale 0 (N
   CHECK(bits_of(bounded_amax<>::scale<e5m2, f32>(3.f, range_of<e5m2>)) == 0x385B6DB7);
 }
 
+TEST_CASE("reciprocal_amax: CANN's int8 on A2 and A3, scale and multiplier each by reciprocals (NUMERICS 4)") {
+  const auto scale = [](float amax) { return bits_of(reciprocal_amax<>::scale<int8, f32>(amax, range_of<int8>)); };
+  CHECK(scale(3.f) == 0x3CC18306);
+  CHECK(scale(float_of(0x3F0F0000)) == 0x3B902040);  // by division 3B902041
+  CHECK(bits_of(reciprocal_amax<>::multiplier<int8>(3.f, range_of<int8>)) == 0x42295556);
+  CHECK(scale(0.f) == 0);
+  CHECK(reciprocal_amax<>::multiplier<int8>(0.f, range_of<int8>) == infinity);
+  CHECK(reciprocal_amax<100>::scale<int8, f32>(3.f, range_of<int8>) == 0.01f);
+  CHECK(reciprocal_amax<100>::multiplier<int8>(3.f, range_of<int8>) == 100.f);
+  CHECK(reciprocal_amax<1>::multiplier<int8>(3.f, range_of<int8>) == float_of(0x42295556));
+  CHECK(multiplying_rule<reciprocal_amax<>>);
+  CHECK_FALSE(multiplying_rule<bounded_amax<>>);
+}
+
 TEST_CASE("nvfp4_scale: torchao's vectors of NUMERICS 2.4, before they are stored") {
   const auto one_level = [](float amax) { return nvfp4_scale::scale<e2m1, e4m3>(amax, range_of<e2m1>); };
   CHECK(one_level(6.f) == 1.f);
@@ -195,7 +209,42 @@ TEST_CASE("min_max: scales and zero points of NUMERICS 11") {
   }
 }
 
+TEST_CASE("peak_scale: the number of largest magnitude becomes the lowest code") {
+  CHECK(peak_scale::scale<int4, f16>(4.f, range_of<int4>) == -0.5f);
+  CHECK(peak_scale::scale<int4, f16>(-4.f, range_of<int4>) == 0.5f);
+  CHECK(bits_of(peak_scale::scale<int4, f16>(0.f, range_of<int4>)) == 0x80000000u);
+}
+
+TEST_CASE("offset_min_max: scale over the block's own range, its minimum as offset") {
+  CHECK(offset_min_max::scale<uint4, f16>(2.f, 9.5f, range_of<uint4>) == 0.5f);
+  CHECK(offset_min_max::offset(2.f, 9.5f) == 2.f);
+  CHECK(offset_min_max::scale<uint4, f16>(3.f, 3.f, range_of<uint4>) == 0.f);
+}
+
+TEST_CASE("floor_of_log2f and ceil_of_log2f: the math library's, next to every power of two and between") {
+  for (int k = -149; k <= 127; ++k) {
+    const std::uint32_t power = bits_of(exp2i(k));
+    for (int step = -100; step <= 100; ++step) {
+      const float x = float_of(power + static_cast<std::uint32_t>(step));
+      if (!(x > 0.f) || !is_finite(x)) continue;
+      INFO("bits ", bits_of(x));
+      CHECK(detail::floor_of_log2f(x) == static_cast<int>(std::floor(std::log2(x))));
+      CHECK(detail::ceil_of_log2f(x) == static_cast<int>(std::ceil(std::log2(x))));
+    }
+  }
+  for (std::uint32_t bits = 1; bits < infinity_bits; bits += 65521)
+    REQUIRE(detail::floor_of_log2f(float_of(bits)) == static_cast<int>(std::floor(std::log2(float_of(bits)))));
+  for (std::uint32_t bits = infinity_bits - 60; bits < infinity_bits; ++bits) {
+    CHECK(detail::floor_of_log2f(float_of(bits)) == static_cast<int>(std::floor(std::log2(float_of(bits)))));
+    CHECK(detail::ceil_of_log2f(float_of(bits)) == 128);
+  }
+}
+
 TEST_CASE("concepts: what a rule computes from") {
+  CHECK(peak_rule<peak_scale>);
+  CHECK(offset_rule<offset_min_max>);
+  CHECK(two_level_rule<nvfp4_scale>);
+  CHECK_FALSE(two_level_rule<amax_scale>);
   CHECK(amax_rule<amax_scale>);
   CHECK(amax_rule<mx_floor>);
   CHECK(power_of_two_rule<mx_rceil>);

@@ -39,9 +39,10 @@ TEST_CASE("fills: every policy of the library fills the slot its file says") {
   CHECK(all_fill<slot::offset, no_offset, offset<f16>>);
   CHECK(all_fill<slot::tensor_scale, one_level, tensor_scale<f32>>);
   CHECK(all_fill<slot::stored_range, full_range, stored_range<-127, 127>>);
-  CHECK(all_fill<slot::layout, planar<>, planar<high_first>, interleaved<split_halves>>);
+  CHECK(all_fill<slot::layout, planar<>, planar<high_first>, interleaved<split_halves>,
+                 interleaved_with_sum<low_first, f16>, interleaved_groups<4>>);
   CHECK(all_fill<slot::rule, amax_scale, bounded_amax<>, nvfp4_scale, mx_floor, mx_even, mx_ceil, mx_rceil,
-                 mx_dynamic_range<6>, min_max, static_only>);
+                 mx_dynamic_range<6>, min_max, peak_scale, offset_min_max, static_only>);
   CHECK(all_fill<slot::rounding, nearest_even, nearest_away, toward_negative, toward_positive, toward_zero, via_f16,
                  stochastic<>>);
   CHECK(all_fill<slot::overflow, saturate, to_special>);

@@ -132,6 +132,14 @@ TEST_CASE("interleaved blocks: bytes of ggml's blocks (NUMERICS 8.3)") {
   CHECK(interleaved_block<compat::ggml::q4_1>::bytes({}) == 20);
   CHECK(interleaved_block<compat::ggml::q4_1>::codes_at == 4);
   CHECK(interleaved_block<compat::ggml::mxfp4>::bytes({}) == 17);
+  CHECK(interleaved_block<compat::ggml::q5_0>::bytes({}) == 22);
+  CHECK(interleaved_block<compat::ggml::q5_1>::bytes({}) == 24);
+  CHECK(interleaved_block<compat::ggml::q8_1>::bytes({}) == 36);
+  CHECK(interleaved_block<compat::ggml::q8_1>::sum_at == 2);
+  CHECK(interleaved_block<compat::ggml::nvfp4>::bytes({}) == 36);
+  CHECK(interleaved_block<compat::ggml::nvfp4>::elements({}) == 64);
+  CHECK(interleaved_block<compat::ggml::nvfp4>::codes_at == 4);
+  CHECK(shape<compat::ggml::nvfp4>(extents(2, 65)).row_bytes() == 72);
   CHECK(shape<compat::ggml::q8_0>(extents(8, 256)).row_bytes() == 272);
   CHECK(shape<compat::ggml::q4_0>(extents(8, 256)).code_bytes() == 8 * 144);
   CHECK(shape<compat::ggml::q8_0>(extents(2, 33)).row_bytes() == 68);  // a short block has a whole block's room

@@ -17,6 +17,16 @@ struct reciprocal {
   using slot = slot::division;
   static constexpr fixed_string name = "reciprocal";
 };
+/// x * m, where the rule gives m beside the scale, each rounded on its own (`reciprocal_amax`). CANN's int8 on A2 and
+/// A3 (NUMERICS 4). Dynamic only: a stored scale does not tell m.         .52734375, amax 1.0546875 -> 63, by division
+/// 64
+struct rule_multiplier {
+  using slot = slot::division;
+  static constexpr fixed_string name = "rule_multiplier";
+};
+
+// A division of your own has `static constexpr float quotient(float x, float scale, float tensor_scale)`; it also
+// decides what becomes of a scale of 0, which the others take for a block of zeros.
 
 /// The quotient is rounded to F first: the ONNX reference divides f16 by f16 in f16 (NUMERICS 8.1).
 template <format F>

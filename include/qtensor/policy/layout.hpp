@@ -31,6 +31,25 @@ struct split_halves {
   }
 };
 
+/// Five-bit codes in blocks of n: bit 4 of code i is bit i of the first n / 8 bytes, the low nibbles follow as in
+/// split_halves. ggml's Q5. Its codes lie in two places, so it loads and stores them itself instead of naming one bit.
+struct high_bits_then_halves {
+  static constexpr fixed_string name = "high_bits_then_halves";
+  static constexpr int code_bits = 5;
+  static constexpr std::uint32_t load(const std::uint8_t* bytes, index_t i, index_t n) {
+    const index_t low = split_halves::bit(i, n, 4);
+    const std::uint32_t nibble = (std::uint32_t{bytes[n / 8 + low / 8]} >> (low % 8)) & 15u;
+    return nibble | ((std::uint32_t{bytes[i / 8]} >> (i % 8)) & 1u) << 4;
+  }
+  static constexpr void store(std::uint8_t* bytes, index_t i, index_t n, std::uint32_t code) {
+    const index_t low = split_halves::bit(i, n, 4);
+    std::uint8_t& nibbles = bytes[n / 8 + low / 8];
+    std::uint8_t& high = bytes[i / 8];
+    nibbles = static_cast<std::uint8_t>((nibbles & ~(15u << (low % 8))) | (code & 15u) << (low % 8));
+    high = static_cast<std::uint8_t>((high & ~(1u << (i % 8))) | ((code >> 4) & 1u) << (i % 8));
+  }
+};
+
 /// Codes, scales, zero points in an array each; rows of codes (along the contiguous axis) start on a byte. The default.
 template <class CodeOrder = low_first>
 struct planar {
@@ -47,6 +66,29 @@ struct interleaved {
   using order = CodeOrder;
   static constexpr bool interleaved_blocks = true;
   static constexpr auto name = "interleaved<" + CodeOrder::name + ">";
+};
+
+/// As interleaved, with the sum of a block's codes times its scale, stored as F, behind the scale: what a product needs
+/// of a block that meets zero points or offsets. Written with the codes, never read for their values. ggml's Q8_1.
+template <class CodeOrder, class F>
+struct interleaved_with_sum {
+  using slot = slot::layout;
+  using order = CodeOrder;
+  using code_sum_format = F;
+  static constexpr bool interleaved_blocks = true;
+  static constexpr auto name = "interleaved_with_sum<" + CodeOrder::name + ", " + F::name + ">";
+};
+
+/// As interleaved, with `Groups` groups in a block: their scales, then their codes, a group's codes in an order of
+/// their own. ggml's NVFP4: four groups of 16.
+template <index_t Groups, class CodeOrder = low_first>
+struct interleaved_groups {
+  static_assert(Groups > 0, "qtensor: interleaved_groups<N> needs at least one group in a block.");
+  using slot = slot::layout;
+  using order = CodeOrder;
+  static constexpr bool interleaved_blocks = true;
+  static constexpr index_t groups = Groups;
+  static constexpr auto name = "interleaved_groups<" + number_name<Groups>() + ", " + CodeOrder::name + ">";
 };
 
 template <class L>

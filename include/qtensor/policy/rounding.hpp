@@ -67,6 +67,10 @@ struct stochastic {
   }
 };
 
+// A rounding may also look at the whole number first: an optional
+//        template <format F> static constexpr float before(float x)
+// gives the number that is rounded in x's place, NaNs and infinities included. Vendors' float tricks live there.
+
 template <class P>
 concept deterministic_rounding = fills<P, slot::rounding> && requires(bool b, remainder r) {
   { P::up(b, b, r) } -> std::same_as<bool>;

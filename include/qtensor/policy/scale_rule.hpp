@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/core/rounded.hpp>
 #include <qtensor/format/e8m0.hpp>
 #include <qtensor/format/integer.hpp>
 #include <qtensor/format/minifloat.hpp>
@@ -18,6 +19,8 @@ constexpr int between(int x, int low, int high) { return x < low ? low : x > hig
 /// Statistics a rule asks for.
 struct absolute_maximum {};  // max |x|, compared as bits, so NaN > infinity > finite
 struct extremes {};          // min(0, min x) and max(0, max x)
+struct peak {};              // the number of largest magnitude with its sign, the first of several; NaNs left out
+struct own_extremes {};      // min x and max x themselves, NaNs left out: what an offset is made of
 struct no_statistics {};     // scales are given, never computed
 
 /// The range of codes a scheme uses, as real numbers: a format's own, or a `stored_range`.
@@ -65,10 +68,44 @@ struct bounded_amax {
 
   template <format Code, format Scale>
   static constexpr float scale(float amax, code_range codes) {
-    const float s = amax / codes.high;
-    if (Numerator == 0 || !is_finite(s)) return s;
-    const float largest = 1.f / (static_cast<float>(Numerator) / static_cast<float>(Denominator));
+    return scale_above(amax, codes.high, static_cast<float>(Numerator) / static_cast<float>(Denominator));
+  }
+  /// The same with a bound known at run time.
+  static constexpr float scale_above(float amax, float largest_code, float bound) {
+    const float s = amax / largest_code;
+    if (!(bound > 0.f) || !is_finite(s)) return s;
+    const float largest = 1.f / bound;
     return s < largest ? s : largest;
+  }
+};
+
+/// As bounded_amax by reciprocals, and with the multiplier that `rule_multiplier` takes: scale amax * (1 / largest
+/// code), multiplier (1 / amax) * largest code, bounded below by min_scale. CANN's int8 on A2 and A3 (NUMERICS 4).
+template <index_t Numerator = 0, index_t Denominator = 1>
+struct reciprocal_amax {
+  static_assert(Numerator >= 0 && Denominator > 0,
+                "qtensor: reciprocal_amax<n, d> bounds 1 / scale by n / d, which must not be negative.");
+  using slot = slot::rule;
+  using statistics = absolute_maximum;
+  static constexpr auto name = "reciprocal_amax<" + number_name<Numerator>() + "," + number_name<Denominator>() + ">";
+  static constexpr float min_scale = static_cast<float>(Numerator) / static_cast<float>(Denominator);
+
+  template <format Code, format Scale>
+  static constexpr float scale(float amax, code_range codes) {
+    return scale_above(amax, codes.high, min_scale);
+  }
+  template <format Code>
+  static constexpr float multiplier(float amax, code_range codes) {
+    return multiplier_above(amax, codes.high, min_scale);
+  }
+  /// The same with a bound known at run time.
+  static constexpr float scale_above(float amax, float largest_code, float bound) {
+    const float s = amax * (1.f / largest_code);
+    return bound > 0.f && 1.f / bound < s ? 1.f / bound : s;
+  }
+  static constexpr float multiplier_above(float amax, float largest_code, float bound) {
+    const float m = amax == 0.f ? infinity : 1.f / amax * largest_code;
+    return m < bound ? bound : m;
   }
 };
 
@@ -100,6 +137,35 @@ struct nvfp4_scale {
   }
 };
 
+// ---- The rules of ggml's four- and five-bit blocks (NUMERICS 8.3).
+
+/// Peak / lowest code, of either sign: the number of largest magnitude becomes the lowest code exactly. Has
+///        template <format Code, format Scale> static constexpr float scale(float peak, code_range codes)
+/// ggml's Q4_0 and Q5_0. {-1, 4} as four bits: -0.5; a block of zeros: -0.
+struct peak_scale {
+  using slot = slot::rule;
+  using statistics = peak;
+  static constexpr fixed_string name = "peak_scale";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float peak, code_range codes) {
+    return peak / codes.low;
+  }
+};
+
+/// Scale (max - min) / (number of codes - 1), and the minimum as the offset. ggml's Q4_1 and Q5_1.
+struct offset_min_max {
+  using slot = slot::rule;
+  using statistics = own_extremes;
+  static constexpr fixed_string name = "offset_min_max";
+
+  template <format Code, format Scale>
+  static constexpr float scale(float low, float high, code_range codes) {
+    return rounded(high - low) / (codes.high - codes.low);
+  }
+  static constexpr float offset(float low, float) { return low; }
+};
+
 // ---- Power-of-two rules, for e8m0 scales (NUMERICS 2.1, 2.5, 2.6). All work on the bits of amax: log2f mis-rounds.
 
 namespace detail {
@@ -116,6 +182,33 @@ constexpr int exponent_rounded_up(float s) {
   const int e = exponent_field(bits);
   if (e == 0) return mantissa_field(bits) > 0x400000u ? 1 : 0;
   return e < 254 && mantissa_field(bits) != 0 ? e + 1 : e;
+}
+
+/// Half the distance from an integer k, 0 < |k| <= 149, to the next float on the side away from zero or toward it.
+constexpr double half_step(int k, bool away) {
+  const int size = k < 0 ? -k : k;
+  const int binade = static_cast<int>(std::bit_width(static_cast<unsigned>(size))) - 1;
+  const bool shorter = !away && std::has_single_bit(static_cast<unsigned>(size));
+  return static_cast<double>(exp2i(binade - (shorter ? 25 : 24)));
+}
+constexpr double inverse_ln2 = 1.4426950408889634;
+
+/// floor(log2f(x)) with a correctly rounded log2f, x positive and finite: the exponent of x, or one more where x lies
+/// so close below a power of two that the logarithm rounds up to an integer. 0x7f7fffff: 128.
+constexpr int floor_of_log2f(float x) {
+  const int k = floor_log2(x) + 1;
+  if (k == 0) return -1;
+  const double next = k < 128 ? static_cast<double>(exp2i(k)) : 0x1p128;
+  const double below = (next - static_cast<double>(x)) / next;  // log2 x = k - (below + below^2 / 2 + ...) / ln 2
+  return below * (1.0 + below / 2) * inverse_ln2 <= half_step(k, k < 0) ? k : k - 1;
+}
+/// ceil(log2f(x)) likewise: the exponent of x where x is a power of two or so close above one.
+constexpr int ceil_of_log2f(float x) {
+  const int k = floor_log2(x);
+  const double power = static_cast<double>(exp2i(k));
+  const double above = (static_cast<double>(x) - power) / power;
+  if (above == 0.0) return k;
+  return k != 0 && above * (1.0 - above / 2) * inverse_ln2 <= half_step(k, k > 0) ? k : k + 1;
 }
 
 /// Fraction bits of a format's largest binade: what "round at element precision" means.
@@ -206,10 +299,14 @@ struct mx_dynamic_range {
       const int e = static_cast<int>((raised & 0x7f80u) >> 7);
       return detail::power_of_two_scale(e < 2 ? 0 : e - 2);  // a raised 255 is code 253, as CANN's formula has it
     } else {
-      const std::uint32_t s = bits_of(amax * (1.f / static_cast<float>(Max)));
-      const int e = detail::exponent_field(s);
-      return detail::power_of_two_scale(e > 0 && e < 254 && detail::mantissa_field(s) != 0 ? e + 1 : e);
+      return scale_below(amax, 1.f / static_cast<float>(Max));
     }
+  }
+  /// amax * inverse_max rounded up among the normal numbers: the rule of every other maximum, known at run time.
+  static constexpr float scale_below(float amax, float inverse_max) {
+    const std::uint32_t s = bits_of(amax * inverse_max);
+    const int e = detail::exponent_field(s);
+    return detail::power_of_two_scale(e > 0 && e < 254 && detail::mantissa_field(s) != 0 ? e + 1 : e);
   }
 };
 
@@ -246,6 +343,22 @@ concept power_of_two_rule = fills<R, slot::rule> && requires {
 };
 template <class R>
 concept amax_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, absolute_maximum>;
+/// Gives `rule_multiplier` its multiplier.
+template <class R>
+concept multiplying_rule = amax_rule<R> && requires(float amax, code_range codes) {
+  { R::template multiplier<f32>(amax, codes) } -> std::same_as<float>;
+};
+/// Takes the signed peak of a block.
+template <class R>
+concept peak_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, peak>;
+/// Gives an offset beside the scale.
+template <class R>
+concept offset_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, own_extremes>;
+/// Has a scale for the whole tensor above those of the blocks.
+template <class R>
+concept two_level_rule = amax_rule<R> && requires(float amax, code_range codes) {
+  { R::template tensor_scale<f32, f32>(amax, codes) } -> std::same_as<float>;
+};
 template <class R>
 concept extremes_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, extremes>;
 

@@ -41,6 +41,11 @@ struct nan_to_max {
   using slot = slot::nan;
   static constexpr fixed_string name = "nan_to_max";
 };
+/// Real 0 for integers; the zero whose sign is not the NaN's for floats. ml_dtypes and ONNX, in e2m1.   NaN -> -0 (8)
+struct nan_to_opposite_zero {
+  using slot = slot::nan;
+  static constexpr fixed_string name = "nan_to_opposite_zero";
+};
 
 // Blocks whose statistics meet a NaN or an infinity (dynamic schemes).
 

@@ -220,6 +220,7 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
   using nan = detail::chosen<slot::nan, F, P...>;
   static_assert(rounding_policy<rounding>,
                 "qtensor: encode<F, P...> needs a rounding policy with up(negative, odd, remainder).");
+  if constexpr (requires { rounding::template before<F>(x); }) x = rounding::template before<F>(x);
   if constexpr (requires { typename rounding::intermediate; })
     x = decode<typename rounding::intermediate>(encode<typename rounding::intermediate, nearest_even, to_special>(x));
   // e8m0 has no sign: magnitudes are rounded, and infinity is NaN even when saturating (NUMERICS 1.7; ONNX's up and
@@ -235,6 +236,8 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
       return detail::nan_code<F>(x);
     else if constexpr (std::is_same_v<nan, nan_to_max>)
       return detail::code_of_rank<F>(detail::last_rank<F>(negative), negative);
+    else if constexpr (std::is_same_v<nan, nan_to_opposite_zero>)
+      return encode<F>(negative ? 0.f : -0.f);
     else
       return encode<F>(0.f);
   }
@@ -268,6 +271,15 @@ constexpr std::int64_t round_to_integer(float x, std::uint32_t random_word = 0) 
   return negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size);
 }
 
+namespace detail {
+
+template <class D>
+concept own_division = requires(float x) {
+  { D::quotient(x, x, x) } -> std::same_as<float>;
+};
+
+}  // namespace detail
+
 /// What scales one element: its block's scale as a number, and the tensor's (1 where there is one level).
 struct element_scale {
   float scale;
@@ -281,6 +293,10 @@ constexpr float quotient(float x, element_scale s) {
   if constexpr (std::is_same_v<typename S::division, reciprocal>) {
     const float inverse = S::has_tensor_scale ? rounded(1.f / s.tensor_scale) / s.scale : 1.f / s.scale;
     q = rounded(x * rounded(inverse));
+  } else if constexpr (std::is_same_v<typename S::division, rule_multiplier>) {
+    q = rounded(x * s.scale);  // the rule's multiplier stands for the scale
+  } else if constexpr (detail::own_division<typename S::division>) {
+    q = S::division::quotient(x, s.scale, s.tensor_scale);
   } else {
     q = x / (S::has_tensor_scale ? rounded(s.scale * s.tensor_scale) : s.scale);
   }
@@ -289,14 +305,15 @@ constexpr float quotient(float x, element_scale s) {
   return q;
 }
 
-/// The code of x under a scale and a zero point (NUMERICS 0.1, 5.1, 11). A scale of 0 belongs to a block of zeros: code
-/// +0.
+/// The code of x under a scale, a zero point and an offset (NUMERICS 0.1, 5.1, 8.3, 11). A scale of 0 belongs to a block
+/// of zeros, or of equal numbers where there is an offset: code +0.
 template <quantization_scheme S>
 constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t zero_point = 0,
-                                         std::uint32_t random_word = 0) {
+                                         std::uint32_t random_word = 0, float offset = 0.f) {
   using code = typename S::code_format;
   using rounding = typename S::rounding;
-  if (s.scale == 0.f) return encode<code>(0.f);
+  if (s.scale == 0.f && !detail::own_division<typename S::division>) return encode<code>(0.f);
+  if constexpr (S::has_offset) x = rounded(x - offset);
   float q = quotient<S>(x, s);
   if constexpr (!code::is_integer) {
     return encode<code, rounding, typename S::overflow, typename S::nan>(q, random_word);
@@ -308,6 +325,7 @@ constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t 
     const auto clamped = [](std::int64_t v) {
       return static_cast<std::uint32_t>(v < low ? low : v > high ? high : v) & low_bits(code::bits);
     };
+    if constexpr (requires { rounding::template before<code>(q); }) q = rounding::template before<code>(q);
     if (is_nan(q)) {
       if constexpr (std::is_same_v<typename S::nan, nan_to_zero>)
         return clamped(0);

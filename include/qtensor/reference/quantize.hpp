@@ -47,6 +47,8 @@ constexpr void for_each_block(const block_grid<Rank>& grid,
 struct block_statistics {
   std::uint32_t amax_bits = 0;
   float low = 0.f, high = 0.f;
+  float peak = 0.f;  // signed; the first of the largest magnitudes
+  float own_low = std::numeric_limits<float>::max(), own_high = -std::numeric_limits<float>::max();
 
   template <quantization_scheme S>
   constexpr void add(float x) {
@@ -55,6 +57,9 @@ struct block_statistics {
     if (bits > amax_bits) amax_bits = bits;
     if (x < low) low = x;
     if (x > high) high = x;
+    if (magnitude(x) > magnitude(peak)) peak = x;
+    if (x < own_low) own_low = x;
+    if (x > own_high) own_high = x;
   }
 };
 
@@ -63,14 +68,17 @@ struct block_parameters {
   std::uint32_t scale_code = 0;
   float code_scale = 1.f;  // what codes are made with
   std::int64_t zero_point = 0;
+  float offset = 0.f;  // what codes are made with
+  std::uint32_t offset_code = 0;
   bool poisoned = false;    // every code is the format's NaN, or 0
   bool zero_codes = false;  // every code is +0 or -0
   bool plus_zeros = false;  // zeros of either sign are +0: amax_scale's block of zeros (NUMERICS 11)
 };
 
-/// Statistics -> stored scale, zero point, and how the block's codes are made.
+/// Statistics -> stored scale, zero point, offset, and how the block's codes are made. `tensor_term` is what the rule of a
+/// two-level scheme wants to know of the tensor: detail::tensor_term_of.
 template <quantization_scheme S>
-constexpr block_parameters parameters_of(const block_statistics& seen, float tensor_scale = 1.f) {
+constexpr block_parameters parameters_of(const block_statistics& seen, float tensor_term = 1.f) {
   using code = typename S::code_format;
   using scale_format = typename S::scale_format;
   using rule = typename S::rule;
@@ -91,18 +99,34 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
     amax_bits = 0;
     out.zero_codes = true;
   }
+  if constexpr (requires { S::subnormal_amax::flushes(amax_bits); })
+    out.zero_codes = S::subnormal_amax::flushes(amax_bits);
   float s;
   if constexpr (extremes_rule<rule>)
     s = rule::template scale<scale_format>(seen.low, seen.high, S::codes);
+  else if constexpr (peak_rule<rule>)
+    s = rule::template scale<code, scale_format>(seen.peak, S::codes);
+  else if constexpr (offset_rule<rule>)
+    s = rule::template scale<code, scale_format>(seen.own_low, seen.own_high, S::codes);
   else if constexpr (S::has_tensor_scale)
-    s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes, tensor_scale);
+    s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes, tensor_term);
   else
     s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes);
+  if (literal && is_nan(s)) s = quiet_nan;  // one NaN, whatever the payloads it came of
   if (!literal && is_nan(s)) return poison();  // mx_even rounded the maximum past the largest power of two
 
   if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer) out.plus_zeros = amax_bits == 0;
-  out.scale_code = encode<scale_format>(s);
+  out.scale_code = encode<scale_format, std::conditional_t<literal, to_special, saturate>>(s);
   out.code_scale = std::is_same_v<typename S::code_scale, stored_scale> ? decode<scale_format>(out.scale_code) : s;
+  if constexpr (std::is_same_v<typename S::division, rule_multiplier>)
+    out.code_scale = rule::template multiplier<code>(float_of(amax_bits), S::codes);
+  if constexpr (offset_rule<rule>) {
+    using offset_format = typename S::offset_format;
+    const float offset = rule::offset(seen.own_low, seen.own_high);
+    out.offset_code = encode<offset_format, nearest_even, to_special>(offset);
+    out.offset =
+        std::is_same_v<typename S::code_scale, stored_scale> ? decode<offset_format>(out.offset_code) : offset;
+  }
   if constexpr (extremes_rule<rule>) {
     const std::int64_t zero = round_to_integer<nearest_even>(rule::zero_point(seen.low, out.code_scale, S::codes));
     const auto inside = [](std::int64_t v, double low, double high) {
@@ -127,9 +151,9 @@ constexpr std::uint32_t code_of(float x, const block_parameters& p, float tensor
     else
       return detail::nan_code<code>(quiet_nan);
   }
-  if (p.zero_codes) return encode<code>(is_negative(x) ? -0.f : 0.f);
+  if (p.zero_codes) return encode<code, typename S::rounding>(is_negative(x) ? -0.f : 0.f);
   if (p.plus_zeros && x == 0.f) return encode<code>(0.f);
-  return quantize_element<S>(x, {p.code_scale, tensor_scale}, p.zero_point, random_word);
+  return quantize_element<S>(x, {p.code_scale, tensor_scale}, p.zero_point, random_word, p.offset);
 }
 
 namespace detail {
@@ -148,7 +172,52 @@ constexpr std::uint32_t random_word(const typename Extents::array& index, const 
   }
 }
 
+/// What a two-level rule wants to know of the tensor when it scales a block: its own term, else the tensor's scale.
+template <quantization_scheme S>
+constexpr float tensor_term_of(float tensor_amax, float tensor_scale) {
+  using rule = typename S::rule;
+  if constexpr (requires { rule::tensor_term(tensor_amax, S::codes); })
+    return rule::tensor_term(tensor_amax, S::codes);
+  else
+    return tensor_scale;
+}
+
+/// Stores the sum of the codes [first, first + count) times their scale, where the layout has room for it.
+template <quantization_scheme S, tensor_extents E, storage_order O>
+constexpr void store_code_sum(const tensor_span<S, E, O>& out, const typename E::array& first,
+                              const typename E::array& count, float scale) {
+  if constexpr (S::has_code_sum) {
+    std::int64_t sum = 0;
+    for_each_index(first, count, [&](const typename E::array& i) {
+      sum += static_cast<std::int64_t>(S::code_format::decode(out.storage_code(i)));
+    });
+    using format = typename S::layout::code_sum_format;
+    out.set_storage_code_sum(first, encode<format, nearest_even, to_special>(rounded(static_cast<float>(sum) * scale)));
+  }
+}
+
 }  // namespace detail
+
+/// Block scales and codes under a tensor scale that is in `out` already (or under none): the second half of `quantize`,
+/// for callers that know the first. `tensor_term` as for parameters_of.
+template <quantization_scheme S, tensor_extents E, storage_order O, class Source>
+constexpr void quantize_blocks(const Source& x, float tensor_term, const tensor_span<S, E, O>& out) {
+  using index_array = typename E::array;
+  for_each_block(out.scale_grid(), out.storage_extents(), [&](const index_array& first, const index_array& count) {
+    block_statistics seen;
+    for_each_index(first, count, [&](const index_array& i) { seen.add<S>(x(reordered<O>(i))); });
+    const block_parameters p = parameters_of<S>(seen, tensor_term);
+    out.set_storage_scale_code(first, p.scale_code);
+    if constexpr (S::has_zero_point) out.set_storage_zero_point(first, p.zero_point);
+    if constexpr (S::has_offset) out.set_storage_offset_code(first, p.offset_code);
+    for_each_index(first, count, [&](const index_array& i) {
+      const index_array index = reordered<O>(i);
+      out.set_storage_code(i,
+                           code_of<S>(x(index), p, out.tensor_scale(), detail::random_word<S>(index, out.extents())));
+    });
+    detail::store_code_sum(out, first, count, p.code_scale);
+  });
+}
 
 /// Dynamic quantization: computes every scale (and zero point) from the data and stores it with the codes. `x(index)`
 /// gives the element at an index of the tensor's own axes as a float; it is called up to twice an element.
@@ -158,40 +227,39 @@ constexpr void quantize(const Source& x, const tensor_span<S, E, O>& out) {
                 "qtensor: a rule computes scale and zero point of the same block; zero points of a granularity of "
                 "their own must be "
                 "given (quantize<S>(x, scales, zero_points)).");
-  using index_array = typename E::array;
-  const index_array extents = out.storage_extents();
-  float tensor_scale = 1.f;
+  float tensor_term = 1.f;
   if constexpr (S::has_tensor_scale) {
+    using index_array = typename E::array;
     block_statistics all;
-    for_each_index(index_array{}, extents,
+    for_each_index(index_array{}, out.storage_extents(),
                    [&](const index_array& i) { all.add<qtensor::with<S, block_ignores>>(x(reordered<O>(i))); });
-    tensor_scale = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(
-        float_of(all.amax_bits), S::codes);
+    const float amax = float_of(all.amax_bits);
+    const float tensor_scale =
+        S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
     *out.memory().tensor_scale = tensor_scale;
+    tensor_term = detail::tensor_term_of<S>(amax, tensor_scale);
   }
-  for_each_block(out.scale_grid(), extents, [&](const index_array& first, const index_array& count) {
-    block_statistics seen;
-    for_each_index(first, count, [&](const index_array& i) { seen.add<S>(x(reordered<O>(i))); });
-    const block_parameters p = parameters_of<S>(seen, tensor_scale);
-    out.set_storage_scale_code(first, p.scale_code);
-    if constexpr (S::has_zero_point) out.set_storage_zero_point(first, p.zero_point);
-    for_each_index(first, count, [&](const index_array& i) {
-      const index_array index = reordered<O>(i);
-      out.set_storage_code(i, code_of<S>(x(index), p, tensor_scale, detail::random_word<S>(index, out.extents())));
-    });
-  });
+  quantize_blocks(x, tensor_term, out);
 }
 
-/// Static quantization: the scales (and zero points, tensor scale) are in `out` already; writes the codes.
+/// Static quantization: the scales (and zero points, offsets, tensor scale) are in `out` already; writes the codes.
 template <quantization_scheme S, tensor_extents E, storage_order O, class Source>
 constexpr void quantize_static(const Source& x, const tensor_span<S, E, O>& out) {
+  static_assert(!std::is_same_v<typename S::division, rule_multiplier>,
+                "qtensor: rule_multiplier takes its multiplier from the data; with given scales use exact_division or "
+                "reciprocal.");
   using index_array = typename E::array;
   for_each_index(index_array{}, out.storage_extents(), [&](const index_array& i) {
     const index_array index = reordered<O>(i);
     const element_scale s{decode<typename S::scale_format>(out.storage_scale_code(i)), out.tensor_scale()};
     out.set_storage_code(
-        i, quantize_element<S>(x(index), s, out.storage_zero_point(i), detail::random_word<S>(index, out.extents())));
+        i, quantize_element<S>(x(index), s, out.storage_zero_point(i), detail::random_word<S>(index, out.extents()),
+                               out.storage_offset(i)));
   });
+  if constexpr (S::has_code_sum)
+    for_each_block(out.scale_grid(), out.storage_extents(), [&](const index_array& first, const index_array& count) {
+      detail::store_code_sum(out, first, count, decode<typename S::scale_format>(out.storage_scale_code(first)));
+    });
 }
 
 /// The number at an index in storage order.

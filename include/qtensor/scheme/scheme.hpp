@@ -128,6 +128,9 @@ struct basic_scheme {
   static constexpr bool has_offset = !std::is_same_v<offset_format, none>;
   static constexpr bool has_tensor_scale = !std::is_same_v<tensor_scale_format, none>;
   static constexpr bool is_interleaved = interleaved_layout<layout>;
+  static constexpr bool has_code_sum = requires {
+    typename layout::code_sum_format;
+  };
 
  private:
   template <class Zero>
@@ -262,6 +265,15 @@ struct checked {
       return true;
   }();
 
+  using order = typename raw::layout::order;
+  static constexpr bool order_fits = [] {
+    if constexpr (requires { order::code_bits; })
+      return Code::bits == order::code_bits;
+    else
+      return std::is_same_v<order, low_first> || Code::bits == 4 || Code::bits == 2 || Code::bits >= 8;
+  }();
+  static constexpr bool order_of_blocks = std::is_same_v<order, split_halves> || requires { order::code_bits; };
+
   static_assert(
       !std::is_same_v<Code, e8m0>,
       "qtensor: e8m0 is a format of scales, not of codes; it has no zero and no sign. Use it in scale_as<e8m0>.");
@@ -284,22 +296,28 @@ struct checked {
   static_assert(
       !extremes_rule<rule> || raw::has_zero_point,
       "qtensor: min_max computes a zero point, and this scheme stores none; add zero_point<F> or use amax_scale.");
-  static_assert(!raw::has_zero_point || !amax_rule<rule>,
+  static_assert(!raw::has_zero_point || !(amax_rule<rule> || peak_rule<rule>),
                 "qtensor: this rule computes no zero point, but the scheme stores one; use min_max, static_only, or "
                 "`symmetric`.");
-  static_assert(!raw::has_tensor_scale || std::is_same_v<rule, nvfp4_scale> || std::is_same_v<rule, static_only>,
-                "qtensor: a tensor_scale is computed by nvfp4_scale only; use that rule, or static_only where the "
-                "caller gives it.");
+  static_assert(!raw::has_tensor_scale || two_level_rule<rule> || std::is_same_v<rule, static_only>,
+                "qtensor: a tensor_scale is computed by two-level rules only (nvfp4_scale); use one of them, or "
+                "static_only where the caller gives it.");
   static_assert(!raw::has_tensor_scale || std::is_same_v<typename raw::tensor_scale_format, f32>,
                 "qtensor: a tensor_scale is stored as f32.");
+  static_assert(!std::is_same_v<typename raw::division, rule_multiplier> || multiplying_rule<rule>,
+                "qtensor: rule_multiplier takes a multiplier from the rule, and this one gives none; use "
+                "reciprocal_amax<>, or exact_division or reciprocal.");
   static_assert(
       !std::is_same_v<rule, nvfp4_scale> || minifloat_format<scale>,
       "qtensor: nvfp4_scale keeps scales between the smallest normal and the largest number of a minifloat; use "
       "scale_as<e4m3>.");
   static_assert(!(raw::has_offset && raw::has_zero_point),
                 "qtensor: a scheme stores an offset (value = code * scale + offset) or a zero point, not both.");
-  static_assert(!raw::has_offset || std::is_same_v<rule, static_only>,
-                "qtensor: no rule computes an offset yet; add static_only.");
+  static_assert(!raw::has_offset || offset_rule<rule> || std::is_same_v<rule, static_only>,
+                "qtensor: this rule computes no offset, but the scheme stores one; add offset_min_max, or static_only "
+                "where the caller gives it.");
+  static_assert(raw::has_offset || !offset_rule<rule>,
+                "qtensor: this rule computes an offset, and the scheme stores none; add offset<F>.");
   static_assert(stored_range_fits,
                 "qtensor: stored_range<low, high> narrows integer codes and must lie inside their format's range.");
   static_assert(
@@ -307,11 +325,11 @@ struct checked {
       "qtensor: interleaved layouts store groups along one axis; the granularity must be group<N>.");
   static_assert(!raw::is_interleaved || (!raw::has_zero_point && !raw::has_tensor_scale),
                 "qtensor: interleaved blocks hold a scale and an offset, no zero point and no tensor scale.");
-  static_assert(raw::is_interleaved || !std::is_same_v<typename raw::layout::order, split_halves>,
-                "qtensor: split_halves orders the codes of one block; it needs the interleaved layout.");
-  static_assert(std::is_same_v<typename raw::layout::order, low_first> || Code::bits == 4 || Code::bits == 2 ||
-                    Code::bits >= 8,
-                "qtensor: 6-bit codes are stored low_first only.");
+  static_assert(raw::is_interleaved || !order_of_blocks,
+                "qtensor: split_halves orders the codes of one block (so does high_bits_then_halves); it needs the "
+                "interleaved layout.");
+  static_assert(order_fits,
+                "qtensor: 6-bit codes are stored low_first only, and high_bits_then_halves is for 5-bit codes.");
   static_assert(rounding_policy<typename raw::rounding>,
                 "qtensor: a rounding policy needs up(negative, odd, remainder) -> bool; see policy/rounding.hpp.");
 

@@ -42,10 +42,11 @@ requires(sizeof...(E) > 0) class extents {
   constexpr explicit extents(const array& sizes) {
     for (int axis = 0; axis < rank; ++axis) set(axis, sizes[static_cast<std::size_t>(axis)]);
   }
-  /// From extents of the same rank, fixed where these are fixed.
+  /// From extents of the same rank: implicit where every extent these fix is fixed to the same number there.
   template <index_t... Other>
-  requires(sizeof...(Other) == sizeof...(E) &&
-           !std::same_as<extents<Other...>, extents>) constexpr explicit(((E != dynamic && Other == dynamic) || ...))
+  requires(sizeof...(Other) == sizeof...(E) && !std::same_as<extents<Other...>, extents> &&
+           ((E == dynamic || Other == dynamic || E == Other) &&
+            ...)) constexpr explicit(((E != dynamic && Other == dynamic) || ...))
       extents(const extents<Other...>& other) {
     for (int axis = 0; axis < rank; ++axis) set(axis, other[axis]);
   }

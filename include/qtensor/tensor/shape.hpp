@@ -67,14 +67,31 @@ constexpr std::uint32_t one_code() {
 /// Bytes of one block of an interleaved layout, and where its parts start.
 template <quantization_scheme S>
 struct interleaved_block {
-  static constexpr index_t elements(const typename S::granularity_type& g) { return g.size(); }
+  /// Groups with a scale each that share a block.
+  static constexpr index_t groups = [] {
+    if constexpr (requires { S::layout::groups; })
+      return S::layout::groups;
+    else
+      return index_t{1};
+  }();
+  static constexpr index_t elements(const typename S::granularity_type& g) { return groups * g.size(); }
   static constexpr index_t scale_bytes = sizeof(detail::unit_t<typename S::scale_format>);
   static constexpr index_t offset_bytes =
       S::has_offset ? static_cast<index_t>(sizeof(detail::unit_t<typename S::offset_format>)) : 0;
-  static constexpr index_t codes_at = scale_bytes + offset_bytes;
-  static constexpr index_t bytes(const typename S::granularity_type& g) {
-    return codes_at + divide_up(g.size() * S::code_format::bits, 8);
+  static constexpr index_t sum_bytes = [] {
+    if constexpr (S::has_code_sum)
+      return static_cast<index_t>(sizeof(detail::unit_t<typename S::layout::code_sum_format>));
+    else
+      return index_t{0};
+  }();
+  static constexpr index_t offset_at = groups * scale_bytes;
+  static constexpr index_t sum_at = offset_at + offset_bytes;
+  static constexpr index_t codes_at = sum_at + sum_bytes;
+  /// Bytes of one group's codes, and of a block.
+  static constexpr index_t code_bytes(const typename S::granularity_type& g) {
+    return divide_up(g.size() * S::code_format::bits, 8);
   }
+  static constexpr index_t bytes(const typename S::granularity_type& g) { return codes_at + groups * code_bytes(g); }
 };
 
 /// Everything about a tensor's memory that follows from its type and extents.
@@ -119,7 +136,7 @@ struct tensor_shape {
   /// Bytes of the codes of one row, rounded up to whole bytes (interleaved: whole blocks, scales included).
   constexpr index_t row_bytes() const {
     if constexpr (S::is_interleaved)
-      return detail::checked_product(divide_up(row_length(), granularity.size()),
+      return detail::checked_product(divide_up(row_length(), interleaved_block<S>::elements(granularity)),
                                      interleaved_block<S>::bytes(granularity));
     else
       return divide_up(detail::checked_product(row_length(), S::code_format::bits), 8);

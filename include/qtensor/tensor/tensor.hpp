@@ -226,10 +226,10 @@ class tensor {
 
   /// The codes as stored, row after row (packed codes as bytes).
   constexpr auto codes() { return planar_span(memory_.codes(), memory_.sizes().codes); }
-  constexpr auto codes() const { return planar_span(memory_.codes(), memory_.sizes().codes); }
+  constexpr auto codes() const { return planar_span(readable(memory_.codes()), memory_.sizes().codes); }
   /// One a block, in storage order; f32 as float, bf16 and f16 as their 16 bits, e8m0 and FP8 as bytes.
   constexpr auto scales() { return planar_span(memory_.scales(), memory_.sizes().scales); }
-  constexpr auto scales() const { return planar_span(memory_.scales(), memory_.sizes().scales); }
+  constexpr auto scales() const { return planar_span(readable(memory_.scales()), memory_.sizes().scales); }
   /// One a block of the zero points' granularity; sub-byte formats one a byte.
   constexpr auto zero_points() {
     static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it stores no zero points.");
@@ -237,12 +237,12 @@ class tensor {
   }
   constexpr auto zero_points() const {
     static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it stores no zero points.");
-    return planar_span(memory_.zero_points(), memory_.sizes().zero_points);
+    return planar_span(readable(memory_.zero_points()), memory_.sizes().zero_points);
   }
   /// The bytes of an interleaved layout, block after block.
   constexpr auto blocks() const {
     static_assert(S::is_interleaved, "qtensor: blocks() are those of interleaved layouts; use codes() and scales().");
-    return std::span(memory_.codes(), static_cast<std::size_t>(memory_.sizes().codes));
+    return std::span(readable(memory_.codes()), static_cast<std::size_t>(memory_.sizes().codes));
   }
   constexpr auto blocks() {
     static_assert(S::is_interleaved, "qtensor: blocks() are those of interleaved layouts; use codes() and scales().");
@@ -262,6 +262,7 @@ class tensor {
             arrays_of<span_type>(memory_)};
   }
   constexpr operator view_type() const& { return view(); }
+  constexpr operator view_type() const&& = delete;
 
   // Elements, as views give them.
   template <class... I>
@@ -298,6 +299,11 @@ class tensor {
   template <class T>
   static constexpr index_t bytes_of(const T*) {
     return static_cast<index_t>(sizeof(T));
+  }
+  /// A constant tensor shows constant arrays, wherever they lie.
+  template <class T>
+  static constexpr const T* readable(const T* first) {
+    return first;
   }
   template <class T>
   static constexpr std::span<T> planar_span(T* first, index_t count) {
@@ -369,6 +375,7 @@ class tensor {
         to.set_storage_scale_code(index, from.storage_scale_code(source));
         if constexpr (S::has_zero_point) to.set_storage_zero_point(index, from.storage_zero_point(source));
         if constexpr (S::has_offset) to.set_storage_offset_code(index, from.storage_offset_code(source));
+        if constexpr (S::has_code_sum) to.set_storage_code_sum(index, from.storage_code_sum(source));
       }
     });
     if constexpr (S::has_tensor_scale) *memory_.tensor_scale() = *from.memory().tensor_scale;

@@ -203,14 +203,18 @@ class basic_tensor_view {
 
   constexpr std::uint32_t storage_code(const index_array& index) const {
     if constexpr (S::is_interleaved || is_packed<typename S::code_format>) {
-      const auto [bytes, bit] = packed_position(index);
-      return load_code(bytes, bit);
+      const auto [bytes, i, n] = code_run(index);
+      using order = typename S::layout::order;
+      if constexpr (requires { order::code_bits; })
+        return order::load(bytes, i, n);
+      else
+        return load_code(bytes, order::bit(i, n, S::code_format::bits));
     } else
       return detail::code_of<typename S::code_format>(row(index)[index[at(rank - 1)]]);
   }
   constexpr std::uint32_t storage_scale_code(const index_array& index) const {
     if constexpr (S::is_interleaved)
-      return detail::load_unit<typename S::scale_format>(block_start(index));
+      return detail::load_unit<typename S::scale_format>(block_start(index) + scale_at(index));
     else
       return detail::code_of<typename S::scale_format>(memory_.scales[scale_grid_.entry(index)]);
   }
@@ -229,13 +233,15 @@ class basic_tensor_view {
     else
       return decode<typename S::offset_format>(storage_offset_code(index));
   }
-  constexpr std::uint32_t storage_offset_code(const index_array& index) const
-    requires(S::has_offset)
-  {
+  constexpr std::uint32_t storage_offset_code(const index_array& index) const requires(S::has_offset) {
     if constexpr (S::is_interleaved)
-      return detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes);
+      return detail::load_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::offset_at);
     else
       return detail::code_of<typename S::offset_format>(memory_.offsets[scale_grid_.entry(index)]);
+  }
+  /// What the layout stores beside a block: the sum of its codes times its scale.
+  constexpr std::uint32_t storage_code_sum(const index_array& index) const requires(S::has_code_sum) {
+    return detail::load_unit<typename S::layout::code_sum_format>(block_start(index) + interleaved_block<S>::sum_at);
   }
   /// The scale of the whole tensor; 1 where the scheme has one level.
   constexpr float tensor_scale() const {
@@ -249,25 +255,32 @@ class basic_tensor_view {
   constexpr void set_storage_code(const index_array& index,
                                   std::uint32_t code) const requires std::same_as<Access, read_write> {
     if constexpr (S::is_interleaved || is_packed<typename S::code_format>) {
-      const auto [bytes, bit] = packed_position(index);
-      store_code(bytes, bit, code);
+      const auto [bytes, i, n] = code_run(index);
+      using order = typename S::layout::order;
+      if constexpr (requires { order::code_bits; })
+        order::store(bytes, i, n, code);
+      else
+        store_code(bytes, order::bit(i, n, S::code_format::bits), code);
     } else
       row(index)[index[at(rank - 1)]] = detail::unit_from<typename S::code_format>(code);
   }
   constexpr void set_storage_scale_code(const index_array& index,
                                         std::uint32_t code) const requires std::same_as<Access, read_write> {
     if constexpr (S::is_interleaved)
-      detail::store_unit<typename S::scale_format>(block_start(index), code);
+      detail::store_unit<typename S::scale_format>(block_start(index) + scale_at(index), code);
     else
       memory_.scales[scale_grid_.entry(index)] = detail::unit_from<typename S::scale_format>(code);
   }
   constexpr void set_storage_offset_code(const index_array& index, std::uint32_t code) const
-    requires(std::same_as<Access, read_write> && S::has_offset)
-  {
+      requires(std::same_as<Access, read_write>&& S::has_offset) {
     if constexpr (S::is_interleaved)
-      detail::store_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::scale_bytes, code);
+      detail::store_unit<typename S::offset_format>(block_start(index) + interleaved_block<S>::offset_at, code);
     else
       memory_.offsets[scale_grid_.entry(index)] = detail::unit_from<typename S::offset_format>(code);
+  }
+  constexpr void set_storage_code_sum(const index_array& index, std::uint32_t code) const
+      requires(std::same_as<Access, read_write>&& S::has_code_sum) {
+    detail::store_unit<typename S::layout::code_sum_format>(block_start(index) + interleaved_block<S>::sum_at, code);
   }
   constexpr void set_storage_zero_point(const index_array& index, std::int64_t zero) const
       requires(std::same_as<Access, read_write>&& S::has_zero_point) {
@@ -280,8 +293,8 @@ class basic_tensor_view {
   constexpr auto slice(index_t first, index_t count) const {
     static_assert(Axis >= 0 && Axis < rank, "qtensor: slice<Axis> needs an axis of this tensor, 0 to rank - 1.");
     constexpr int s = Order::axis(rank, Axis);
-    require(first >= 0 && count >= 0 && first <= extents_[Axis] && count <= extents_[Axis] - first,
-            "a slice of ", count, " elements from element ", first, " of axis ", Axis, " on leaves its ", extents_[Axis],
+    require(first >= 0 && count >= 0 && first <= extents_[Axis] && count <= extents_[Axis] - first, "a slice of ",
+            count, " elements from element ", first, " of axis ", Axis, " on leaves its ", extents_[Axis],
             " elements.");
     check_block_start(granularity_, Axis, first, "scale");
     if constexpr (S::has_zero_point) check_block_start(zero_granularity_, Axis, first, "zero point");
@@ -349,15 +362,17 @@ class basic_tensor_view {
   template <class G>
   constexpr void check_block_start(const G& g, int axis, index_t first, const char* what) const {
     const index_t block = g.block_extent(rank, axis, extents_[axis]);
-    require(first % block == 0 || block >= extents_[axis], "a slice that starts at element ", first, " of axis ", axis,
-            " cuts a block of ", block, " elements that share a ", what, "; start at a multiple of ", block, ".");
+    require(first % block == 0 || block >= extents_[axis] || first == extents_[axis], "a slice that starts at element ",
+            first, " of axis ", axis, " cuts a block of ", block, " elements that share a ", what,
+            "; start at a multiple of ", block, ".");
   }
   /// Code units before element `first` of a row.
   constexpr index_t units_before(index_t first) const {
     if constexpr (S::is_interleaved) {
-      require(first % granularity_.size() == 0, "a slice that starts at element ", first,
-              " cuts an interleaved block of ", granularity_.size(), " elements; start at a multiple of it.");
-      return first / granularity_.size() * interleaved_block<S>::bytes(granularity_);
+      const index_t n = interleaved_block<S>::elements(granularity_);
+      require(first % n == 0, "a slice that starts at element ", first, " cuts an interleaved block of ", n,
+              " elements; start at a multiple of it.");
+      return first / n * interleaved_block<S>::bytes(granularity_);
     } else if constexpr (is_packed<typename S::code_format>) {
       require(first * S::code_format::bits % 8 == 0, "a slice that starts at element ", first,
               " starts inside a byte of ", S::code_format::bits, "-bit codes; start at a multiple of ",
@@ -369,21 +384,28 @@ class basic_tensor_view {
 
   /// Start of the interleaved block that holds an element.
   constexpr code_pointer block_start(const index_array& index) const {
-    return row(index) + index[at(rank - 1)] / granularity_.size() * interleaved_block<S>::bytes(granularity_);
+    using blocks = interleaved_block<S>;
+    return row(index) + index[at(rank - 1)] / blocks::elements(granularity_) * blocks::bytes(granularity_);
   }
-  struct position {
+  /// Where in its interleaved block the scale of an element's group lies.
+  constexpr index_t scale_at(const index_array& index) const {
+    return index[at(rank - 1)] / granularity_.size() % interleaved_block<S>::groups * interleaved_block<S>::scale_bytes;
+  }
+  /// The run of codes that an element is part of: its first byte, the element's place in it, its length (0 in planar
+  /// rows).
+  struct run_position {
     code_pointer bytes;
-    index_t bit;
+    index_t i, n;
   };
-  constexpr position packed_position(const index_array& index) const {
-    using order = typename S::layout::order;
-    constexpr int bits = S::code_format::bits;
+  constexpr run_position code_run(const index_array& index) const {
     const index_t i = index[at(rank - 1)];
     if constexpr (S::is_interleaved) {
+      using blocks = interleaved_block<S>;
       const index_t n = granularity_.size();
-      return {block_start(index) + interleaved_block<S>::codes_at, order::bit(i % n, n, bits)};
+      return {block_start(index) + blocks::codes_at + i / n % blocks::groups * blocks::code_bytes(granularity_), i % n,
+              n};
     } else
-      return {row(index), order::bit(i, 0, bits)};
+      return {row(index), i, 0};
   }
   static constexpr std::uint32_t load_code(const std::uint8_t* bytes, index_t bit) {
     if constexpr (S::code_format::bits > 8)

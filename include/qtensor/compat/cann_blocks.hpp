@@ -1,0 +1,273 @@
+// Blocks of a matrix in strided memory, quantized with kernels chosen at run time; every number is read once.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/compat/cann_arrays.hpp>
+#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+namespace qtensor::compat::cann::parts::inline QTENSOR_ABI {
+
+/// What a block's largest magnitude says: the scale as stored, and the number that codes are made with.
+struct block_scale {
+  std::uint32_t stored;
+  float for_codes;
+};
+
+/// A scale rule with the numbers it got at run time.
+struct scale_rule {
+  block_scale (*of)(std::uint32_t amax_bits, const scale_rule&) = nullptr;
+  float bound = 0.f;  // largest code, low bound of amax, or 1 / dst_type_max
+  float min_scale = 0.f;
+  bool flush_subnormals = false;
+};
+
+/// The kernels of one format and rounding: codes from numbers and scales.
+struct codec {
+  int bits = 0;
+  void (*grouped)(const float* x, index_t n, index_t group, const float* scales, void* codes) = nullptr;
+  void (*vector)(const float* x, index_t n, const float* scales, void* codes) = nullptr;
+};
+template <quantization_scheme S>
+codec codec_of() {
+  using unit = simd::code_unit_t<S>;
+  return {S::code_format::bits,
+          [](const float* x, index_t n, index_t group, const float* scales, void* codes) {
+            simd::encode_grouped<S>(x, n, group, scales, nullptr, static_cast<unit*>(codes));
+          },
+          [](const float* x, index_t n, const float* scales, void* codes) {
+            simd::encode_vector<S>(x, n, scales, nullptr, static_cast<unit*>(codes));
+          }};
+}
+
+/// Axis along which the scales of two neighbouring blocks stand together, an odd one beside a 0.
+enum class pairs { none, rows, cols };
+
+/// One result: blocks of row_block x col_block elements, their codes and their scales.
+struct job {
+  index_t row_block = 1, col_block = 1;
+  codec codes;
+  scale_rule rule;
+  bool finite_only = false;  // amax leaves infinities and NaNs out
+  const output* y = nullptr;
+  const output* scales = nullptr;
+  pairs paired = pairs::none;
+};
+
+/// An axis as the walk sees it: its size, and its stride in x, and in y and scales of every job.
+struct walk_axis {
+  index_t size = 1;
+  std::array<index_t, 5> stride{};
+  bool blocked = false;
+
+  /// Whether this axis and the next one inside it are one longer axis in every array.
+  bool joins(const walk_axis& inner) const {
+    if (blocked || inner.blocked) return false;
+    for (std::size_t a = 0; a < stride.size(); ++a)
+      if (stride[a] != inner.stride[a] * inner.size) return false;
+    return true;
+  }
+};
+
+template <simd::float_source Source>
+void read_floats(const typename Source::type* from, index_t n, float* to) {
+  using arch = simd::best_arch;
+  constexpr index_t step = simd::lanes<arch>;
+  index_t i = 0;
+  for (; i + step <= n; i += step) simd::store(to + i, Source::template load<arch>(from + i));
+  if (i < n) simd::store_n(to + i, n - i, Source::template load_n<arch>(from + i, n - i));
+}
+template <simd::float_source Source>
+void read_floats(const typename Source::type* from, index_t stride, index_t n, float* to) {
+  if (stride == 1) return read_floats<Source>(from, n, to);
+  typename Source::type near[256];
+  for (index_t i = 0; i < n; i += 256) {
+    const index_t count = std::min<index_t>(256, n - i);
+    for (index_t k = 0; k < count; ++k) near[k] = from[(i + k) * stride];
+    read_floats<Source>(near, count, to + i);
+  }
+}
+/// n numbers of x as floats, from element `at` on.
+inline void read_floats(const input& x, index_t at, index_t stride, index_t n, float* to) {
+  if (x.type == type::f32)
+    read_floats<simd::from_f32>(static_cast<const float*>(x.data) + at, stride, n, to);
+  else if (x.type == type::bf16)
+    read_floats<simd::from_bf16>(static_cast<const std::uint16_t*>(x.data) + at, stride, n, to);
+  else
+    read_floats<simd::from_f16>(static_cast<const std::uint16_t*>(x.data) + at, stride, n, to);
+}
+
+inline void store_nibble(std::uint8_t* bytes, index_t at, std::uint32_t code) {
+  std::uint8_t& byte = bytes[at >> 1];  // also where a negative stride leads below `bytes`
+  byte = static_cast<std::uint8_t>((at & 1) == 0 ? (byte & 0xF0u) | code : (byte & 0x0Fu) | code << 4);
+}
+
+/// Joins the magnitudes of n numbers to those of their blocks of `length`.
+inline void join_amax(const float* x, index_t n, index_t length, bool finite_only, std::uint32_t* amax) {
+  using arch = simd::best_arch;
+  if (finite_only) {
+    for (index_t i = 0; i < n; ++i)
+      if (is_finite(x[i])) amax[i / length] = std::max(amax[i / length], bits_of(x[i]) & magnitude_bits);
+  } else if (length == 1) {
+    simd::accumulate_amax_bits<arch>(x, n, amax);
+  } else {
+    for (index_t i = 0, b = 0; i < n; i += length, ++b)
+      amax[b] = std::max(amax[b], simd::amax_bits<arch>(x + i, std::min(length, n - i)));
+  }
+}
+
+/// Jobs over one source, walked as matrices: rows and columns are the last blocked axes, the other axes count them out.
+class block_walk {
+ public:
+  /// `row` and `col` are axes of x; row < 0 where x is one row.
+  block_walk(const input& x, const job* jobs, int job_count, int row, int col) : x_(x), jobs_(jobs), count_(job_count) {
+    std::array<dims, 5> strides{strides_of(x)};
+    for (int j = 0; j < count_; ++j) {
+      strides[y_of(j)] = strides_of(*jobs[j].y);
+      strides[scales_of(j)] = strides_of(*jobs[j].scales);
+    }
+    const bool rows_blocked = std::any_of(jobs, jobs + job_count, [](const job& each) { return each.row_block > 1; });
+    const bool cols_blocked = std::any_of(jobs, jobs + job_count, [](const job& each) { return each.col_block > 1; });
+    for (int axis = 0; axis < x.sizes.rank(); ++axis) {
+      walk_axis next{x.sizes[axis], {}, (axis == row && rows_blocked) || (axis == col && cols_blocked)};
+      for (std::size_t a = 0; a < static_cast<std::size_t>(1 + 2 * count_); ++a) next.stride[a] = strides[a][axis];
+      if (axis == row) row_at_ = axes_;
+      if (axes_ > 0 && at(axes_ - 1).joins(next)) {
+        next.size *= at(axes_ - 1).size;
+        at(axes_ - 1) = next;
+        if (axis == row) row_at_ = axes_ - 1;
+      } else {
+        at(axes_++) = next;
+      }
+    }
+    if (!rows_blocked) row_at_ = axes_ - 2;  // any axis of single elements will do
+    for (int j = 0; j < count_; ++j)
+      pair_[static_cast<std::size_t>(j)] =
+          jobs[j].paired != pairs::none ? strides[scales_of(j)][jobs[j].scales->sizes.rank() - 1] : 0;
+  }
+
+  /// False where there is no memory for a tile; nothing is written then.
+  bool run() {
+    const walk_axis one, &rows = row_at_ >= 0 ? at(row_at_) : one, &cols = at(axes_ - 1);
+    index_t height = 1, group = 1;
+    for (int j = 0; j < count_; ++j) {
+      height = std::max(height, std::min(jobs_[j].row_block, rows.size));
+      group = std::max(group, std::min(jobs_[j].col_block, cols.size));
+    }
+    constexpr index_t floats = 4096, least = 64;  // of a tile that stays in L1; of its rows where blocks are high
+    const index_t unit = group > 1 ? group : least;
+    const index_t width = std::min(std::max(floats / height, unit) / unit * unit, divide_up(cols.size, 2) * 2);
+    index_t tile = 0, bytes = 0;
+    if (__builtin_mul_overflow(height, width, &tile) || __builtin_mul_overflow(tile, index_t{16}, &bytes)) return false;
+    tile_.reset(new (std::nothrow) float[static_cast<std::size_t>(tile)]);
+    amax_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
+    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(width)]);
+    codes_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(width)]);
+    if (tile_ == nullptr || amax_ == nullptr || scales_ == nullptr || codes_ == nullptr) return false;
+
+    std::array<index_t, dims::most> index{};
+    std::array<index_t, 5> start{};  // of the matrix at this index, in every array
+    for (;;) {
+      for (index_t r = 0; r < rows.size; r += height)
+        for (index_t c = 0; c < cols.size; c += width)
+          quantize_tile(rows, cols, start, r, std::min(height, rows.size - r), c, std::min(width, cols.size - c),
+                        width);
+      int axis = axes_ - 2;
+      for (; axis >= 0; --axis) {
+        if (axis == row_at_) continue;
+        index_t& i = index[static_cast<std::size_t>(axis)];
+        const bool wraps = ++i == at(axis).size;
+        for (std::size_t a = 0; a < start.size(); ++a) start[a] += at(axis).stride[a] * (wraps ? 1 - at(axis).size : 1);
+        if (!wraps) break;
+        i = 0;
+      }
+      if (axis < 0) return true;
+    }
+  }
+
+ private:
+  static std::size_t y_of(int j) { return static_cast<std::size_t>(1 + 2 * j); }
+  static std::size_t scales_of(int j) { return static_cast<std::size_t>(2 + 2 * j); }
+  walk_axis& at(int axis) { return list_[static_cast<std::size_t>(axis)]; }
+
+  void quantize_tile(const walk_axis& rows, const walk_axis& cols, const std::array<index_t, 5>& start, index_t row,
+                     index_t height, index_t col, index_t width, index_t stride) {
+    for (index_t r = 0; r < height; ++r)
+      read_floats(x_, start[0] + (row + r) * rows.stride[0] + col * cols.stride[0], cols.stride[0], width,
+                  tile_.get() + r * stride);
+    for (int j = 0; j < count_; ++j) {
+      const index_t high = std::min(jobs_[j].row_block, rows.size);
+      for (index_t r = 0; r < height; r += high)
+        quantize_blocks(j, rows, cols, start, row + r, std::min(high, height - r), col, width, tile_.get() + r * stride,
+                        stride);
+    }
+  }
+
+  /// One row of blocks: `height` rows of `width` numbers in the tile, element (row, col) of the matrix first.
+  void quantize_blocks(int j, const walk_axis& rows, const walk_axis& cols, const std::array<index_t, 5>& start,
+                       index_t row, index_t height, index_t col, index_t width, const float* tile, index_t stride) {
+    const job& job = jobs_[j];
+    const index_t length = std::min(job.col_block, cols.size), blocks = divide_up(width, length);
+    std::fill_n(amax_.get(), blocks, 0u);
+    for (index_t r = 0; r < height; ++r) join_amax(tile + r * stride, width, length, job.finite_only, amax_.get());
+    for (index_t b = 0; b < blocks; ++b) {
+      const block_scale s = job.rule.of(amax_[static_cast<std::size_t>(b)], job.rule);
+      scales_[static_cast<std::size_t>(b)] = s.for_codes;
+      store_scale(j, rows, cols, start[scales_of(j)], row / job.row_block, col / length + b, s.stored);
+    }
+    for (index_t r = 0; r < height; ++r)
+      encode_row(j, cols.stride[y_of(j)],
+                 start[y_of(j)] + (row + r) * rows.stride[y_of(j)] + col * cols.stride[y_of(j)], tile + r * stride,
+                 width, length);
+  }
+
+  void store_scale(int j, const walk_axis& rows, const walk_axis& cols, index_t start, index_t row, index_t col,
+                   std::uint32_t stored) const {
+    const job& job = jobs_[j];
+    const bool on_rows = job.paired == pairs::rows, on_cols = job.paired == pairs::cols;
+    const index_t pair = pair_[static_cast<std::size_t>(j)], block = on_rows ? row : col;
+    index_t at = start + (on_rows ? row / 2 : row) * rows.stride[scales_of(j)] +
+                 (on_cols ? col / 2 : col) * cols.stride[scales_of(j)];
+    if (job.paired == pairs::none) {
+      static_cast<float*>(job.scales->data)[at] = float_of(stored);
+      return;
+    }
+    std::uint8_t* scales = static_cast<std::uint8_t*>(job.scales->data);
+    scales[at + block % 2 * pair] = static_cast<std::uint8_t>(stored);
+    const bool last =
+        block + 1 == (on_rows ? divide_up(rows.size, job.row_block) : divide_up(cols.size, job.col_block));
+    if (last && block % 2 == 0) scales[at + pair] = 0;
+  }
+
+  void encode_row(int j, index_t stride, index_t at, const float* x, index_t n, index_t length) {
+    const job& job = jobs_[j];
+    const bool nibbles = job.codes.bits == 4;
+    std::uint8_t* y = static_cast<std::uint8_t*>(job.y->data);
+    const bool direct = stride == 1 && !(nibbles && (at % 2 != 0 || n % 2 != 0));
+    std::uint8_t* to = !direct ? codes_.get() : nibbles ? y + at / 2 : y + at;
+    if (length == 1)
+      job.codes.vector(x, n, scales_.get(), to);
+    else
+      job.codes.grouped(x, n, length, scales_.get(), to);
+    if (direct) return;
+    for (index_t i = 0; i < n; ++i) {
+      if (nibbles)
+        store_nibble(y, at + i * stride, to[i / 2] >> (i % 2 * 4) & 0xFu);
+      else
+        y[at + i * stride] = to[i];
+    }
+  }
+
+  const input& x_;
+  const job* jobs_;
+  int count_;
+  std::array<walk_axis, dims::most> list_{};
+  int axes_ = 0, row_at_ = -1;
+  std::array<index_t, 2> pair_{};
+  std::unique_ptr<float[]> tile_, scales_;
+  std::unique_ptr<std::uint32_t[]> amax_;
+  std::unique_ptr<std::uint8_t[]> codes_;
+};
+
+}  // namespace qtensor::compat::cann::parts::inline QTENSOR_ABI

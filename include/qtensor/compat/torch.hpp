@@ -1,0 +1,215 @@
+// torch: quantize_per_tensor and _per_channel, fake_quantize, float8 casts and min-max observers (NUMERICS 5.1, 10).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <limits>
+#include <qtensor/compat/axis_blocks.hpp>
+#include <qtensor/ops/calibrate.hpp>
+#include <qtensor/ops/fake_quantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <vector>
+
+// q = clamp(rne(x * f32(1 / f32(scale))) + zero point), y = (q - zero point) * scale in f32. Where x * (1 / scale) is
+// NaN or does not fit an int32, torch goes through INT_MIN and gives the smallest code; ours saturate, and NaN is the
+// zero point. torch's scales are doubles, of which its kernels use the nearest float, and so do these.
+namespace qtensor::compat::torch {
+
+/// torch.qint8, quint8 and qint32, one scale and zero point for the tensor; they differ from our defaults in the
+/// reciprocal.                                                                     16.5, scale 2.2: 7, by division 8
+using qint8 = with<int8_per_tensor, qtensor::zero_point<int32>, static_only, reciprocal>;
+using quint8 = with<uint8_per_tensor, qtensor::zero_point<int32>, static_only, reciprocal>;
+using qint32 = scheme<int32, per_tensor, qtensor::zero_point<int32>, static_only, reciprocal>;
+
+/// The same with a scale and a zero point for every index of an axis that is known at run time.
+template <quantization_scheme S>
+using channels_of = with<S, axis_blocks>;
+
+/// torch's reduce_range: one bit less, [-64, 63] and [0, 127].
+using qint8_reduced = with<qint8, stored_range<-64, 63>>;
+using quint8_reduced = with<quint8, stored_range<0, 127>>;
+
+namespace detail {
+
+constexpr void check_axis(int axis, int rank) {
+  require(axis >= -rank && axis < rank, "axis is ", axis, " but the tensor has rank ", rank, "; it goes from ", -rank,
+          " to ", rank - 1, ".");
+}
+
+constexpr void check_fake(double scale, std::int64_t zero_point, std::int64_t low, std::int64_t high, index_t channel) {
+  const float s = static_cast<float>(scale);
+  require(is_finite(s) && s > 0.f, "scale ", channel, " is ", scale,
+          "; a scale must be finite and positive as a float.");
+  require(low <= zero_point && zero_point <= high, "zero point ", channel, " is ", zero_point,
+          "; it must lie between quant_min ", low, " and quant_max ", high, ".");
+}
+
+}  // namespace detail
+
+/// One element of fake quantization to [low, high]; NaN gives 0, the value of the zero point.
+constexpr float fake_quantize_element(float x, float scale, std::int64_t zero_point, std::int64_t low,
+                                      std::int64_t high) {
+  const std::int64_t q =
+      round_to_integer<nearest_even>(rounded(x * rounded(1.f / scale))) + (is_nan(x) ? 0 : zero_point);
+  const std::int64_t code = is_nan(x) ? zero_point : q < low ? low : q > high ? high : q;
+  return rounded(static_cast<float>(code - zero_point) * scale);
+}
+
+/// Scale and zero point that torch's MinMaxObserver computes from the range [low, high] with 0 in it, for the codes of
+/// S: per_tensor_affine ...
+template <quantization_scheme S>
+constexpr static_parameters affine_parameters(float low, float high) {
+  constexpr float eps = std::numeric_limits<float>::epsilon();
+  low = low < 0.f ? low : 0.f;
+  high = high > 0.f ? high : 0.f;
+  float scale = (high - low) / (S::codes.high - S::codes.low);
+  if (scale < eps) scale = eps;
+  const auto first = static_cast<std::int64_t>(S::codes.low), last = static_cast<std::int64_t>(S::codes.high);
+  const std::int64_t zero = first - round_to_integer<nearest_even>(low / scale);
+  return {scale, zero < first ? first : zero > last ? last : zero};
+}
+/// ... and per_tensor_symmetric: the largest magnitude over half the number of steps (127.5 for 8 bits), zero point 0,
+/// or 128 for quint8 (the middle of a narrower unsigned range).
+template <quantization_scheme S>
+constexpr static_parameters symmetric_parameters(float low, float high) {
+  constexpr float eps = std::numeric_limits<float>::epsilon();
+  const float down = low < 0.f ? -low : 0.f, up = high > 0.f ? high : 0.f;
+  float scale = (down > up ? down : up) / ((S::codes.high - S::codes.low) / 2.f);
+  if (scale < eps) scale = eps;
+  if constexpr (S::code_format::is_signed)
+    return {scale, 0};
+  else
+    return {scale, S::codes.high == 255.f ? 128 : static_cast<std::int64_t>((S::codes.low + S::codes.high) / 2.f)};
+}
+
+inline namespace QTENSOR_ABI {
+
+/// torch.quantize_per_tensor: `quantize_per_tensor<quint8>(source(x, extents(3, 4)), 0.1, 10)`. The scale must be
+/// finite and positive as a float, the zero point a code.
+template <quantization_scheme S, format X, tensor_extents Extents>
+tensor<S, Extents> quantize_per_tensor(const memory_source<X, Extents>& x, double scale, std::int64_t zero_point) {
+  return quantize<S>(x, scale, zero_point);
+}
+
+/// torch.quantize_per_channel: one scale and one zero point for every index of `axis`, which may be negative.
+template <quantization_scheme S, format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints>
+tensor<channels_of<S>, Extents> quantize_per_channel(const memory_source<X, Extents>& x, const Scales& scales,
+                                                     const ZeroPoints& zero_points, int axis) {
+  detail::check_axis(axis, Extents::rank);
+  tensor<channels_of<S>, Extents> t(x.extents, axis_blocks::channels(axis));
+  store_scales(t.span(), scales);
+  store_zero_points(t.span(), zero_points);
+  quantize_static_into(typename memory_source<X, Extents>::template in_order<row_major>(x), t.span());
+  return t;
+}
+
+/// torch's x.dequantize(): dense floats in row-major order.
+template <quantized T>
+std::vector<float> dequantize(const T& x) {
+  const auto view = as_view(x);
+  std::vector<float> out(static_cast<std::size_t>(view.size()));
+  typename decltype(view)::index_array strides{};
+  index_t next = 1;
+  for (std::size_t axis = strides.size(); axis-- > 0; next *= view.extent(static_cast<int>(axis))) strides[axis] = next;
+  dequantize_into(view, out.data(), strides);
+  return out;
+}
+
+/// x.dequantize() of a tensor quantized per channel, with the bits of torch: its scales stay doubles there, and a value
+/// is (q - zero point) * scale in double, rounded once. One scale an index of the axis, as given to
+/// quantize_per_channel.
+template <quantized T, parameter_values Scales>
+std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
+  using code = typename T::scheme_type::code_format;
+  const auto view = as_view(x);
+  const auto s = qtensor::detail::as_numbers(scales);
+  require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
+          " scales but the tensor has ", view.shape().scale_count(), " channels.");
+  std::vector<float> out;
+  out.reserve(static_cast<std::size_t>(view.size()));
+  reference::for_each_index({}, view.storage_extents(), [&](const auto& at) {
+    const auto q = static_cast<std::int64_t>(code::decode(view.storage_code(at))) - view.storage_zero_point(at);
+    out.push_back(static_cast<float>(static_cast<double>(q) * static_cast<double>(s[view.scale_grid().entry(at)])));
+  });
+  return out;
+}
+
+/// torch.fake_quantize_per_channel_affine: x as it comes back from codes quant_min .. quant_max, which are known at run
+/// time, as dense floats in row-major order. Where they are known before, `qtensor::fake_quantize<qint8>(x, scale, zp)`
+/// is the same by vector kernels. Scales and zero points are one an index of the axis.
+template <format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints>
+std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Extents>& x, const Scales& scales,
+                                                    const ZeroPoints& zero_points, int axis, std::int64_t quant_min,
+                                                    std::int64_t quant_max) {
+  constexpr int rank = Extents::rank;
+  detail::check_axis(axis, rank);
+  const int on = qtensor::detail::from_front(axis, rank);
+  const auto s = qtensor::detail::as_numbers(scales);
+  const auto z = qtensor::detail::as_numbers(zero_points);
+  const index_t channels = x.extents[on];
+  require(quant_min <= quant_max, "quant_min ", quant_min, " is above quant_max ", quant_max, ".");
+  require(
+      quant_min >= std::numeric_limits<std::int32_t>::min() && quant_max <= std::numeric_limits<std::int32_t>::max(),
+      "quant_min ", quant_min, " to quant_max ", quant_max, " are not 32-bit codes.");
+  require((s.step == 0 || s.count == channels) && (z.step == 0 || z.count == channels), s.count, " scales and ",
+          z.count, " zero points are given; axis ", axis, " needs ", channels, " of each.");
+  for (index_t c = 0; c < (s.step == 0 && z.step == 0 ? 1 : channels); ++c)
+    detail::check_fake(static_cast<double>(s[c]), static_cast<std::int64_t>(z[c]), quant_min, quant_max, c);
+
+  const typename memory_source<X, Extents>::template in_order<row_major> rows(x);
+  std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
+  if (out.empty()) return out;
+  ops::for_each_piece(rows, 0, rows.rows(), 1, [&](index_t row, index_t col, index_t n, const float* floats) {
+    const auto at = ops::row_index(row, x.extents.to_array());
+    float* to = out.data() + row * rows.cols() + col;
+    for (index_t i = 0; i < n; ++i) {
+      const index_t c = on == rank - 1 ? col + i : at[static_cast<std::size_t>(on)];
+      to[i] = fake_quantize_element(floats[i], static_cast<float>(s[c]), static_cast<std::int64_t>(z[c]), quant_min,
+                                    quant_max);
+    }
+  });
+  return out;
+}
+
+/// torch.fake_quantize_per_tensor_affine.
+template <format X, tensor_extents Extents>
+std::vector<float> fake_quantize_per_tensor_affine(const memory_source<X, Extents>& x, double scale,
+                                                   std::int64_t zero_point, std::int64_t quant_min,
+                                                   std::int64_t quant_max) {
+  return fake_quantize_per_channel_affine(x, scale, zero_point, 0, quant_min, quant_max);
+}
+
+/// torch's MinMaxObserver over any number of batches: `affine<quint8>()` and `symmetric<qint8>()` are what its
+/// calculate_qparams gives. Infinities and NaN are left out and counted, where torch would pass them on.
+class min_max_observer : public range_calibrator {
+ public:
+  template <quantization_scheme S>
+  static_parameters affine() const {
+    return affine_parameters<S>(this->low(), this->high());
+  }
+  template <quantization_scheme S>
+  static_parameters symmetric() const {
+    return symmetric_parameters<S>(this->low(), this->high());
+  }
+};
+
+}  // namespace QTENSOR_ABI
+
+/// x.to(torch.float8_e4m3fn) and its relatives: nearest even; e4m3 saturates, infinities too, the others overflow to
+/// infinity or NaN; NaN is S|7F, 80 for the fnuz formats; e8m0 rounds to nearest with ties up and drops the sign.
+///   to_float8<e4m3>(1000.f) == 0x7E        to_float8<e5m2>(1e6f) == 0x7C
+template <format F>
+constexpr std::uint8_t to_float8(float x) {
+  static_assert(std::is_same_v<F, e4m3> || std::is_same_v<F, e4m3fnuz> || std::is_same_v<F, e5m2> ||
+                    std::is_same_v<F, e5m2fnuz> || std::is_same_v<F, e8m0>,
+                "qtensor: torch has float8 types e4m3, e4m3fnuz, e5m2, e5m2fnuz and e8m0.");
+  if constexpr (std::is_same_v<F, e8m0>)
+    return static_cast<std::uint8_t>(encode<e8m0, nearest_away, to_special>(x));
+  else if constexpr (std::is_same_v<F, e4m3>)
+    return static_cast<std::uint8_t>(encode<e4m3>(x));
+  else if (std::is_same_v<F, e5m2> && is_nan(x))
+    return is_negative(x) ? 0xff : 0x7f;
+  else
+    return static_cast<std::uint8_t>(encode<F, to_special>(x));
+}
+
+}  // namespace qtensor::compat::torch

@@ -1,0 +1,40 @@
+// torchao: MX blocks in its four scale modes, NVFP4 with one and two levels of scales (NUMERICS 2.4, 2.6).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/source.hpp>
+#include <qtensor/scheme/schemes.hpp>
+
+namespace qtensor::compat::torchao {
+
+// Scale modes (ScaleCalculationMode): the library's own rules under torchao's names.      e4m3, amax 1.5: 2^-8, 2^-7,
+// ...
+using floor = mx_floor;  ///< 2^(floor(log2 amax) - emax); torchao's default
+using ceil = mx_ceil;    ///< 2^(ceil(log2 amax) - emax)
+using even = mx_even;    ///< amax rounded to the element's precision first; its block is NaN where that reaches 2^128
+using rceil = mx_rceil;  ///< amax * (1 / max) rounded up to a power of two
+
+/// to_mx: elements of any MX format, a power of two a group; blocks with a NaN or an infinity have scale FF and NaN
+/// codes. torchao has groups along the last axis and no short ones; here N may be `dynamic` and Axis any.
+template <format Code, class Mode = floor, index_t N = 32, index_t Axis = last_axis>
+using mx = scheme<Code, group<N, Axis>, scale_as<e8m0>, Mode>;
+
+/// nvfp4_quantize without a tensor scale: the library's nvfp4.
+using nvfp4 = qtensor::nvfp4;
+/// nvfp4_quantize with one: block scales amax / 6 / tensor scale in e4m3, at least 2^-6. Dynamic quantization computes
+/// the tensor scale amax / (448 * 6) (per_tensor_amax_to_scale); `nvfp4_below` takes one that is given.
+using nvfp4_two_level = with<nvfp4, tensor_scale<f32>>;
+
+/// nvfp4_quantize(x, 16, per_tensor_scale): block scales and codes below a tensor scale that is known already, in the
+/// order of x, blocks along the last axis. The scale must be positive and finite.
+template <format F, tensor_extents Extents>
+tensor<nvfp4_two_level, Extents> nvfp4_below(const memory_source<F, Extents>& x, float per_tensor_scale) {
+  require(per_tensor_scale > 0.f && is_finite(per_tensor_scale), "the tensor scale ", per_tensor_scale,
+          " cannot be; nvfp4 needs a positive finite one.");
+  tensor<nvfp4_two_level, Extents> out(x.extents);
+  out.set_tensor_scale(per_tensor_scale);
+  reference::quantize_blocks([&x](const auto& index) { return x.number(index); }, per_tensor_scale, out.span());
+  return out;
+}
+
+}  // namespace qtensor::compat::torchao

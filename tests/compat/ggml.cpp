@@ -1,0 +1,354 @@
+// Mirrors include/qtensor/compat/ggml.hpp: the vectors of NUMERICS 8.3, byte for byte.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/ops/quantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/tensor/view_of.hpp>
+#include <string>
+#include <vector>
+
+#include "compat/ggml_check.hpp"
+#include "core/sentence.hpp"
+#include "reference/quantize_check.hpp"
+
+using namespace qtensor;
+namespace ggml = qtensor::compat::ggml;
+
+namespace {
+
+using bytes = std::vector<std::uint8_t>;
+
+/// A scale as its two bytes, then codes.
+bytes block_of(std::initializer_list<int> head, const std::vector<int>& rest) {
+  bytes out;
+  for (int b : head) out.push_back(static_cast<std::uint8_t>(b));
+  for (int b : rest) out.push_back(static_cast<std::uint8_t>(b));
+  return out;
+}
+
+/// The numbers of a block as a view of S reads them.
+template <class S>
+std::vector<float> values(const bytes& memory) {
+  const auto v = view_of<S>(memory, extents(32));
+  std::vector<float> out;
+  for (index_t i = 0; i < 32; ++i) out.push_back(reference::value(v, {i}));
+  return out;
+}
+
+/// x_i = (i - 16) / 4, the specification's example.
+float example(index_t i) { return static_cast<float>(i - 16) / 4.f; }
+
+const std::vector<int> q8_codes = {-127, -119, -111, -103, -95, -87, -79, -71, -64, -56, -48, -40, -32, -24, -16, -8,
+                                   0,    8,    16,   24,   32,  40,  48,  56,  64,  71,  79,  87,  95,  103, 111, 119};
+
+}  // namespace
+
+TEST_CASE("q8_0: the example's bytes, d = 2808") {
+  tensor<ggml::q8_0, extents<dynamic>> t(extents(32));
+  reference::quantize([](const auto& i) { return example(i[0]); }, t.span());
+  CHECK(bytes(t.blocks().begin(), t.blocks().end()) == block_of({0x08, 0x28}, q8_codes));
+}
+
+TEST_CASE("q4_0 and mxfp4: the example's bytes") {
+  std::vector<float> x;
+  for (index_t i = 0; i < 32; ++i) x.push_back(example(i));
+  bytes q4(18), mx(17);
+  REQUIRE(ggml::quantize_row(2, x.data(), q4.data(), 32).ok());
+  REQUIRE(ggml::quantize_row(39, x.data(), mx.data(), 32).ok());
+  CHECK(q4 == block_of({0x00, 0x38}, {0x80, 0x91, 0x91, 0xA2, 0xA2, 0xB3, 0xB3, 0xC4, 0xC4, 0xD5, 0xD5, 0xE6, 0xE6,
+                                      0xF7, 0xF7, 0xF8}));
+  CHECK(mx == block_of({0x7F}, {0x0E, 0x0E, 0x1D, 0x1D, 0x2D, 0x2D, 0x3C, 0x3C, 0x4C, 0x4B, 0x4B, 0x5A, 0x5A, 0x59,
+                                0x59, 0x60}));
+}
+
+TEST_CASE("q4_0 and q5_0: a zero block has d = -0") {
+  const std::vector<float> x(32, 0.f);
+  bytes q4(18), q5(22);
+  REQUIRE(ggml::quantize_row(2, x.data(), q4.data(), 32).ok());
+  REQUIRE(ggml::quantize_row(6, x.data(), q5.data(), 32).ok());
+  CHECK(q4 == block_of({0x00, 0x80}, std::vector<int>(16, 0x88)));
+  CHECK((q5[0] == 0x00 && q5[1] == 0x80));
+}
+
+TEST_CASE("q8_0: codes times d") {
+  const float d = f16::decode(0x2808);
+  const auto x = values<ggml::q8_0>(block_of({0x08, 0x28}, q8_codes));
+  for (std::size_t i = 0; i < 32; ++i) CHECK(x[i] == static_cast<float>(q8_codes[i]) * d);
+}
+
+TEST_CASE("q8_0: a zero block has d = 0 and codes 0") {
+  tensor<ggml::q8_0, extents<dynamic>> t(extents(32));
+  reference::quantize([](const auto& i) { return i[0] % 2 == 0 ? 0.f : -0.f; }, t.span());
+  CHECK(bytes(t.blocks().begin(), t.blocks().end()) == bytes(34, 0));
+}
+
+TEST_CASE("q8_0: codes see d before it became f16, and round half away") {
+  // amax 127 * 1.5 gives d = 1.5 exactly; 0.75 and -2.25 are ties of codes.
+  tensor<ggml::q8_0, extents<dynamic>> t(extents(32));
+  const float numbers[] = {190.5f, 0.75f, -2.25f};
+  reference::quantize([&](const auto& i) { return i[0] < 3 ? numbers[i[0]] : 0.f; }, t.span());
+  CHECK(t.scale(0) == 1.5f);
+  CHECK(int8::decode(t.code(1)) == 1.f);
+  CHECK(int8::decode(t.code(2)) == -2.f);
+}
+
+TEST_CASE("q4_0: (code - 8) * d, low nibbles first half") {
+  const auto x = values<ggml::q4_0>(block_of(
+      {0x00, 0x38}, {0x80, 0x91, 0x91, 0xA2, 0xA2, 0xB3, 0xB3, 0xC4, 0xC4, 0xD5, 0xD5, 0xE6, 0xE6, 0xF7, 0xF7, 0xF8}));
+  // d = 0.5: the example in steps of half, rounded by ggml.
+  const std::vector<int> q = {0, 1, 1, 2,  2,  3,  3,  4,  4,  5,  5,  6,  6,  7,  7,  8,
+                              8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15, 15};
+  for (std::size_t i = 0; i < 32; ++i) {
+    INFO("element ", i);
+    CHECK(x[i] == static_cast<float>(q[i] - 8) * 0.5f);
+  }
+}
+
+TEST_CASE("q4_1: code * d + m") {
+  std::vector<int> codes;
+  for (int j = 0; j < 16; ++j) codes.push_back(j | (15 - j) << 4);
+  const auto x = values<ggml::q4_1>(block_of({0x00, 0x38, 0x00, 0xC4}, codes));  // d = .5, m = -4
+  for (std::size_t j = 0; j < 16; ++j) {
+    CHECK(x[j] == static_cast<float>(j) * 0.5f - 4.f);
+    CHECK(x[j + 16] == static_cast<float>(15 - j) * 0.5f - 4.f);
+  }
+}
+
+TEST_CASE("mxfp4: the example's bytes, e = 7F") {
+  const auto x = values<ggml::mxfp4>(block_of(
+      {0x7F}, {0x0E, 0x0E, 0x1D, 0x1D, 0x2D, 0x2D, 0x3C, 0x3C, 0x4C, 0x4B, 0x4B, 0x5A, 0x5A, 0x59, 0x59, 0x60}));
+  const std::vector<float> first = {-4, -4, -3, -3, -3, -3, -2, -2, -2, -1.5f, -1.5f, -1, -1, -.5f, -.5f, 0};
+  const std::vector<float> second = {0, 0, .5f, .5f, 1, 1, 1.5f, 1.5f, 2, 2, 2, 3, 3, 3, 3, 4};
+  for (std::size_t j = 0; j < 16; ++j) {
+    INFO("element ", j);
+    CHECK(x[j] == first[j]);
+    CHECK(x[j + 16] == second[j]);
+  }
+}
+
+TEST_CASE("ue4m3: the vectors of NUMERICS 8.3, and its odd codes") {
+  using ggml::ue4m3;
+  CHECK(ue4m3::encode(1.f) == 0x38);
+  CHECK(ue4m3::encode(1.0625f) == 0x39);  // e4m3, ties to even, gives 38
+  CHECK(ue4m3::encode(.015f) == 0x07);
+  CHECK(ue4m3::encode(240.f) == 0x77);
+  for (float x : {248.f, 255.f, 256.f, 448.f, 1e30f, infinity}) CHECK(ue4m3::encode(x) == 0x7E);
+  CHECK(ue4m3::encode(.001f) == 0x01);
+  CHECK(ue4m3::encode(.0009f) == 0x00);
+  for (float x : {0.f, -1.f, quiet_nan}) CHECK(ue4m3::encode(x) == 0x00);
+  CHECK(ue4m3::decode(0x81) == 0x1p-9f);
+  CHECK(ue4m3::decode(0xFE) == 448.f);
+  CHECK(ue4m3::decode(0x7F) == 0.f);
+  CHECK(ue4m3::decode(0x80) == 0.f);
+  CHECK(ue4m3::decode(0xFF) == 480.f);
+}
+
+TEST_CASE("formats: what no other FP4 does") {
+  CHECK(bits_of(ggml::fp4::decode(8)) == 0);
+  CHECK(ggml::doubled_fp4::decode(15) == -12.f);
+  CHECK(ggml::half_e8m0::decode(0) == 0x1p-128f);
+  CHECK(ggml::half_e8m0::decode(255) == 0x1p127f);
+  CHECK(ggml::q5::decode(0) == -16.f);
+  CHECK(ggml::q5::decode(31) == 15.f);
+}
+
+TEST_CASE("roundings: ties, sums that round, and what is no int") {
+  CHECK(encode<int8, ggml::c_round>(-2.5f) == 0xFD);
+  CHECK(encode<int8, ggml::c_round>(infinity) == 0);
+  CHECK(ggml::q4::decode(encode<ggml::q4, ggml::c_truncate>(2.5f)) == 3.f);
+  CHECK(ggml::q4::decode(encode<ggml::q4, ggml::c_truncate>(-2.5f)) == -2.f);
+  CHECK(ggml::q4::decode(encode<ggml::q4, ggml::c_truncate>(float_of(0x3EFFFFFF))) == 1.f);  // .49999997 + 8.5 is 9
+  CHECK(encode<ggml::q4, ggml::c_truncate>(-infinity) == 0);
+  CHECK(encode<ggml::q4, ggml::c_truncate>(quiet_nan) == 0);
+}
+
+TEST_CASE("blocks: byte for byte what a C program writes, on awkward numbers") {
+  for (int type : {8, 9, 2, 3, 6, 7, 39, 40}) {
+    const index_t n = ggml::block_size_of(type).elements;
+    auto x = oracle::awkward_data(64 * 600, 7);
+    // Maxima next to powers of two, where log2f rounds to an integer.
+    for (std::size_t b = 0; b < 64; ++b)
+      for (std::size_t i = 0; i < 64; ++i) {
+        const int exponent = static_cast<int>(b) * 4 - 126;
+        x.push_back(i % 32 == 0 ? float_of(bits_of(exp2i(exponent)) - 1 - static_cast<std::uint32_t>(i + b))
+                                : x[i] * exp2i(exponent) / 512.f);
+      }
+    for (float v : {3.4028235e38f, 0x1p-149f, 0x1p-126f, 0.f, -0.f, 9e6f, -9e6f, 1.f})
+      for (int i = 0; i < 64; ++i) x.push_back(i % 3 == 0 ? v : v / 3.f);
+    if (type == 8 || type == 9)
+      for (float& v : x) v = std::isnan(v) ? 1.f : v;  // ggml's maximum forgets what precedes a NaN; ours does not
+    bytes ours(static_cast<std::size_t>(ggml::block_size_of(type).bytes));
+    for (std::size_t first = 0; first < x.size(); first += static_cast<std::size_t>(n)) {
+      REQUIRE(ggml::quantize_row(type, x.data() + first, ours.data(), n).ok());
+      INFO("type ", type, ", block that starts at ", first);
+      CHECK(ours == plain::block(type, x.data() + first));
+    }
+  }
+}
+
+TEST_CASE("q8_1: s is the sum of codes times d, anew after static quantization") {
+  tensor<ggml::q8_1, extents<dynamic>> t(extents(64));
+  reference::quantize([](const auto& i) { return i[0] < 32 ? example(i[0]) : 1.f; }, t.span());
+  CHECK(f16::decode(t.view().storage_code_sum({0})) == -4.f);
+  CHECK(f16::decode(t.view().storage_code_sum({63})) == 32.f);
+  t.span().set_storage_scale_code({40}, 0x4000);  // 2
+  reference::quantize_static([](const auto&) { return 6.f; }, t.span());
+  CHECK(f16::decode(t.view().storage_code_sum({40})) == 192.f);
+  CHECK(t.code(40) == 3);
+  const tensor<ggml::q8_1, extents<64>> copy(t);  // element by element
+  CHECK(bytes(copy.blocks().begin(), copy.blocks().end()) == bytes(t.blocks().begin(), t.blocks().end()));
+}
+
+TEST_CASE("nvfp4: four scales, then four groups of halves; slices start at blocks of 64") {
+  bytes memory(2 * 36);
+  memory[36 + 2] = 0x40;              // scale of elements 32 to 47 of the second block: 2
+  memory[36 + 4 + 2 * 8 + 5] = 0xF3;  // its elements 5 (1.5) and 13 (-6)
+  const auto v = view_of<ggml::nvfp4>(memory, matrix_extents(1, 128));
+  CHECK(v.scale(0, 64 + 32) == 2.f);
+  CHECK(reference::value(v, {0, 64 + 32 + 5}) == 3.f);
+  CHECK(reference::value(v, {0, 64 + 32 + 13}) == -12.f);
+  CHECK(reference::value(v, {0, 5}) == 0.f);
+  CHECK(reference::value(v.middle_cols(64, 40), {0, 37}) == 3.f);
+  CHECK(sentence([&] { v.middle_cols(16, 16); }) ==
+        "qtensor: a slice that starts at element 16 cuts an interleaved block of 64 elements; start at a multiple of "
+        "it.");
+  CHECK(sentence([&] { view_of<ggml::nvfp4>(memory, matrix_extents(2, 65)); }) ==
+        "qtensor: a view is given 72 bytes but its extents and granularity need 144.");
+}
+
+TEST_CASE("tensors: rows of several blocks and a short last one, by the generic reference") {
+  const auto x = [](const auto& i) { return static_cast<float>((i[0] * 37 + i[1] * 11) % 29 - 14) / 3.f; };
+  tensor<ggml::q5_0> t(matrix_extents(2, 40));
+  reference::quantize(x, t.span());
+  CHECK(t.blocks().size() == 2 * 2 * 22);
+  for (index_t row = 0; row < 2; ++row)
+    for (index_t col = 0; col < 40; ++col)
+      CHECK(std::fabs(reference::value(t.view(), {row, col}) - x(std::array<index_t, 2>{row, col})) < 14.f / 3 / 15);
+}
+
+TEST_CASE("tensors: the rules of blocks in planar tensors, by the operations on tiles") {
+  const auto x = oracle::awkward_data(4 * 64, 9);
+  const auto all = source(x.data(), extents(4, 64));
+  const auto flat = quantize<with<ggml::q4_0, planar<>>>(all);
+  const auto blocks = quantize<ggml::q4_0>(all);
+  for (index_t row = 0; row < 4; ++row)
+    for (index_t col = 0; col < 64; ++col) {
+      CHECK(flat.code(row, col) == blocks.code(row, col));
+      CHECK(flat.view().scale_code({row, col}) == blocks.view().scale_code({row, col}));
+    }
+}
+
+TEST_CASE("to_blocks and from_blocks: the same numbers, the same bytes back") {
+  const auto there_and_back = [](auto planar_tag, auto block_tag) {
+    using planar = decltype(planar_tag);
+    using blocks = decltype(block_tag);
+    const auto x = oracle::awkward_data(3 * 128, 5);
+    tensor<blocks> t(matrix_extents(3, 128));
+    reference::quantize([&](const auto& i) { return x[static_cast<std::size_t>(i[0] * 128 + i[1])] / 8e37f; },
+                        t.span());
+    const auto flat = ggml::from_blocks<planar>(t);
+    static_assert(std::is_same_v<typename decltype(flat)::scheme_type, planar>);
+    for (index_t row = 0; row < 3; ++row)
+      for (index_t col = 0; col < 128; ++col) {
+        const float a = reference::value(t.view(), {row, col}), b = reference::value(flat.view(), {row, col});
+        CHECK((a == b || (std::isnan(a) && std::isnan(b))));
+      }
+    const auto back = ggml::to_blocks<blocks>(flat);
+    if constexpr (!blocks::has_code_sum)
+      CHECK(bytes(back.blocks().begin(), back.blocks().end()) == bytes(t.blocks().begin(), t.blocks().end()));
+  };
+  there_and_back(scheme<int8, group<32>, scale_as<f16>>{}, ggml::q8_0{});
+  there_and_back(scheme<int8, group<32>, scale_as<f16>>{}, ggml::q8_1{});
+  there_and_back(scheme<int8, group<32>>{}, ggml::q8_0{});  // f32 scales hold every f16
+  there_and_back(scheme<int4, group<32>, scale_as<f16>>{}, ggml::q4_0{});
+  there_and_back(with<ggml::q5_0, planar<>>{}, ggml::q5_0{});
+  there_and_back(with<ggml::q4_1, planar<>>{}, ggml::q4_1{});
+  there_and_back(with<ggml::q5_1, planar<>>{}, ggml::q5_1{});
+  there_and_back(nvfp4{}, ggml::nvfp4{});
+}
+
+TEST_CASE("to_blocks and from_blocks: MX tensors, scales that have no code, views of bytes") {
+  tensor<mxfp4> t(matrix_extents(1, 64));
+  reference::quantize([](const auto& i) { return i[1] < 32 ? example(i[1]) : -0.f; }, t.span());
+  const auto blocks = ggml::to_blocks<ggml::mxfp4>(t);
+  CHECK(blocks.blocks()[0] == t.scales()[0]);
+  CHECK(blocks.blocks()[17] == 0x00);
+  CHECK(blocks.blocks()[18] == 0x88);  // the code of -0, which ggml reads as 0
+  CHECK(bits_of(reference::value(blocks.view(), {0, 40})) == 0);
+  const auto back = ggml::from_blocks<mxfp4>(view_of<ggml::mxfp4>(blocks.blocks(), matrix_extents(1, 64)));
+  CHECK(std::equal(back.codes().begin(), back.codes().end(), t.codes().begin()));
+
+  t.scales()[1] = 0xFF;
+  CHECK(sentence([&] { ggml::to_blocks<ggml::mxfp4>(t); }) == "qtensor: the scale nan has no exact code in half_e8m0.");
+  bytes huge(17);
+  huge[0] = 0xFF;  // 2^128
+  CHECK(sentence([&] { ggml::from_blocks<mxfp4>(view_of<ggml::mxfp4>(huge, extents(32))); }) ==
+        "qtensor: the scale inf has no exact code in e8m0.");
+  tensor<scheme<int8, group<32>>> fine(matrix_extents(1, 32));
+  fine.scales()[0] = 0.1f;
+  CHECK(sentence([&] { ggml::to_blocks<ggml::q8_0>(fine); }) ==
+        "qtensor: the scale 0.100000001 has no exact code in f16.");
+}
+
+TEST_CASE("rows: sizes of every type") {
+  const int expected[][3] = {{0, 1, 4},   {1, 1, 2},   {30, 1, 2},  {2, 32, 18},  {3, 32, 20}, {6, 32, 22},
+                             {7, 32, 24}, {8, 32, 34}, {9, 32, 36}, {39, 32, 17}, {40, 64, 36}};
+  for (const auto& [type, elements, size] : expected) {
+    CHECK(ggml::block_size_of(type).elements == elements);
+    CHECK(ggml::block_size_of(type).bytes == size);
+    CHECK(ggml::row_bytes(type, 3 * elements) == 3 * size);
+  }
+  CHECK(ggml::row_bytes(8, 33) == 0);
+  CHECK(ggml::row_bytes(41, 128) == 0);
+}
+
+TEST_CASE("rows: f32, f16 and bf16, at any alignment") {
+  const float x[] = {1.f, -2.5f, 65520.f, 1e-8f};
+  std::uint8_t memory[17] = {};
+  float back[4] = {};
+  for (int type : {0, 1, 30}) {
+    REQUIRE(ggml::quantize_row(type, x, memory + 1, 4).ok());
+    REQUIRE(ggml::dequantize_row(type, memory + 1, back, 4).ok());
+    CHECK(back[1] == -2.5f);
+    CHECK(back[2] == (type == 1 ? infinity : type == 0 ? 65520.f : 65536.f));
+  }
+}
+
+TEST_CASE("rows: every wrong argument is refused with a reason, and nothing is written") {
+  std::vector<float> x(64, 1.f);
+  bytes y(72, 0xAA);
+  const auto reason = [&](int type, const float* from, void* to, index_t n) {
+    const ggml::status s = ggml::quantize_row(type, from, to, n);
+    CHECK_FALSE(s.ok());
+    CHECK(y == bytes(72, 0xAA));
+    CHECK(ggml::dequantize_row(type, to, const_cast<float*>(from), n).reason == s.reason);
+    CHECK(x == std::vector<float>(64, 1.f));
+    return s.reason;
+  };
+  const std::string unknown =
+      " is not one of ggml's types that are understood here: 0, 1, 2, 3, 6, 7, 8, 9, 30, 39, 40.";
+  CHECK(reason(41, x.data(), y.data(), 32) == "qtensor: type 41" + unknown);
+  CHECK(reason(-1, x.data(), y.data(), 32) == "qtensor: type -1" + unknown);
+  CHECK(reason(8, x.data(), y.data(), 33) ==
+        "qtensor: type 8 has blocks of 32 elements; a row of 33 is not a number of them.");
+  CHECK(reason(40, x.data(), y.data(), 32) ==
+        "qtensor: type 40 has blocks of 64 elements; a row of 32 is not a number of them.");
+  CHECK(reason(8, x.data(), y.data(), -32) ==
+        "qtensor: type 8 has blocks of 32 elements; a row of -32 is not a number of them.");
+  CHECK(reason(0, x.data(), y.data(), std::numeric_limits<index_t>::max()) ==
+        "qtensor: the bytes of a row of 9223372036854775807 elements do not fit 63 bits.");
+  CHECK(reason(8, nullptr, y.data(), 32) == "qtensor: a row of floats or of blocks is a null pointer.");
+  CHECK(reason(8, x.data(), nullptr, 32) == "qtensor: a row of floats or of blocks is a null pointer.");
+  CHECK(reason(8, x.data(), x.data() + 31, 32) == "qtensor: the row of floats and the row of blocks overlap.");
+  CHECK(ggml::quantize_row(8, nullptr, nullptr, 0).ok());
+}
+
+TEST_CASE("names: what the bytes mean") {
+  CHECK(std::string(std::string_view(name<ggml::q8_0>)) == "int8 x group<32> / f16");
+  CHECK(std::string(std::string_view(name<ggml::q4_0>)) == "q4 x group<32> / f16");
+  CHECK(std::string(std::string_view(name<ggml::q4_1>)) == "uint4 x group<32> / f16 + offset<f16>");
+  CHECK(std::string(std::string_view(name<ggml::mxfp4>)) == "doubled_fp4 x group<32> / half_e8m0");
+  CHECK(std::string(std::string_view(name<ggml::nvfp4>)) == "fp4 x group<16> / ue4m3");
+}

@@ -1,0 +1,146 @@
+// Mirrors include/qtensor/compat/torch.hpp: torch's rules on single values, shapes and axes, and every refusal.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/compat/torch.hpp>
+#include <string>
+
+#include "core/sentence.hpp"
+
+using namespace qtensor;
+namespace torch = qtensor::compat::torch;
+
+namespace {
+
+const std::vector<float> x = {16.5f, -16.5f, 0.5f, 1.5f, 1000.f, -1000.f};
+
+std::vector<int> ints(const auto& codes) { return {codes.begin(), codes.end()}; }
+
+}  // namespace
+
+TEST_CASE("torch: the schemes are named as differences and use the reciprocal") {
+  CHECK(std::is_same_v<torch::qint8, scheme<int8, per_tensor, zero_point<int32>, static_only, reciprocal>>);
+  CHECK(name<torch::quint8> == fixed_string("uint8 x per_tensor / f32 + zero_point<int32>"));
+  CHECK(torch::quint8_reduced::codes.high == 127.f);
+}
+
+TEST_CASE("torch: quantize_per_tensor multiplies by the float reciprocal and adds the zero point after rounding") {
+  const auto t = torch::quantize_per_tensor<torch::qint8>(source(x.data(), extents(2, 3)), 2.2, 0);
+  CHECK(ints(t.codes()) == std::vector<int>{7, -7, 0, 1, 127, -128});  // 16.5 / 2.2f would be 8
+  const auto u = torch::quantize_per_tensor<torch::quint8>(source(x.data(), extents(6)), 1.0, 1);
+  CHECK(ints(u.codes()) == std::vector<int>{17, 0, 1, 3, 255, 0});  // .5 -> 0 + 1, not 2
+  const auto w = torch::quantize_per_tensor<torch::qint32>(source(x.data(), extents(6)), 0.5, -3);
+  CHECK(ints(w.codes()) == std::vector<int>{30, -36, -2, 0, 1997, -2003});
+  CHECK(torch::dequantize(u) == std::vector<float>{16.f, -1.f, 0.f, 2.f, 254.f, -1.f});
+}
+
+TEST_CASE("torch: infinities and huge quotients saturate, NaN is the zero point (torch: INT_MIN, then clamped)") {
+  const std::vector<float> odd = {infinity, -infinity, 1e30f, quiet_nan};
+  const auto t = torch::quantize_per_tensor<torch::quint8>(source(odd.data(), extents(4)), 0.1, 9);
+  CHECK(ints(t.codes()) == std::vector<int>{255, 0, 255, 9});
+}
+
+TEST_CASE("torch: quantize_per_channel takes its axis at run time, negative or not") {
+  const std::vector<double> scales = {1.0, 0.5, 0.25};
+  const std::vector<std::int64_t> zeros = {0, 1, -1};
+  const std::vector<float> ones(6, 1.f);
+  for (int axis : {1, -1}) {
+    const auto t = torch::quantize_per_channel<torch::qint8>(source(ones.data(), extents(2, 3)), scales, zeros, axis);
+    CHECK(ints(t.codes()) == std::vector<int>{1, 3, 3, 1, 3, 3});
+    CHECK(torch::dequantize(t) == ones);
+    CHECK(torch::dequantize_per_channel(t, scales) == ones);
+  }
+  const auto t = torch::quantize_per_channel<torch::qint8>(source(ones.data(), extents(3, 2)), scales, zeros, 0);
+  CHECK(ints(t.codes()) == std::vector<int>{1, 1, 3, 3, 3, 3});
+  const auto c = torch::quantize_per_channel<torch::qint8>(source(ones.data(), extents(1, 3, 2)), scales, zeros, -2);
+  CHECK(ints(c.codes()) == std::vector<int>{1, 1, 3, 3, 3, 3});
+}
+
+TEST_CASE("torch: per-channel values come from double scales, so they can differ from float ones in the last bit") {
+  const std::vector<double> scales = {0.1};
+  const std::vector<std::int64_t> zeros = {0};
+  const std::vector<float> big = {.9f};
+  const auto t = torch::quantize_per_channel<torch::qint8>(source(big.data(), extents(1)), scales, zeros, 0);
+  CHECK(torch::dequantize_per_channel(t, scales)[0] == static_cast<float>(9 * 0.1));
+  CHECK(torch::dequantize_per_channel(t, scales)[0] != torch::dequantize(t)[0]);
+}
+
+TEST_CASE("torch: fake quantization is quantize and dequantize, with a range known at run time") {
+  const auto y = torch::fake_quantize_per_tensor_affine(source(x.data(), extents(6)), 2.2, 0, -128, 127);
+  CHECK(y == torch::dequantize(torch::quantize_per_tensor<torch::qint8>(source(x.data(), extents(6)), 2.2, 0)));
+  CHECK(y == fake_quantize<torch::qint8>(source(x.data(), extents(6)), 2.2, 0));
+  CHECK(torch::fake_quantize_per_tensor_affine(source(x.data(), extents(6)), 1.0, 2, 0, 7) ==
+        std::vector<float>{5.f, -2.f, 0.f, 2.f, 5.f, -2.f});
+  const std::vector<float> scales = {1.f, 2.f, 4.f};
+  const std::vector<int> zeros = {0, 0, 1};
+  CHECK(torch::fake_quantize_per_channel_affine(source(x.data(), extents(2, 3)), scales, zeros, 1, -8, 7) ==
+        std::vector<float>{7.f, -16.f, 0.f, 2.f, 14.f, -36.f});
+  CHECK(torch::fake_quantize_element(quiet_nan, 1.f, 3, 0, 7) == 0.f);
+}
+
+TEST_CASE("torch: min-max observers, affine and symmetric") {
+  torch::min_max_observer seen;
+  const std::vector<float> first = {-1.f, 0.5f}, second = {3.f, quiet_nan, infinity};
+  seen.add(source(first.data(), extents(2)));
+  seen.add(source(second.data(), extents(3)));
+  CHECK(seen.ignored() == 2);
+  const static_parameters a = seen.affine<torch::quint8>();
+  CHECK(a.scale == 4.f / 255.f);
+  CHECK(a.zero_point == 64);  // 63.75
+  CHECK(seen.affine<torch::qint8>().zero_point == -64);
+  CHECK(seen.symmetric<torch::qint8>().scale == 3.f / 127.5f);
+  CHECK(seen.symmetric<torch::qint8>().zero_point == 0);
+  CHECK(seen.symmetric<torch::quint8>().zero_point == 128);
+  CHECK(seen.symmetric<torch::quint8_reduced>().zero_point == 63);
+  CHECK(torch::min_max_observer().affine<torch::quint8>().scale == 0x1p-23f);  // float's epsilon, never 0
+  CHECK(torch::affine_parameters<torch::quint8>(2.f, 4.f).zero_point == 0);    // 0 is always in the range
+}
+
+TEST_CASE("torch: float8 casts: e4m3 saturates, the others do not (NUMERICS 10.1, 10.2)") {
+  CHECK(torch::to_float8<e4m3>(1000.f) == 0x7E);
+  CHECK(torch::to_float8<e4m3>(-infinity) == 0xFE);
+  CHECK(torch::to_float8<e4m3>(-quiet_nan) == 0xFF);
+  CHECK(torch::to_float8<e5m2>(1e6f) == 0x7C);
+  CHECK(torch::to_float8<e5m2>(quiet_nan) == 0x7F);
+  CHECK(torch::to_float8<e5m2>(-quiet_nan) == 0xFF);
+  CHECK(torch::to_float8<e4m3fnuz>(300.f) == 0x80);
+  CHECK(torch::to_float8<e5m2fnuz>(infinity) == 0x80);
+  CHECK(torch::to_float8<e5m2fnuz>(-0.f) == 0x00);
+  CHECK(torch::to_float8<e8m0>(3.f) == 0x81);  // ties up
+  CHECK(torch::to_float8<e8m0>(-1.f) == 0x7F);
+  CHECK(torch::to_float8<e8m0>(std::numeric_limits<float>::max()) == 0xFF);
+}
+
+TEST_CASE("torch: what cannot be is refused with a sentence that names the value, the place and the need") {
+  const auto in = source(x.data(), extents(2, 3));
+  const std::vector<double> three = {1, 1, 1}, bad = {1, -1, 1};
+  const std::vector<int> zeros = {0, 0, 0}, far = {0, 300, 0};
+  CHECK(sentence([&] { torch::quantize_per_tensor<torch::qint8>(in, 0.0, 0); }) ==
+        "qtensor: scale 0 is 0; a scale must be finite and positive.");
+  CHECK(sentence([&] { torch::quantize_per_tensor<torch::qint8>(in, 1e-60, 0); }) ==
+        "qtensor: scale 0 is 0; a scale must be finite and positive.");
+  CHECK(sentence([&] { torch::quantize_per_tensor<torch::qint8>(in, 1.0, 128); }) ==
+        "qtensor: zero point 0 is 128; it must be a code that int32 holds, from -128 to 127.");
+  CHECK(sentence([&] { torch::quantize_per_channel<torch::qint8>(in, three, zeros, 2); }) ==
+        "qtensor: axis is 2 but the tensor has rank 2; it goes from -2 to 1.");
+  CHECK(sentence([&] { torch::quantize_per_channel<torch::qint8>(in, three, zeros, 0); }) ==
+        "qtensor: quantize is given 3 scales but the tensor has 2 blocks; pass one scale a block, or a single number.");
+  CHECK(sentence([&] { torch::quantize_per_channel<torch::qint8>(in, bad, zeros, 1); }) ==
+        "qtensor: scale 1 is -1; a scale must be finite and positive.");
+  CHECK(sentence([&] { torch::quantize_per_channel<torch::qint8>(in, three, far, 1); }) ==
+        "qtensor: zero point 1 is 300; it must be a code that int32 holds, from -128 to 127.");
+  CHECK(sentence([&] { torch::fake_quantize_per_tensor_affine(in, 1.0, 9, 0, 7); }) ==
+        "qtensor: zero point 0 is 9; it must lie between quant_min 0 and quant_max 7.");
+  CHECK(sentence([&] { torch::fake_quantize_per_tensor_affine(in, 1.0, 0, 1, 0); }) ==
+        "qtensor: quant_min 1 is above quant_max 0.");
+  CHECK(sentence([&] { torch::fake_quantize_per_tensor_affine(in, -2.0, 0, 0, 7); }) ==
+        "qtensor: scale 0 is -2; a scale must be finite and positive as a float.");
+  CHECK(sentence([&] { torch::fake_quantize_per_tensor_affine(in, 1.0, 0, 0, std::int64_t{1} << 32); }) ==
+        "qtensor: quant_min 0 to quant_max 4294967296 are not 32-bit codes.");
+  CHECK(sentence([&] { torch::fake_quantize_per_channel_affine(in, three, zeros, 0, 0, 7); }) ==
+        "qtensor: 3 scales and 3 zero points are given; axis 0 needs 2 of each.");
+  const auto t = torch::quantize_per_channel<torch::qint8>(in, three, zeros, 1);
+  CHECK(sentence([&] {
+          torch::dequantize_per_channel(t, std::vector<double>{1, 2});
+        }) == "qtensor: dequantize_per_channel is given 2 scales but the tensor has 3 channels.");
+}
