@@ -1,4 +1,4 @@
-// Mirrors include/qtensor/compat/onnx.hpp and onnx_types.hpp: vectors of NUMERICS 8.1 and 8.2, layouts, every refusal.
+// Mirrors include/qtensor/compat/onnx.hpp: vectors of NUMERICS 8.1, layouts, granularities, every refusal.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
@@ -30,24 +30,6 @@ auto flat_codes(const floats& x, float scale, int zero) {
 }
 
 }  // namespace
-
-TEST_CASE("onnx: the table of data types and the formats behind its numbers") {
-  static_assert(onnx::number_of<e4m3> == 17 && onnx::number_of<int4> == 22 && onnx::number_of<uint2> == 25);
-  static_assert(onnx::data_types.size() == 18);
-  static_assert(onnx::data_types[8] == onnx::data_type{17, "FLOAT8E4M3FN", "e4m3", 8});
-  for (const onnx::data_type& row : onnx::data_types) {
-    int seen = 0;
-    onnx::with_format(row.number, [&]<class F>(std::type_identity<F>) {
-      CHECK(std::string_view(F::name) == row.format);
-      CHECK(onnx::number_of<F> == row.number);
-      CHECK(F::bits == row.bits);
-      ++seen;
-    });
-    CHECK(seen == 1);
-  }
-  CHECK(sentence([] { onnx::with_format(8, [](auto) {}); }) ==
-        "qtensor: ONNX data type 8 is not one of those with a format here: 1 to 6, 10, 16 to 26.");
-}
 
 TEST_CASE("onnx: QuantizeLinear of the document's example and NUMERICS 8.1") {
   CHECK(flat_codes<linear<uint8>>({0, 2, 3, 1000, -254, -1000}, 2.f, 128) == bytes{128, 129, 130, 255, 1, 0});
@@ -228,43 +210,6 @@ TEST_CASE("onnx: DynamicQuantizeLinear; a tensor of zeros has scale 1, or 1 / 25
   CHECK(ints(same.codes()) == ints(t.codes()));
 }
 
-TEST_CASE("onnx: Cast between arrays, its defaults and its policies (NUMERICS 1.5 to 1.7, 8.2, 10.5)") {
-  static_assert(onnx::cast_code<f32, e4m3>(bits_of(465.f)) == 0x7E);
-  static_assert(onnx::cast_code<f32, e4m3, to_special>(bits_of(465.f)) == 0x7F);
-  static_assert(onnx::cast_code<f32, f16>(bits_of(65520.f)) == 0x7C00);
-  static_assert(onnx::cast_code<e5m2fnuz, f16>(0x7F) == 0x7B00);
-  static_assert(onnx::cast_code<f32, e2m1>(infinity_bits) == 7);
-  static_assert(onnx::cast_code<f32, e2m1>(0x7FC00000u) == 8);
-  static_assert(onnx::cast_code<f32, e2m1>(0xFFC00000u) == 0);
-  static_assert(onnx::cast_code<f32, int4>(bits_of(7.5f)) == 7);
-  static_assert(onnx::cast_code<f32, int4>(bits_of(-9.f)) == 8);
-  static_assert(onnx::cast_code<f32, uint2, toward_zero, onnx::wraps>(bits_of(-1.5f)) == 3);
-  static_assert(onnx::cast_code<f32, int4, nearest_away, onnx::wraps>(bits_of(8.5f)) == 9);
-  static_assert(onnx::cast_code<int32, int32>(0x01000001u) == 0x01000001u);
-  // e8m0, f32 bits -> up, down, nearest
-  struct row {
-    std::uint32_t bits, up, down, nearest;
-  };
-  for (const row& r :
-       {row{0x3F800000u, 0x7F, 0x7F, 0x7F}, row{0x3FC00000u, 0x80, 0x7F, 0x80}, row{0x3FA00000u, 0x80, 0x7F, 0x7F},
-        row{0x00600000u, 0x01, 0x00, 0x01}, row{0x00000000u, 0x00, 0x00, 0x00}, row{0xC0000000u, 0x80, 0x80, 0x80},
-        row{0x7F7FFFFFu, 0xFE, 0xFE, 0xFE}, row{0x7F800000u, 0xFF, 0xFF, 0xFF}}) {
-    INFO("bits ", r.bits);
-    CHECK(onnx::cast_code<f32, e8m0>(r.bits) == r.up);
-    CHECK(onnx::cast_code<f32, e8m0, onnx::round_down>(r.bits) == r.down);
-    CHECK(onnx::cast_code<f32, e8m0, onnx::round_nearest>(r.bits) == r.nearest);
-  }
-  CHECK(onnx::cast_code<f32, e8m0, to_special>(0x7F7FFFFFu) == 0xFF);
-
-  const floats x = {1.f, -2.f, 3.4f};
-  bytes packed(2, 0xFF);
-  onnx::cast<f32, int4>(x, 3, packed);
-  CHECK(packed == bytes{0xE1, 0x03});
-  floats y(3);
-  onnx::cast<int4, f32>(packed, 3, y);
-  CHECK(y == floats{1.f, -2.f, 3.f});
-}
-
 TEST_CASE("onnx: what cannot be is refused with a sentence, and nothing is written") {
   const floats x(6, 1.f), one = {1.f}, two = {1.f, 1.f}, three = {1, 1, 1}, bad = {1.f, 0.f, 1.f};
   const bytes zeros = {0, 0};
@@ -299,14 +244,6 @@ TEST_CASE("onnx: what cannot be is refused with a sentence, and nothing is writt
   CHECK(sentence([&] { onnx::dequantize_linear<linear<int4>>(codes, one, {}, extents(3), {}, y); }) ==
         "qtensor: 3 units of codes are given; 3 elements of int4 take 2.");
   CHECK(y == floats(3, 9.f));
-  bytes out(1, 7);
-  CHECK(sentence([&] { onnx::cast<f32, int4>(x, 6, out); }) ==
-        "qtensor: 1 units of y are given; 6 elements of int4 take 3.");
-  CHECK(sentence([&] { onnx::cast<f32, int4>(x, -1, out); }) ==
-        "qtensor: cast is given -1 elements; their number is at least 0.");
-  CHECK(out == bytes{7});
-  CHECK(sentence([] { compat::axis_blocks::blocks(1, 0); }) ==
-        "qtensor: a block of size 0 along axis 1 cannot be; it needs a size of at least 1.");
 }
 
 TEST_CASE("onnx: tensors without elements") {

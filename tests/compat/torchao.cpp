@@ -93,6 +93,14 @@ TEST_CASE("nvfp4, one level: block scale and codes") {
   CHECK(single_level({3000.f, 1.f}) == codes{0x7E, 7, 0});
 }
 
+TEST_CASE("nvfp4: infinities and NaNs run through the formulas; a tensor scale of 0") {
+  CHECK(single_level({infinity, 1.f, -448.f}) == codes{0x7E, 7, 0, 0xA});
+  CHECK(single_level({quiet_nan, 1.f})[0] == 0x7F);
+  const float x[] = {0.f, 0.f};
+  const auto below_zero = torchao::nvfp4_below(source(x, extents(2)), 0.f);
+  CHECK(below_zero.view().scale_code({0}) == 0x7F);
+}
+
 TEST_CASE("nvfp4, two levels: below a given tensor scale, and below the tensor's own") {
   const std::vector<float> x = {6.f, 3.f, -1.f, .25f};
   const auto below = torchao::nvfp4_below(source(x.data(), extents(4)), 0.0625f);
@@ -109,8 +117,8 @@ TEST_CASE("nvfp4, two levels: below a given tensor scale, and below the tensor's
 
 TEST_CASE("nvfp4_below: scales that cannot be") {
   const float x = 1.f;
-  for (float s : {0.f, -1.f, infinity, quiet_nan}) {
+  for (float s : {-1.f, infinity, quiet_nan}) {
     const std::string said = sentence([&] { torchao::nvfp4_below(source(&x, extents(1)), s); });
-    CHECK(said.find("cannot be; nvfp4 needs a positive finite one.") != std::string::npos);
+    CHECK(said.find("cannot be; nvfp4 needs a finite one that is not negative.") != std::string::npos);
   }
 }

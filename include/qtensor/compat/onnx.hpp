@@ -1,5 +1,4 @@
-// ONNX: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and Cast, over memory as ONNX lays it out and over
-// tensors (NUMERICS 8.1, 8.2).
+// ONNX: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear over memory and tensors (NUMERICS 8.1).
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -122,7 +121,7 @@ constexpr void check_zero_points(codes_in<S> zero_points, index_t count) {
 /// A zero point of ONNX's array as tensors store it: as a number, one a unit.
 template <format F>
 constexpr unit<F> zero_unit(const unit<F>* zero_points, index_t i) {
-  return static_cast<unit<F>>(F::decode(load<F>(zero_points, i)));
+  return static_cast<unit<F>>(static_cast<std::int64_t>(F::decode(load<F>(zero_points, i))));
 }
 
 /// Parameters that passed the checks into a tensor.

@@ -19,18 +19,20 @@ using rceil = mx_rceil;  ///< amax * (1 / max) rounded up to a power of two
 template <format Code, class Mode = floor, index_t N = 32, index_t Axis = last_axis>
 using mx = scheme<Code, group<N, Axis>, scale_as<e8m0>, Mode>;
 
-/// nvfp4_quantize without a tensor scale: the library's nvfp4.
-using nvfp4 = qtensor::nvfp4;
+/// nvfp4_quantize without a tensor scale: the library's nvfp4, with infinities and NaNs run through the formulas. An
+/// infinity gives scale 7E and codes of +-6 and 0, a NaN scale 7F.
+using nvfp4 = with<qtensor::nvfp4, block_literal>;
 /// nvfp4_quantize with one: block scales amax / 6 / tensor scale in e4m3, at least 2^-6. Dynamic quantization computes
 /// the tensor scale amax / (448 * 6) (per_tensor_amax_to_scale); `nvfp4_below` takes one that is given.
 using nvfp4_two_level = with<nvfp4, tensor_scale<f32>>;
 
 /// nvfp4_quantize(x, 16, per_tensor_scale): block scales and codes below a tensor scale that is known already, in the
-/// order of x, blocks along the last axis. The scale must be positive and finite.
+/// order of x, blocks along the last axis. The scale must be finite and not negative; below 0, which is torchao's scale
+/// of a tensor of zeros, zero blocks have scale 7F.
 template <format F, tensor_extents Extents>
 tensor<nvfp4_two_level, Extents> nvfp4_below(const memory_source<F, Extents>& x, float per_tensor_scale) {
-  require(per_tensor_scale > 0.f && is_finite(per_tensor_scale), "the tensor scale ", per_tensor_scale,
-          " cannot be; nvfp4 needs a positive finite one.");
+  require(per_tensor_scale >= 0.f && is_finite(per_tensor_scale), "the tensor scale ", per_tensor_scale,
+          " cannot be; nvfp4 needs a finite one that is not negative.");
   tensor<nvfp4_two_level, Extents> out(x.extents);
   out.set_tensor_scale(per_tensor_scale);
   reference::quantize_blocks([&x](const auto& index) { return x.number(index); }, per_tensor_scale, out.span());

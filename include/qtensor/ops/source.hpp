@@ -4,8 +4,9 @@
 
 #include <concepts>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/abi.hpp>
 
-namespace qtensor {
+namespace qtensor::inline QTENSOR_ABI {
 
 /// A matrix of floats as a kernel wants to see it: rows that will be contiguous in the destination. For a tensor of
 /// higher rank the leading axes are flattened into rows; for a col_major tensor rows are its columns.
@@ -131,4 +132,4 @@ void source(const double*, const Rest&...) {
       "qtensor: sources are f32, bf16 or f16; convert doubles yourself, so that the rounding is your choice.");
 }
 
-}  // namespace qtensor
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -305,8 +305,8 @@ constexpr float quotient(float x, element_scale s) {
   return q;
 }
 
-/// The code of x under a scale, a zero point and an offset (NUMERICS 0.1, 5.1, 8.3, 11). A scale of 0 belongs to a block
-/// of zeros, or of equal numbers where there is an offset: code +0.
+/// The code of x under a scale, a zero point and an offset (NUMERICS 0.1, 5.1, 8.3, 11). A scale of 0 belongs to a
+/// block of zeros, or of equal numbers where there is an offset: code +0.
 template <quantization_scheme S>
 constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t zero_point = 0,
                                          std::uint32_t random_word = 0, float offset = 0.f) {

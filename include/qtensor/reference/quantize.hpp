@@ -75,8 +75,8 @@ struct block_parameters {
   bool plus_zeros = false;  // zeros of either sign are +0: amax_scale's block of zeros (NUMERICS 11)
 };
 
-/// Statistics -> stored scale, zero point, offset, and how the block's codes are made. `tensor_term` is what the rule of a
-/// two-level scheme wants to know of the tensor: detail::tensor_term_of.
+/// Statistics -> stored scale, zero point, offset, and how the block's codes are made. `tensor_term` is what the rule
+/// of a two-level scheme wants to know of the tensor: detail::tensor_term_of.
 template <quantization_scheme S>
 constexpr block_parameters parameters_of(const block_statistics& seen, float tensor_term = 1.f) {
   using code = typename S::code_format;

@@ -1,5 +1,5 @@
-// Floats to codes, four batches at a time: quotients, integers and minifloats, with every policy that vectors can
-// follow. SPDX-License-Identifier: BSD-3-Clause
+// Floats to codes, four batches at a time: quotients, integers and minifloats, with the policies vectors can follow.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// The owning tensor: codes, scales and zero points of one scheme in one allocation, or inline when every extent is
-// static. SPDX-License-Identifier: BSD-3-Clause
+// The owning tensor: codes, scales and zero points of one scheme in one allocation, or inline if extents are static.
+// SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <iosfwd>

@@ -1,4 +1,4 @@
-// Mirrors include/qtensor/compat/cann.hpp, DynamicBlockQuant: the vectors of NUMERICS 4 through the document's numbers.
+// Mirrors include/qtensor/compat/cann_blocks.hpp: strided walks; DynamicBlockQuant with the vectors of NUMERICS 4.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compat/cann_calls.hpp"
 
@@ -44,6 +44,46 @@ std::uint32_t scale_of_nan_payload() {
 }
 
 }  // namespace
+
+TEST_CASE("strides: any source, any result, also of half bytes, and nothing between the elements is touched") {
+  const index_t rows = 70, cols = 38;
+  const words dense = numbers(rows * cols, 21);
+  for (const std::int64_t dst : {type::e4m3, type::e2m1}) {
+    const cann::mx_attributes how{.dst_type = dst};
+    const dual_result wanted = dual(dense, type::bf16, {rows, cols}, how);
+    const bytes y1 = unpacked(wanted.rows.y, dst), y2 = unpacked(wanted.cols.y, dst);
+    // x: columns of a transposed, reversed matrix; y1: transposed; y2: every other element, last row first.
+    words x(static_cast<std::size_t>(rows * cols));
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < cols; ++c)
+        x[static_cast<std::size_t>(c * rows + rows - 1 - r)] = dense[static_cast<std::size_t>(r * cols + c)];
+    const std::size_t per_byte = is_fp4(dst) ? 2 : 1;
+    bytes a(static_cast<std::size_t>(rows * cols) / per_byte, 0x55),
+        b(2 * static_cast<std::size_t>(rows * cols) / per_byte, 0x55);
+    bytes s1(static_cast<std::size_t>(rows * 3 * 2), 0x55), s2(static_cast<std::size_t>(2 * cols * 2), 0x55);
+    const cann::status done = cann::dynamic_mx_quant_with_dual_axis(
+        {x.data() + rows - 1, type::bf16, {rows, cols}, {-1, rows}}, how, out(a, dst, {rows, cols}, {1, rows}),
+        out(s1, type::e8m0, {rows, 1, 2}, {6, 4, 1}),  // with gaps
+        {b.data() + 2 * (rows - 1) * cols / static_cast<index_t>(per_byte), dst, {rows, cols}, {-2 * cols, 2}},
+        out(s2, type::e8m0, {2, cols, 2}, {1, 2, 2 * cols}));  // pairs apart
+    INFO(done.reason);
+    REQUIRE(done.code == 0);
+    const bytes got_a = unpacked(a, dst), got_b = unpacked(b, dst);
+    bool same = true;
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < cols; ++c) {
+        const std::size_t at = static_cast<std::size_t>(r * cols + c);
+        same = same && got_a[static_cast<std::size_t>(c * rows + r)] == y1[at];
+        const std::size_t there = static_cast<std::size_t>(2 * ((rows - 1 - r) * cols + c));
+        same = same && got_b[there] == y2[at] && got_b[there + 1] == (is_fp4(dst) ? 5 : 0x55);
+      }
+    CHECK(same);
+    for (index_t r = 0; r < rows; ++r) {
+      CHECK(s1[static_cast<std::size_t>(6 * r)] == wanted.rows.scales[static_cast<std::size_t>(2 * r)]);
+      CHECK(s1[static_cast<std::size_t>(6 * r + 2)] == 0x55);
+    }
+  }
+}
 
 TEST_CASE("DynamicBlockQuant: the vectors of NUMERICS 4") {
   const words x{0x3F80, 0xBF00, 0x4040, 0x3DCD};
@@ -145,7 +185,8 @@ TEST_CASE("DynamicBlockQuant: what is refused, by whom") {
   std::vector<float> s(256, -7.f);
   const auto code = [&](const cann::block_attributes& how, cann::dims sizes = {2, 128}, std::int64_t t = type::bf16) {
     cann::dims scales = sizes;
-    if (how.row_block_size > 0) scales[sizes.rank() - 2] = divide_up(sizes[sizes.rank() - 2], how.row_block_size);
+    if (how.row_block_size > 0 && sizes.rank() > 1)
+      scales[sizes.rank() - 2] = divide_up(sizes[sizes.rank() - 2], how.row_block_size);
     if (how.col_block_size > 0) scales[sizes.rank() - 1] = divide_up(sizes[sizes.rank() - 1], how.col_block_size);
     const cann::status done =
         cann::dynamic_block_quant(in(x, t, sizes), how, out(y, how.dst_type, sizes), out(s, type::f32, scales));
