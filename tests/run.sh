@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ on every level this machine runs, clang++ on the machine's own level, the newest headers of Eigen
-#              and xsimd on the umbrella and usage tests, users' projects
-#   --full     also both compilers x both Eigens x both xsimds on every level, sanitizers, the exhaustive sweeps,
-#              and 64-bit Arm under qemu (hours)
+#   (default)  g++ on every level this machine runs, clang++ on the machine's own level for kernels, Eigen and usage,
+#              the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
+#   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
+#              exhaustive sweeps, and 64-bit Arm under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
 # Installs what is missing on Debian and Ubuntu; elsewhere it says what to install.
 set -euo pipefail
@@ -109,12 +109,13 @@ if [ -n "$newest" ]; then
   CXX=g++ part newest usage_tests --suite usage -- -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
-  CXX=clang++ part clang all --no-suite layers --no-suite consumers --no-suite errors -- \
+  CXX=clang++ part clang "simd_tests expr_tests usage_tests" --suite simd --suite expr --suite usage --suite headers -- \
     -Doptimization=1 -Dlevels=native -Dwerror=true
 else
   note_skip "clang++ is not installed"
 fi
 if [ $full = yes ]; then
+  CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
   CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dlevels=$levels "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all

@@ -5,7 +5,7 @@
 namespace qt = qtensor;
 const float* scales = nullptr;
 #ifdef QTENSOR_VALID
-auto use(const Eigen::MatrixXf& x) { return qt::fake_quantize<qt::int8_per_channel<0>>(x, *scales); }
+auto use(const Eigen::MatrixXf& x) { return qt::fake_quantize<qt::scheme<qt::int8, qt::per_channel<0>>>(x, *scales); }
 #else
-auto use(const Eigen::MatrixXf& x) { return qt::fake_quantize<qt::int8_per_channel<0>>(x, scales); }
+auto use(const Eigen::MatrixXf& x) { return qt::fake_quantize<qt::scheme<qt::int8, qt::per_channel<0>>>(x, scales); }
 #endif

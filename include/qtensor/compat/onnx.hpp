@@ -49,8 +49,8 @@ struct linear<e2m1, Scale> {
 template <format Code, format Scale = f32>
 using linear = typename detail::linear<Code, Scale>::type;
 
-/// As the ONNX reference: the quotient is rounded to the type of the scale first.      f16 1000 / 0.3: 3332, in f32
-/// 3332.5
+/// As the ONNX reference: the quotient is rounded to the type of the scale (f16 or bf16) first.
+/// f16 1000 over scale 0.3: 3332, by division in f32 3333.
 template <quantization_scheme S>
 using as_reference = with<S, divide_in<typename S::scale_format>>;
 

@@ -178,8 +178,8 @@ using round_down = toward_zero;
 using round_nearest = nearest_away;
 
 /// Overflow of casts to integers, modulo 2^bits, as programs do it: with toward_zero as the ONNX reference, with
-/// nearest_away as ONNX Runtime into 4 bits. `cast` alone saturates (NUMERICS 10.5).      cast_code<f32, uint2,
-/// toward_zero, wraps>(-1.5) == 3
+/// nearest_away as ONNX Runtime into 4 bits. `cast` alone saturates (NUMERICS 10.5).
+///   cast_code<f32, uint2, toward_zero, wraps>(bits_of(-1.5f)) == 3
 struct wraps {
   using slot = slot::overflow;
   static constexpr fixed_string name = "onnx::wraps";
@@ -207,8 +207,8 @@ constexpr std::uint32_t cast_to(float x) {
 }  // namespace detail
 
 /// Cast of one code. Policies: `to_special` for saturate = 0 (FP8 and e8m0), a rounding, a NaN policy. Integers of more
-/// than 24 bits become the nearest f32 on their way, unless To is as wide.      cast_code<f32, e4m3>(bits_of(465.f)) ==
-/// 0x7E
+/// than 24 bits become the nearest f32 on their way to another format.
+///   cast_code<f32, e4m3>(bits_of(465.f)) == 0x7E
 template <format From, format To, policy... P>
 constexpr std::uint32_t cast_code(std::uint32_t code) {
   if constexpr (std::is_same_v<From, To>)

@@ -4,11 +4,12 @@
 
 #include <bit>
 #include <cstring>
-#include <memory>
 #include <qtensor/expr/eigen_version.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI {
 

@@ -90,8 +90,7 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
                   "quantize_static_into.");
     static_assert(given == 0 || S::has_zero_point == (given == 2),
                   "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
-                  "alone where it is "
-                  "symmetric.");
+                  "alone where it is symmetric.");
     [[maybe_unused]] const auto all = std::tie(values...);
     if constexpr (given >= 1) store_scales(out.span(), expr_detail::in_storage_order<Order>(std::get<0>(all)));
     if constexpr (given == 2) store_zero_points(out.span(), expr_detail::in_storage_order<Order>(std::get<1>(all)));

@@ -62,12 +62,18 @@ inline void pack_eight(const std::uint8_t* codes, std::uint8_t* to) {
   std::uint64_t v;
   std::memcpy(&v, codes, 8);
   v = bring_together<Bits, 4>(bring_together<Bits, 2>(bring_together<Bits, 1>(v)));
-  std::memcpy(to, &v, static_cast<std::size_t>(Bits));
+  const auto low = static_cast<std::uint32_t>(v);
+  const auto high = static_cast<std::uint16_t>(Bits == 2 ? v : v >> 32);
+  if constexpr (Bits == 6) std::memcpy(to, &low, 4);
+  std::memcpy(to + Bits - 2, &high, 2);
 }
 template <int Bits>
 inline void unpack_eight(const std::uint8_t* from, std::uint8_t* codes) {
-  std::uint64_t v = 0;
-  std::memcpy(&v, from, static_cast<std::size_t>(Bits));
+  std::uint32_t low = 0;
+  std::uint16_t high;
+  if constexpr (Bits == 6) std::memcpy(&low, from, 4);
+  std::memcpy(&high, from + Bits - 2, 2);
+  std::uint64_t v = low | std::uint64_t{high} << (8 * (Bits - 2));
   v = take_apart<Bits, 1>(take_apart<Bits, 2>(take_apart<Bits, 4>(v)));
   std::memcpy(codes, &v, 8);
 }

@@ -76,7 +76,7 @@ struct kernel<op::encode, S, scalar_arch> {
 namespace detail {
 
 /// Elements whose scales and codes lie in L1 at a time: whole bytes of codes, whole blocks of four batches.
-inline constexpr index_t chunk_elements = 512;
+inline constexpr index_t chunk_elements = 2048;
 
 /// Room for the parameters of the last, partial block.
 template <class A>
