@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
-#include <qtensor/compat/ggml.hpp>
+#include <qtensor/compat/ggml_rows.hpp>
 #include <qtensor/tensor/view_of.hpp>
 
 #include "oracle/json.hpp"

@@ -1,6 +1,6 @@
 // EXPECT: qtensor: these codes do not all have a counterpart of the same value
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
+#include <qtensor/compat/ggml_rows.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 namespace qt = qtensor;

@@ -1,6 +1,6 @@
 // EXPECT: qtensor: ggml's blocks hold scales, and offsets in q4_1 and q5_1
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
+#include <qtensor/compat/ggml_rows.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 namespace qt = qtensor;

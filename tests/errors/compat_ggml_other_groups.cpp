@@ -1,6 +1,6 @@
 // EXPECT: qtensor: blocks and planar tensor must share scales in the same groups
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
+#include <qtensor/compat/ggml_rows.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 namespace qt = qtensor;

@@ -15,7 +15,8 @@ namespace detail {
 /// a built-in array, an Eigen vector).
 template <class T>
 concept number = std::is_arithmetic_v<std::remove_cvref_t<T>>;
-// Eigen's vectors have data() and size() too, so they are told by their stride: a row of a column-major matrix has gaps.
+// Eigen's vectors have data() and size() too, so they are told by their stride: a row of a column-major matrix has
+// gaps.
 template <class R>
 concept eigen_numbers = !number<R> && requires(const R& r) {
   { *r.data() } -> number;

@@ -128,9 +128,7 @@ struct basic_scheme {
   static constexpr bool has_offset = !std::is_same_v<offset_format, none>;
   static constexpr bool has_tensor_scale = !std::is_same_v<tensor_scale_format, none>;
   static constexpr bool is_interleaved = interleaved_layout<layout>;
-  static constexpr bool has_code_sum = requires {
-    typename layout::code_sum_format;
-  };
+  static constexpr bool has_code_sum = requires { typename layout::code_sum_format; };
 
  private:
   template <class Zero>
@@ -416,7 +414,8 @@ struct turned {
                 "qtensor: along<Axis, S> turns schemes whose granularity is group<N>.");
 };
 template <index_t Axis, class C, index_t N, index_t From, class... P>
-struct turned<Axis, basic_scheme<C, group<N, From>, P...>> : with<basic_scheme<C, group<N, From>, P...>, group<N, Axis>> {};
+struct turned<Axis, basic_scheme<C, group<N, From>, P...>>
+    : with<basic_scheme<C, group<N, From>, P...>, group<N, Axis>> {};
 
 }  // namespace detail
 

@@ -1,0 +1,266 @@
+// ggml's blocks as bytes: planar tensors to and from blocks, and rows of blocks by run-time type (NUMERICS 8.3).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/reference/quantize.hpp>
+#include <string>
+
+namespace qtensor::compat::ggml {
+
+// ---- Planar tensors and blocks -------------------------------------------------------------------------------------
+
+/// How the codes of one scheme are spelled in another of equal meaning: the same numbers up to one factor (2 into
+/// MXFP4's doubled codes), which the scales take the other way.
+template <quantization_scheme From, quantization_scheme To>
+struct respelling {
+  using from = typename From::code_format;
+  using to = typename To::code_format;
+  static constexpr float factor = std::is_same_v<to, doubled_fp4> == std::is_same_v<from, doubled_fp4> ? 1.f
+                                  : std::is_same_v<to, doubled_fp4>                                    ? 2.f
+                                                                                                       : 0.5f;
+  static constexpr std::uint32_t count = from::bits <= 8 && to::bits <= 8 ? 1u << from::bits : 0;
+  /// Code of the same number, the same code where it will do (a -0 stays one); `count` where there is none.
+  static constexpr std::array<std::uint32_t, count> codes = [] {
+    std::array<std::uint32_t, count> table{};
+    for (std::uint32_t c = 0; c < count; ++c) {
+      const float value = decode<from>(c) * factor;
+      table[c] = count;
+      for (std::uint32_t t = 0; t < 1u << to::bits; ++t)
+        if (decode<to>(t) == value && (table[c] == count || t == c)) table[c] = t;
+    }
+    return table;
+  }();
+  static constexpr bool is_complete = [] {
+    for (std::uint32_t c : codes)
+      if (c == count) return false;
+    return count > 0;
+  }();
+};
+
+/// A parameter of one format as a code of another that decodes to the same float, or a sentence that says why not.
+template <format From, format To>
+std::uint32_t respelled(std::uint32_t code, float factor, const char* what) {
+  if constexpr (std::is_same_v<From, To>) {
+    return code;
+  } else {
+    const float wanted = decode<From>(code) * factor;
+    const std::uint32_t spelled = encode<To, to_special>(wanted);
+    require(bits_of(decode<To>(spelled)) == bits_of(wanted), "the ", what, " ", wanted, " has no exact code in ",
+            To::name, ".");
+    return spelled;
+  }
+}
+
+/// A tensor of scheme To with the numbers of `from`, which lie elsewhere: nothing is rounded. Codes change their
+/// spelling only, scales and offsets must be numbers of To's formats (else `error`), a sum of codes is made from them
+/// anew.
+template <quantization_scheme To, quantized T>
+auto moved(const T& from) {
+  const auto view = as_view(from);
+  using view_type = decltype(view);
+  using From = typename std::remove_const_t<view_type>::scheme_type;
+  using Extents = typename std::remove_const_t<view_type>::extents_type;
+  using Order = typename std::remove_const_t<view_type>::order_type;
+  using spelling = respelling<From, To>;
+  static_assert(std::is_same_v<typename From::granularity_type, typename To::granularity_type>,
+                "qtensor: blocks and planar tensor must share scales in the same groups: group<32>, or group<16> for "
+                "nvfp4.");
+  static_assert(
+      !From::has_zero_point && !To::has_zero_point && !From::has_tensor_scale && !To::has_tensor_scale &&
+          From::has_offset == To::has_offset,
+      "qtensor: ggml's blocks hold scales, and offsets in q4_1 and q5_1; the planar scheme must hold as much.");
+  static_assert(spelling::is_complete,
+                "qtensor: these codes do not all have a counterpart of the same value in the other format.");
+
+  tensor<To, Extents, Order> out(view.extents(), view.granularity());
+  const auto to = out.span();
+  using index_array = typename Extents::array;
+  reference::for_each_block(
+      view.scale_grid(), view.storage_extents(), [&](const index_array& first, const index_array& n) {
+        to.set_storage_scale_code(first, respelled<typename From::scale_format, typename To::scale_format>(
+                                             view.storage_scale_code(first), 1.f / spelling::factor, "scale"));
+        if constexpr (To::has_offset)
+          to.set_storage_offset_code(first, respelled<typename From::offset_format, typename To::offset_format>(
+                                                view.storage_offset_code(first), 1.f, "offset"));
+        reference::for_each_index(
+            first, n, [&](const index_array& i) { to.set_storage_code(i, spelling::codes[view.storage_code(i)]); });
+        reference::detail::store_code_sum(to, first, n,
+                                          decode<typename To::scale_format>(to.storage_scale_code(first)));
+      });
+  return out;
+}
+
+/// Planar -> blocks: `to_blocks<ggml::q8_0>(t).blocks()` are ggml's bytes of `t`, a tensor or view of int8 in group<32>
+/// with f16 scales (int4 for q4_0, uint4 or uint5 with offset<f16> for q4_1 and q5_1, e2m1 with e8m0 or e4m3 scales for
+/// mxfp4 and nvfp4; scales of other formats where every one has an exact code).
+template <quantization_scheme Blocks, quantized T>
+auto to_blocks(const T& planar) {
+  static_assert(Blocks::is_interleaved, "qtensor: to_blocks<B> makes blocks; B is one of ggml's schemes.");
+  return moved<Blocks>(planar);
+}
+
+/// Blocks -> planar, the way back: `from_blocks<mxfp4>(view_of<ggml::mxfp4>(bytes, extents))`. Q8_1's sums are left
+/// out.
+template <quantization_scheme Planar, quantized T>
+auto from_blocks(const T& blocks) {
+  static_assert(!Planar::is_interleaved,
+                "qtensor: from_blocks<S> makes planar tensors; leave the layout out of S, or copy the bytes.");
+  return moved<Planar>(blocks);
+}
+
+// ---- Rows with run-time types --------------------------------------------------------------------------------------
+
+/// ggml's numbers of the types that are understood here. GGUF files use the same.
+enum class type : int {
+  f32 = 0,
+  f16 = 1,
+  q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
+  q8_0 = 8,
+  q8_1 = 9,
+  bf16 = 30,
+  mxfp4 = 39,
+  nvfp4 = 40
+};
+
+/// What a call came to: success, or a sentence that says what was wrong with its arguments.
+struct status {
+  std::string reason;
+  bool ok() const { return reason.empty(); }
+  explicit operator bool() const { return ok(); }
+};
+
+/// Elements and bytes of a block (1 and the size of a number for types without blocks); zeros for unknown types.
+struct block_size {
+  index_t elements = 0, bytes = 0;
+};
+
+namespace rows {
+
+template <class Numbers>
+struct plain {
+  using number = Numbers;
+};
+
+/// Calls visit(tag) with the scheme of a type, or with plain<F> for types without blocks; false for unknown types.
+template <class Visit>
+constexpr bool visit_type(int id, Visit visit) {
+  switch (static_cast<type>(id)) {
+    case type::f32:
+      return visit(plain<qtensor::f32>{}), true;
+    case type::f16:
+      return visit(plain<qtensor::f16>{}), true;
+    case type::bf16:
+      return visit(plain<qtensor::bf16>{}), true;
+    case type::q4_0:
+      return visit(q4_0{}), true;
+    case type::q4_1:
+      return visit(q4_1{}), true;
+    case type::q5_0:
+      return visit(q5_0{}), true;
+    case type::q5_1:
+      return visit(q5_1{}), true;
+    case type::q8_0:
+      return visit(q8_0{}), true;
+    case type::q8_1:
+      return visit(q8_1{}), true;
+    case type::mxfp4:
+      return visit(mxfp4{}), true;
+    case type::nvfp4:
+      return visit(nvfp4{}), true;
+  }
+  return false;
+}
+
+template <class Tag>
+constexpr block_size size_of() {
+  if constexpr (quantization_scheme<Tag>)
+    return {interleaved_block<Tag>::elements({}), interleaved_block<Tag>::bytes({})};
+  else
+    return {1, Tag::number::bits / 8};
+}
+
+inline bool overlap(const void* a, index_t a_bytes, const void* b, index_t b_bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
+  return first < second + static_cast<std::uintptr_t>(b_bytes) && second < first + static_cast<std::uintptr_t>(a_bytes);
+}
+
+/// Why a row of n elements cannot go from or to these buffers; empty where it can.
+inline std::string refusal(int id, block_size block, const float* x, const void* y, index_t n) {
+  const std::string of_type = "qtensor: type " + std::to_string(id);
+  if (block.elements == 0)
+    return of_type + " is not one of ggml's types that are understood here: 0, 1, 2, 3, 6, 7, 8, 9, 30, 39, 40.";
+  if (n < 0 || n % block.elements != 0)
+    return of_type + " has blocks of " + std::to_string(block.elements) + " elements; a row of " + std::to_string(n) +
+           " is not a number of them.";
+  index_t floats = 0, bytes = 0;
+  if (__builtin_mul_overflow(n, static_cast<index_t>(sizeof(float)), &floats) ||
+      __builtin_mul_overflow(n / block.elements, block.bytes, &bytes))
+    return "qtensor: the bytes of a row of " + std::to_string(n) + " elements do not fit 63 bits.";
+  if (n > 0 && (x == nullptr || y == nullptr)) return "qtensor: a row of floats or of blocks is a null pointer.";
+  if (n > 0 && overlap(x, floats, y, bytes)) return "qtensor: the row of floats and the row of blocks overlap.";
+  return "";
+}
+
+template <class S>
+tensor_span<S, extents<dynamic>> blocks_at(std::uint8_t* bytes, index_t n) {
+  return {{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
+}
+
+template <class Tag>
+void write(const float* x, std::uint8_t* bytes, index_t n) {
+  if constexpr (quantization_scheme<Tag>) {
+    reference::quantize([x](const auto& i) { return x[i[0]]; }, blocks_at<Tag>(bytes, n));
+  } else {
+    using number = typename Tag::number;
+    for (index_t i = 0; i < n; ++i)
+      qtensor::detail::store_unit<number>(bytes + i * size_of<Tag>().bytes, encode<number, to_special>(x[i]));
+  }
+}
+
+template <class Tag>
+void read(const std::uint8_t* bytes, float* x, index_t n) {
+  if constexpr (quantization_scheme<Tag>) {
+    const tensor_view<Tag, extents<dynamic>> blocks{{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
+    reference::dequantize(blocks, [x](const auto& i, float value) { x[i[0]] = value; });
+  } else {
+    using number = typename Tag::number;
+    for (index_t i = 0; i < n; ++i)
+      x[i] = decode<number>(qtensor::detail::load_unit<number>(bytes + i * size_of<Tag>().bytes));
+  }
+}
+
+}  // namespace rows
+
+inline block_size block_size_of(int id) {
+  block_size size;
+  rows::visit_type(id, [&](auto tag) { size = rows::size_of<decltype(tag)>(); });
+  return size;
+}
+
+/// Bytes of a row of n elements; 0 where the type is unknown or n is not a number of its blocks.
+inline index_t row_bytes(int id, index_t n) {
+  const block_size size = block_size_of(id);
+  return size.elements != 0 && n >= 0 && n % size.elements == 0 ? n / size.elements * size.bytes : 0;
+}
+
+/// n floats to a row of blocks at y, at any alignment: row_bytes(id, n) bytes. On failure nothing is written. No
+/// thread, no allocation.
+inline status quantize_row(int id, const float* x, void* y, index_t n) {
+  status result{rows::refusal(id, block_size_of(id), x, y, n)};
+  if (result) rows::visit_type(id, [&](auto tag) { rows::write<decltype(tag)>(x, static_cast<std::uint8_t*>(y), n); });
+  return result;
+}
+
+/// A row of blocks back to n floats. On failure nothing is written.
+inline status dequantize_row(int id, const void* y, float* x, index_t n) {
+  status result{rows::refusal(id, block_size_of(id), x, y, n)};
+  if (result)
+    rows::visit_type(id, [&](auto tag) { rows::read<decltype(tag)>(static_cast<const std::uint8_t*>(y), x, n); });
+  return result;
+}
+
+}  // namespace qtensor::compat::ggml
