@@ -106,7 +106,7 @@ fi
 
 CXX=g++ part gcc all -- -Doptimization=1 -Dlevels=$levels "-Dnewest_headers=$newest"
 if [ -n "$newest" ]; then
-  CXX=g++ part newest usage_tests --suite usage -- -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
+  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=1 -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang "simd_tests expr_tests usage_tests" --suite simd --suite expr --suite usage --suite headers -- \
