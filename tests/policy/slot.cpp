@@ -46,8 +46,8 @@ TEST_CASE("fills: every policy of the library fills the slot its file says") {
   CHECK(all_fill<slot::rounding, nearest_even, nearest_away, toward_negative, toward_positive, toward_zero, via_f16,
                  stochastic<>>);
   CHECK(all_fill<slot::overflow, saturate, to_special>);
-  CHECK(all_fill<slot::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max>);
-  CHECK(all_fill<slot::nonfinite_block, block_propagates, block_to_zero, block_ignores, block_literal>);
+  CHECK(all_fill<slot::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max, nan_to_lowest>);
+  CHECK(all_fill<slot::nonfinite_block, block_propagates, block_to_zero, block_ignores, block_ignores_nan, block_literal>);
   CHECK(all_fill<slot::subnormal_amax, subnormal_exact, subnormal_to_zero>);
   CHECK(all_fill<slot::code_scale, stored_scale, unrounded_scale>);
   CHECK(all_fill<slot::division, exact_division, reciprocal>);

@@ -47,6 +47,9 @@ TEST_CASE("nan policies: an element of a float format") {
   CHECK(encode<e4m3, nan_to_max>(-quiet_nan) == 0xFE);
   CHECK(encode<e2m1, nan_propagates>(quiet_nan) == 0);
   CHECK(encode<e2m1, nan_to_max>(quiet_nan) == 7);
+  CHECK(encode<e4m3, nan_to_lowest>(quiet_nan) == 0xFE);
+  CHECK(encode<e4m3fnuz, nan_to_lowest>(-quiet_nan) == 0xFF);
+  CHECK(encode<e8m0, nan_to_lowest>(quiet_nan) == 0);
   CHECK(encode<e2m1, nan_to_opposite_zero>(quiet_nan) == 8);
   CHECK(encode<e2m1, nan_to_opposite_zero>(-quiet_nan) == 0);
   CHECK(encode<e4m3fnuz, nan_to_opposite_zero>(quiet_nan) == 0);  // it has one zero
@@ -59,6 +62,8 @@ TEST_CASE("nan policies: an element of an integer format with zero point 9") {
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_zero_point>>(quiet_nan, one, 9) == 9);
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_max>>(quiet_nan, one, 9) == 255);
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_max>>(-quiet_nan, one, 9) == 0);
+  CHECK(quantize_element<with<uint8_per_tensor, nan_to_lowest>>(quiet_nan, one, 9) == 0);
+  CHECK(quantize_element<with<int8_per_tensor, nan_to_lowest>>(quiet_nan, one) == 0x80);
   CHECK(quantize_element<with<uint8_per_tensor, nan_to_opposite_zero>>(quiet_nan, one, 9) == 9);
 }
 
@@ -80,6 +85,12 @@ TEST_CASE(
   const block_result nan = made<literal>({quiet_nan, 1.f});
   CHECK(is_nan(float_of(nan.scale)));
   CHECK(nan.codes == std::vector<int>{0, 0});
+}
+
+TEST_CASE("block_ignores_nan: NaNs do not count, infinities do and run through the formulas") {
+  using policy_under_test = scheme<e4m3, group<32>, bounded_amax<>, block_ignores_nan, nan_to_zero>;
+  CHECK(made<policy_under_test>({infinity, 1.f, quiet_nan}) == block_result{0x7F800000u, {0, 0, 0}});
+  CHECK(made<policy_under_test>({quiet_nan, -448.f, 1.f}) == block_result{0x3F800000u, {0, 0xFE, 0x38}});
 }
 
 TEST_CASE(

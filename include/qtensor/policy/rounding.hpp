@@ -69,7 +69,9 @@ struct stochastic {
 
 // A rounding may also look at the whole number first: an optional
 //        template <format F> static constexpr float before(float x)
-// gives the number that is rounded in x's place, NaNs and infinities included. Vendors' float tricks live there.
+// gives the number that is rounded in x's place, NaNs and infinities included. Vendors' float tricks live there. A
+// random rounding's takes the word too, `before<F>(x, random_word)`, and may bring its own generator,
+// `random_word(index)` of a 64-bit element index.
 
 template <class P>
 concept deterministic_rounding = fills<P, slot::rounding> && requires(bool b, remainder r) {

@@ -41,6 +41,11 @@ struct nan_to_max {
   using slot = slot::nan;
   static constexpr fixed_string name = "nan_to_max";
 };
+/// The lowest value, whatever the NaN's sign. oneDNN's clamp in its 2026-08 source.
+struct nan_to_lowest {
+  using slot = slot::nan;
+  static constexpr fixed_string name = "nan_to_lowest";
+};
 /// Real 0 for integers; the zero whose sign is not the NaN's for floats. ml_dtypes and ONNX, in e2m1.   NaN -> -0 (8)
 struct nan_to_opposite_zero {
   using slot = slot::nan;
@@ -63,6 +68,11 @@ struct block_to_zero {
 struct block_ignores {
   using slot = slot::nonfinite_block;
   static constexpr fixed_string name = "block_ignores";
+};
+/// Statistics leave NaNs out, the rule's formulas run as written with infinities in them. oneDNN's max(0, |x|).
+struct block_ignores_nan {
+  using slot = slot::nonfinite_block;
+  static constexpr fixed_string name = "block_ignores_nan";
 };
 /// No special case: the rule's formulas run as written, with infinities and NaNs in them (NUMERICS 4).
 struct block_literal {

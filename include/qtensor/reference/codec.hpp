@@ -221,6 +221,8 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
   static_assert(rounding_policy<rounding>,
                 "qtensor: encode<F, P...> needs a rounding policy with up(negative, odd, remainder).");
   if constexpr (requires { rounding::template before<F>(x); }) x = rounding::template before<F>(x);
+  if constexpr (requires { rounding::template before<F>(x, random_word); })
+    x = rounding::template before<F>(x, random_word);
   if constexpr (requires { typename rounding::intermediate; })
     x = decode<typename rounding::intermediate>(encode<typename rounding::intermediate, nearest_even, to_special>(x));
   // e8m0 has no sign: magnitudes are rounded, and infinity is NaN even when saturating (NUMERICS 1.7; ONNX's up and
@@ -236,6 +238,8 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
       return detail::nan_code<F>(x);
     else if constexpr (std::is_same_v<nan, nan_to_max>)
       return detail::code_of_rank<F>(detail::last_rank<F>(negative), negative);
+    else if constexpr (std::is_same_v<nan, nan_to_lowest>)
+      return detail::code_of_rank<F>(F::is_signed ? detail::last_rank<F>(true) : 0, F::is_signed);
     else if constexpr (std::is_same_v<nan, nan_to_opposite_zero>)
       return encode<F>(negative ? 0.f : -0.f);
     else
@@ -331,6 +335,8 @@ constexpr std::uint32_t quantize_element(float x, element_scale s, std::int64_t 
         return clamped(0);
       else if constexpr (std::is_same_v<typename S::nan, nan_to_max>)
         return clamped(is_negative(q) ? low : high);
+      else if constexpr (std::is_same_v<typename S::nan, nan_to_lowest>)
+        return clamped(low);
       else
         return clamped(zero_point);
     }

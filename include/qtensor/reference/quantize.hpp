@@ -53,6 +53,7 @@ struct block_statistics {
   template <quantization_scheme S>
   constexpr void add(float x) {
     if (std::is_same_v<typename S::nonfinite_block, block_ignores> && !is_finite(x)) return;
+    if (std::is_same_v<typename S::nonfinite_block, block_ignores_nan> && is_nan(x)) return;
     const std::uint32_t bits = bits_of(x) & magnitude_bits;
     if (bits > amax_bits) amax_bits = bits;
     if (x < low) low = x;
@@ -91,7 +92,8 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
     out.poisoned = true;
     return out;
   };
-  constexpr bool literal = std::is_same_v<typename S::nonfinite_block, block_literal>;
+  constexpr bool literal = std::is_same_v<typename S::nonfinite_block, block_literal> ||
+                           std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
   if (!literal && seen.amax_bits >= infinity_bits) return poison();
 
   std::uint32_t amax_bits = seen.amax_bits;
@@ -166,7 +168,10 @@ constexpr std::uint32_t random_word(const typename Extents::array& index, const 
     for (int axis = 0; axis < Extents::rank; ++axis)
       position = position * static_cast<std::uint64_t>(extents[axis]) +
                  static_cast<std::uint64_t>(index[static_cast<std::size_t>(axis)]);
-    return philox(position, S::rounding::seed);
+    if constexpr (requires { S::rounding::random_word(position); })
+      return S::rounding::random_word(position);
+    else
+      return philox(position, S::rounding::seed);
   } else {
     return 0;
   }

@@ -1,0 +1,282 @@
+// oneDNN's reorder as a conversion: run-time types, masks and groups on both sides (NUMERICS 5.1, 5.2, 5.6).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/compat/onednn_attributes.hpp>
+#include <qtensor/compat/onednn_elements.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+namespace qtensor::compat::onednn {
+
+inline namespace QTENSOR_ABI {
+namespace pieces {
+
+// ---- The conversion ------------------------------------------------------------------------------------------------
+
+/// A call that was found valid; dims are joined as far as the parameters allow.
+struct job {
+  data_type from, to;
+  const void* src;
+  void* dst;
+  std::vector<index_t> dims;
+  index_t count;
+  std::array<detail::parameter_map, 4> parameters;  // source scale and zero point, destination scale and zero point
+  const attributes& how;
+
+  const detail::parameter_map& src_scale() const { return parameters[0]; }
+  const detail::parameter_map& src_zero() const { return parameters[1]; }
+  const detail::parameter_map& dst_scale() const { return parameters[2]; }
+  const detail::parameter_map& dst_zero() const { return parameters[3]; }
+  bool plain() const {
+    const auto absent = [](const auto& p) { return !p.given(); };
+    return how.beta == 0.f && std::all_of(parameters.begin(), parameters.end(), absent);
+  }
+};
+
+/// A parameter for the elements of a tile: one number, or one an element.
+struct column {
+  bool one = true;
+  tile numbers;
+
+  /// For n elements from column `col` of a row whose first element has entry `entry`.
+  void read(const detail::parameter_map& p, index_t entry, index_t col, index_t n) {
+    const index_t run = p.run.back(), step = p.step.back(), first = entry + col / run * step;
+    one = step == 0 || col % run + n <= run;
+    if (one || run == 1) return load(p.type, p.data, first, one ? 1 : n, numbers);
+    tile distinct;
+    load(p.type, p.data, first, divide_up(col % run + n, run), distinct);
+    index_t left = run - col % run;
+    for (index_t i = 0, k = 0; i < n; ++i, --left) {
+      if (left == 0) ++k, left = run;
+      numbers[i] = distinct[k];
+    }
+  }
+  float operator[](index_t i) const { return numbers[one ? 0 : i]; }
+};
+
+// a / b, of floats and of batches.
+inline float over(float a, float b) { return a / b; }
+inline simd::floats<arch> over(const simd::floats<arch>& a, const simd::floats<arch>& b) {
+  return simd::div<arch>(a, b);
+}
+
+/// d[i] = step(d[i], parameter of i), for batches and for floats.
+template <class Step>
+void apply(float* d, index_t n, const column& c, Step step) {
+  constexpr index_t lanes = simd::lanes<arch>;
+  using floats = simd::floats<arch>;
+  index_t i = 0;
+  if (c.one) {
+    const floats v(c.numbers[0]);
+    for (; i + lanes <= n; i += lanes) simd::store(d + i, floats(step(simd::load<arch>(d + i), v)));
+  } else {
+    for (; i + lanes <= n; i += lanes)
+      simd::store(d + i, floats(step(simd::load<arch>(d + i), simd::load<arch>(c.numbers + i))));
+  }
+  for (; i < n; ++i) d[i] = step(d[i], c[i]);
+  settle(d);
+}
+
+inline bool is_stochastic(const attributes& how) { return how.rounding != rounding_mode::nearest_even; }
+inline std::uint32_t random_word(const attributes& how, index_t at) {
+  return qtensor::philox(static_cast<std::uint64_t>(at) + how.offset, static_cast<std::uint32_t>(how.seed));
+}
+
+/// Rounds numbers to a float type at random, so that nothing is left to round.
+inline void round_floats_at_random(const job& j, float* d, index_t n, index_t at) {
+  if (j.how.rounding == rounding_mode::stochastic)
+    return with_format(j.to, [&]<format F>(std::type_identity<F>) {
+      if constexpr (!F::is_integer && !std::is_same_v<F, f32>)
+        for (index_t i = 0; i < n; ++i)
+          if (!is_nan(d[i])) d[i] = decode<F>(encode<F, stochastic<>, to_special>(d[i], random_word(j.how, at + i)));
+    });
+  const generator from =
+      j.how.rounding == rounding_mode::stochastic_onednn ? generator::current : generator::source_2025_03;
+  const auto by = [&]<format F>(std::type_identity<F>) {
+    for (index_t i = 0; i < n; ++i) {
+      const auto index = static_cast<std::uint32_t>(static_cast<std::uint64_t>(at + i) + j.how.offset);
+      d[i] =
+          stochastically_rounded<F>(d[i], rounding_bias(index, static_cast<std::uint32_t>(j.how.seed), F::bits, from));
+    }
+  };
+  if (j.to == data_type::bf16) by(std::type_identity<bf16>{});
+  if (j.to == data_type::f16) by(std::type_identity<f16>{});
+  if (j.to == data_type::f8_e4m3) by(std::type_identity<e4m3>{});
+  if (j.to == data_type::f8_e5m2) by(std::type_identity<e5m2>{});
+}
+
+/// The last steps of a tile into a float type: elements [at, at + n) of the destination.
+inline void finish_floats(const job& j, float* d, index_t n, index_t at, const column& zero) {
+  if (j.dst_zero().given()) apply(d, n, zero, [](auto x, auto z) { return x + z; });
+  if (j.how.zero_sign == zero_sign::positive)
+    for (index_t i = 0; i < n; ++i) d[i] += 0.f;
+  if (j.to == data_type::bf16 && j.how.bf16_subnormals == bf16_subnormals::flushed)
+    for (index_t i = 0; i < n; ++i)
+      if (magnitude(d[i]) < std::numeric_limits<float>::min()) d[i] = is_negative(d[i]) ? -0.f : 0.f;
+  const bool fp8 = j.to == data_type::f8_e4m3 || j.to == data_type::f8_e5m2;
+  if (is_stochastic(j.how)) {
+    round_floats_at_random(j, d, n, at);
+  } else if (fp8 && j.how.fp8_path == fp8_path::via_f16) {
+    alignas(64) std::uint16_t halves[static_cast<std::size_t>(most)];
+    narrow(data_type::f16, d, n, halves);
+    widen<simd::from_f16>(halves, n, d);
+  }
+  if (j.how.float_overflow == float_overflow::saturate) {
+    float top = 0.f;
+    with_format(j.to, [&]<format F>(std::type_identity<F>) { top = static_cast<float>(F::max); });
+    for (index_t i = 0; i < n; ++i) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
+  }
+  store(j.to, d, n, j.dst, at, j.count);
+}
+
+/// What stands for a NaN into an integer type before its zero point is added.
+inline float instead_of_nan(const job& j, float zero) {
+  if (j.how.nan_to_integer == nan_to_integer::zero_point) return 0.f;
+  if (j.how.nan_to_integer == nan_to_integer::zero) return -zero;
+  return range_of(j.to).low < 0 ? -infinity : infinity;
+}
+
+/// The last steps of a tile into an integer type.
+inline void finish_integers(const job& j, float* d, index_t n, index_t at, const column& zero) {
+  const integer_range range = range_of(j.to);
+  const bool shifts = j.dst_zero().given(), before = j.how.zero_point_order == zero_point_order::before_round;
+  if (simd::amax_bits<arch>(d, n) > infinity_bits)
+    for (index_t i = 0; i < n; ++i)
+      if (is_nan(d[i])) d[i] = instead_of_nan(j, shifts ? zero[i] : 0.f);
+  if (shifts && before) apply(d, n, zero, [](auto x, auto z) { return x + z; });
+  if (before || !shifts) {
+    if (is_stochastic(j.how)) {
+      const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+      for (index_t i = 0; i < n; ++i) {
+        const float inside = d[i] < low ? low : d[i] > high ? high : d[i];
+        d[i] = static_cast<float>(round_to_integer<stochastic<>>(inside, random_word(j.how, at + i)));
+      }
+    }
+    return store(j.to, d, n, j.dst, at, j.count);
+  }
+  for (index_t i = 0; i < n; ++i) {
+    const std::int64_t q = is_stochastic(j.how) ? round_to_integer<stochastic<>>(d[i], random_word(j.how, at + i))
+                                                : round_to_integer<nearest_even>(d[i]);
+    const std::int64_t z = static_cast<std::int64_t>(zero[i]);
+    store_code(j.to, j.dst, at + i, j.count, static_cast<std::uint32_t>(std::clamp(q + z, range.low, range.high)));
+  }
+}
+
+/// Columns that the rows of a job share room for.
+struct columns {
+  column src_scale, src_zero, dst_scale, dst_zero;
+  alignas(64) tile d;
+  alignas(64) tile old;
+};
+
+/// Elements [col, col + n) of the row that begins at element `row`; entries are those of its first element.
+inline void reorder_piece(const job& j, index_t row, index_t col, index_t n, const std::array<index_t, 4>& entries,
+                          columns& c) {
+  const index_t at = row + col;
+  load(j.from, j.src, at, n, c.d);
+  if (j.src_zero().given()) {
+    c.src_zero.read(j.src_zero(), entries[1], col, n);
+    apply(c.d, n, c.src_zero, [](auto x, auto z) { return x - z; });
+  }
+  if (j.src_scale().given()) {
+    c.src_scale.read(j.src_scale(), entries[0], col, n);
+    apply(c.d, n, c.src_scale, [](auto x, auto s) { return s * x; });
+  }
+  if (j.how.beta != 0.f) {
+    load(j.to, j.dst, at, n, c.old);
+    for (index_t i = 0; i < n; ++i) c.old[i] *= j.how.beta;
+    settle(c.old);
+    for (index_t i = 0; i < n; ++i) c.d[i] += c.old[i];
+    settle(c.d);
+  }
+  if (j.dst_scale().given()) {
+    c.dst_scale.read(j.dst_scale(), entries[2], col, n);
+    if (j.how.division == division::exact)
+      apply(c.d, n, c.dst_scale, [](auto x, auto s) { return over(x, s); });
+    else
+      apply(c.d, n, c.dst_scale, [](auto x, auto s) { return x * over(decltype(s)(1.f), s); });
+  }
+  if (j.dst_zero().given()) c.dst_zero.read(j.dst_zero(), entries[3], col, n);
+  if (is_integer(j.to))
+    finish_integers(j, c.d, n, at, c.dst_zero);
+  else
+    finish_floats(j, c.d, n, at, c.dst_zero);
+}
+
+/// Integers to integers without parameters: exact.
+inline void saturate_integers(const job& j) {
+  const integer_range range = range_of(j.to);
+  for (index_t i = 0; i < j.count; ++i)
+    store_code(j.to, j.dst, i, j.count,
+               static_cast<std::uint32_t>(std::clamp(integer_at(j.from, j.src, i), range.low, range.high)));
+}
+
+inline void reorder_all(const job& j) {
+  columns c;
+  const index_t cols = j.dims.back();
+  std::vector<index_t> index(j.dims.size() - 1, 0);
+  for (index_t row = 0; row < j.count; row += cols) {
+    std::array<index_t, 4> entries{};
+    for (std::size_t k = 0; k < entries.size(); ++k)
+      for (std::size_t d = 0; d < index.size() && j.parameters[k].given(); ++d)
+        entries[k] += index[d] / j.parameters[k].run[d] * j.parameters[k].step[d];
+    for (index_t col = 0; col < cols; col += most) reorder_piece(j, row, col, std::min(most, cols - col), entries, c);
+    for (std::size_t d = index.size(); d-- > 0;) {
+      if (++index[d] < j.dims[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace pieces
+
+/// Converts a dense row-major tensor of any two data types into another that does not overlap it, as `attributes` says.
+/// 4-bit elements lie two a byte, even ones in the low half, over the whole array. Without scales, zero points and
+/// beta, integers saturate exactly, and a type into itself is a copy (except for what zero_sign and bf16_subnormals
+/// say). Scales may be any numbers, 0 and NaN too: the formula runs as written.
+///
+/// Throws before anything is written on: data types, parameter types and choices that have no meaning here, masks and
+/// groups that do not fit (`parameter_dims`), sizes that overflow, buffers that are null or not aligned to their
+/// elements, a destination that overlaps the source or a parameter, and oneDNN's stochastic modes into a type they do
+/// not have. Reads the old destination only where beta is not 0. An empty tensor is valid; nothing is read or written.
+inline void reorder(std::span<const index_t> dims, data_type from, const void* src, data_type to, void* dst,
+                    const attributes& how = {}) {
+  const index_t count = element_count(dims);
+  require(bits_of_type(from) != 0, "the source of a reorder has data type ", static_cast<int>(from),
+          ", which is none of f32, bf16, f16, f8_e5m2, f8_e4m3, f4_e2m1, e8m0, s32, s8, u8, s4 and u4.");
+  require(bits_of_type(to) != 0, "the destination of a reorder has data type ", static_cast<int>(to),
+          ", which is none of f32, bf16, f16, f8_e5m2, f8_e4m3, f4_e2m1, e8m0, s32, s8, u8, s4 and u4.");
+  check_choices(how);
+  const bool biased =
+      how.rounding == rounding_mode::stochastic_onednn || how.rounding == rounding_mode::stochastic_onednn_2025_03;
+  require(
+      !biased || to == data_type::bf16 || to == data_type::f16 || to == data_type::f8_e4m3 || to == data_type::f8_e5m2,
+      "oneDNN rounds stochastically to bf16, f16, f8_e4m3 and f8_e5m2, not to ", name_of(to),
+      "; rounding_mode::stochastic takes any type.");
+  pieces::job j{from, to, src, dst, {dims.begin(), dims.end()}, count, {}, how};
+  j.parameters = {detail::map_of("the source scale", how.src_scale, dims, true),
+                  detail::map_of("the source zero point", how.src_zero_point, dims, false),
+                  detail::map_of("the destination scale", how.dst_scale, dims, true),
+                  detail::map_of("the destination zero point", how.dst_zero_point, dims, false)};
+  const auto read = detail::extent::of("the source", src, from, count),
+             written = detail::extent::of("the destination", dst, to, count);
+  require(!written.overlaps(read), "the destination overlaps the source; a reorder in place is not possible.");
+  for (const auto& p : j.parameters)
+    if (p.given())
+      require(!written.overlaps(detail::extent::of("a scale or zero point", p.data, p.type, p.count)),
+              "the destination overlaps a scale or zero point that is read.");
+  if (count == 0) return;
+
+  if (j.plain() && is_integer(from) && is_integer(to)) return pieces::saturate_integers(j);
+  const bool kept = how.zero_sign == zero_sign::kept && how.bf16_subnormals == bf16_subnormals::kept;
+  if (j.plain() && from == to && kept && bits_of_type(to) >= 8) {
+    std::memcpy(dst, src, static_cast<std::size_t>(byte_count(to, count)));
+    return;
+  }
+  detail::join_dims(j.dims, j.parameters);
+  pieces::reorder_all(j);
+}
+
+}  // namespace QTENSOR_ABI
+
+}  // namespace qtensor::compat::onednn

@@ -1,0 +1,124 @@
+// Mirrors include/qtensor/compat/onednn_reorder.hpp: every pair of types under masks and groups on both sides, against
+// the formula element by element.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/compat/onednn_reorder.hpp>
+#include <sstream>
+
+#include "compat/onednn_check.hpp"
+
+using namespace onednn_check;
+
+namespace {
+
+/// Masks and groups of the four parameters of a tensor; a mask of -1 leaves one out.
+struct geometry {
+  list dims;
+  dnn::parameter src_scale, src_zero, dst_scale, dst_zero;
+};
+
+dnn::parameter at(int mask, const list& groups = {}) { return {nullptr, data_type::undef, mask, groups}; }
+const dnn::parameter absent = at(-1);
+
+const geometry geometries[] = {
+    {{37}, absent, absent, absent, absent},
+    {{1100}, at(0), absent, at(0), at(0)},
+    {{5, 7}, at(1), at(2), at(3), at(0)},
+    {{4, 96}, at(3, {1, 32}), at(3, {2, 16}), absent, absent},
+    {{4, 96}, absent, absent, at(3, {4, 8}), at(3, {1, 3})},
+    {{6, 1030}, at(2, {515}), at(1), at(3, {3, 1}), at(2)},
+    {{2, 3, 4, 5}, at(5), at(10), at(15), at(12, {2, 5})},
+    {{3, 1, 9}, at(7), absent, absent, at(4, {3})},
+};
+
+constexpr data_type scale_types[] = {data_type::f32,     data_type::bf16,    data_type::f16,
+                                     data_type::f8_e5m2, data_type::f8_e4m3, data_type::e8m0};
+constexpr data_type zero_types[] = {data_type::s32, data_type::s8, data_type::u8, data_type::s4, data_type::u4};
+
+/// A parameter's array: scales around 1, zero points of every sign the type has.
+struct array_of {
+  given values;
+  buffer memory;
+
+  array_of(const dnn::parameter& where, data_type type, const list& dims, std::uint32_t seed)
+      : values{where, {}}, memory(type, std::size_t{0}) {
+    if (where.mask < 0) return;
+    std::size_t count = 1;
+    for (const index_t extent : dnn::parameter_dims("it", dims, where.mask, where.groups))
+      count *= static_cast<std::size_t>(extent);
+    words all;
+    for (const std::uint32_t word : codes(count, seed))
+      all.push_back(dnn::is_integer(type) ? (type == data_type::s32 ? word % 401 - 200 : word)
+                                          : code_of<>(type, .25f + static_cast<float>(word % 64) * .0625f));
+    memory = buffer(type, all);
+    for (const std::uint32_t code : memory.codes()) values.numbers.push_back(number(type, code));
+    values.where.data = memory.data();
+    values.where.type = type;
+  }
+  dnn::parameter parameter() const { return values.numbers.empty() ? dnn::parameter{} : values.where; }
+};
+
+/// "" or the first difference of a conversion.
+std::string compare(const geometry& g, data_type from, data_type to, std::size_t turn, attributes how, bool any_code) {
+  std::size_t count = 1;
+  for (const index_t extent : g.dims) count *= static_cast<std::size_t>(extent);
+  const array_of ss(g.src_scale, scale_types[turn % 6], g.dims, 1), sz(g.src_zero, zero_types[turn % 5], g.dims, 2),
+      ds(g.dst_scale, scale_types[turn / 2 % 6], g.dims, 3), dz(g.dst_zero, zero_types[turn / 3 % 5], g.dims, 4);
+  const buffer src(from, any_code ? codes(count, 7) : plain_codes(from, count, 7));
+  buffer dst(to, plain_codes(to, count, 9));
+  how.src_scale = ss.parameter(), how.src_zero_point = sz.parameter();
+  how.dst_scale = ds.parameter(), how.dst_zero_point = dz.parameter();
+  const words x = src.codes(), old = dst.codes();
+  dnn::reorder(g.dims, from, src.data(), to, dst.data(), how);
+  const words y = dst.codes();
+  const conversion c{ss.values, sz.values, ds.values, dz.values};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t e = expected(from, x[i], to, g.dims, static_cast<index_t>(i), c, how, old[i]);
+    if (y[i] == e) continue;
+    if (!dnn::is_integer(to) && std::isnan(number(to, y[i])) && std::isnan(number(to, e))) continue;
+    std::ostringstream line;
+    line << dnn::name_of(from) << " to " << dnn::name_of(to) << " element " << i << std::hex << ": " << x[i]
+         << " gives " << y[i] << " instead of " << e;
+    return line.str();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("reorder: every pair of types, every geometry, against the formula") {
+  std::size_t turn = 0;
+  for (const geometry& g : geometries)
+    for (const data_type from : all_types)
+      for (const data_type to : all_types) CHECK(compare(g, from, to, turn++, {}, false) == "");
+}
+
+TEST_CASE("reorder: codes of every kind, NaNs and infinities among them") {
+  for (const data_type from : all_types)
+    for (const data_type to : all_types) CHECK(compare(geometries[2], from, to, 5, {}, from != data_type::s32) == "");
+}
+
+TEST_CASE("reorder: reciprocals, zero points after rounding, beta") {
+  std::size_t turn = 0;
+  attributes reciprocal, after, sum;
+  reciprocal.division = dnn::division::reciprocal;
+  after.zero_point_order = dnn::zero_point_order::after_round;
+  sum.beta = .75f;
+  for (const geometry& g : geometries)
+    for (const data_type to : all_types)
+      for (const attributes& how : {reciprocal, after, sum}) {
+        CHECK(compare(g, data_type::f32, to, turn++, how, false) == "");
+        CHECK(compare(g, data_type::u8, to, turn++, how, false) == "");
+      }
+}
+
+TEST_CASE("reorder: any length of 4-bit codes, the last half byte 0, nothing behind it touched") {
+  for (std::size_t n = 1; n < 70; ++n) {
+    const buffer src(data_type::f32, plain_codes(data_type::f32, n, 3));
+    buffer dst(data_type::s4, n, 0xA5);
+    dnn::reorder(list{static_cast<index_t>(n)}, data_type::f32, src.data(), data_type::s4, dst.data());
+    if (n % 2 == 1) CHECK(dst.byte(n / 2) < 16);
+    CHECK(dst.byte((n + 1) / 2) == 0xA5);
+  }
+}
