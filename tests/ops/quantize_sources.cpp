@@ -23,6 +23,8 @@ TEST_CASE("quantize: blocks with NaN and infinity follow the block policy") {
   all(std::type_identity<with<mxfp4, block_ignores, nan_to_max>>{});
   all(std::type_identity<with<uint4_group<32>, block_ignores>>{});
   all(std::type_identity<scheme<e4m3, block<2, 32>, bounded_amax<>, block_literal, nan_to_zero>>{});
+  all(std::type_identity<scheme<e4m3, block<2, 32>, bounded_amax<>, block_ignores_nan, nan_to_zero>>{});
+  all(std::type_identity<scheme<e4m3, per_channel<1>, bounded_amax<>, block_ignores_nan, nan_to_zero>>{});
 }
 
 TEST_CASE("quantize: a source that is read in tiles, and only once, gives the same bytes") {

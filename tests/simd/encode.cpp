@@ -63,6 +63,13 @@ struct own_division {
   static constexpr fixed_string name = "own_division";
 };
 
+struct own_reciprocal {
+  using slot = qtensor::slot::division;
+  using ordinary = reciprocal;
+  static constexpr fixed_string name = "own_reciprocal";
+  static constexpr float quotient(float x, float scale, float) { return rounded(x * rounded(1.f / scale)); }
+};
+
 template <class F>
 void check_roundings(const std::vector<float>& x) {
   check_uniform<plain<F, nearest_away>>(x, {1.f});
@@ -127,9 +134,19 @@ TEST_CASE("NaN: each policy, each kind of format") {
   check_uniform<plain<uint8, zero_point<uint8>, nan_to_zero>>(x, {1.f}, 9);
   check_uniform<plain<int8, zero_point<int8>, nan_to_zero_point, zp_before_round>>(x, {1.f}, -9);
   check_uniform<plain<mxint8_code, nan_to_max>>(x, {1.f});
+  check_uniform<plain<e4m3, nan_to_lowest>>(x, {1.f});
+  check_uniform<plain<e2m1, nan_to_lowest>>(x, {1.f});
+  check_uniform<plain<uint8, zero_point<uint8>, nan_to_lowest>>(x, {1.f}, 9);
+  check_uniform<plain<mxint8_code, nan_to_lowest>>(x, {1.f});
+}
+
+TEST_CASE("a division of one's own that is a reciprocal for ordinary scales") {
+  check_uniform<plain<e4m3, own_reciprocal>>(inputs_of("e4m3"), {2.2f});
+  check_uniform<plain<int8, own_reciprocal>>(inputs_of("int8"), {2.2f});
 }
 
 TEST_CASE("which schemes have a vector encoder") {
+  static_assert(simd::vector_encodable<with<mxfp4, own_reciprocal>>);
   static_assert(simd::vector_encodable<int8_per_tensor> && simd::vector_encodable<uint4_group<128>>);
   static_assert(simd::vector_encodable<mxfp4> && simd::vector_encodable<nvfp4> && simd::vector_encodable<mxint8>);
   static_assert(simd::vector_encodable<with<nvfp4, tensor_scale<f32>>>);

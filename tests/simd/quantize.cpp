@@ -118,6 +118,7 @@ TEST_CASE("uint8 with zero points: every length and granularity, both ends fence
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<mxfp8_e4m3>(); }
 TEST_CASE("mxfp4: every length and granularity, both ends fenced") { check_runs<mxfp4>(); }
 TEST_CASE("mxfp6: every length and granularity, both ends fenced") { check_runs<mxfp6_e3m2>(); }
+TEST_CASE("hif8: every length and granularity, both ends fenced") { check_runs<scheme<hif8, group<32>>>(); }
 TEST_CASE("int2: every length and granularity, both ends fenced") { check_runs<scheme<int2, group<32>>>(); }
 TEST_CASE("nvfp4 with a tensor scale: every length and granularity, both ends fenced") {
   check_runs<with<nvfp4, tensor_scale<f32>>>();
@@ -130,7 +131,7 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   simd::encode_vector<mxfp4>(nullptr, 0, nullptr, nullptr, codes);
   simd::encode_grouped<mxfp4>(nullptr, 0, 32, nullptr, nullptr, codes);
   CHECK(codes[0] == 1);
-  CHECK(std::string(simd::kernel_name<simd::op::encode, hif8_block<1, 1>>()) == "reference");
+  CHECK(std::string(simd::kernel_name<simd::op::encode, with<hif8_block<1, 1>, to_special>>()) == "reference");
   simd::encode_vector<hif8_block<1, 1>>(x, 3, s, nullptr, codes);
   for (int i = 0; i < 3; ++i) CHECK(codes[i] == encode<hif8>(x[i]));
   using upside_down = scheme<int4, group<2>, planar<high_first>>;

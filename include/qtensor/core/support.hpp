@@ -94,5 +94,7 @@ constexpr float exp2i(int exponent) {
 constexpr std::uint32_t low_bits(int count) { return count >= 32 ? 0xffffffffu : (1u << count) - 1u; }
 
 constexpr index_t divide_up(index_t a, index_t b) { return (a + b - 1) / b; }
+/// The smallest multiple of b that is not below a; a >= 0, b >= 1.
+constexpr index_t round_up(index_t a, index_t b) { return divide_up(a, b) * b; }
 
 }  // namespace qtensor

@@ -10,9 +10,11 @@ namespace qtensor::inline QTENSOR_ABI {
 namespace ops {
 
 /// Decodes elements [col, col + n) of the row at `at` (an index in storage order): runs of whole blocks at once, the
-/// rest of a block as one run, and single elements up to the next byte.
+/// rest of a block as one run, and single elements up to the next byte. A flat tensor is one row, which may be one
+/// block.
 template <quantization_scheme S, tensor_extents E, storage_order O, class A>
-void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n, float* out) {
+void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n, float* out,
+                    bool one_block = false) {
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
   constexpr bool by_runs = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
   if constexpr (!by_runs) {
@@ -21,17 +23,34 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
       out[i] = reference::storage_value(w, at);
     }
   } else {
-    constexpr index_t most = 256;  // blocks of a run
-    float scales[most];
+    constexpr index_t most = 512;  // blocks of a run
+    using scale_format = typename S::scale_format;
+    constexpr bool scales_are_floats = std::is_same_v<scale_format, f32>;
+    float decoded[most];
     std::int32_t zeros[S::has_zero_point ? most : 1];
     const auto codes = w.row(at);
-    const index_t scale_length = w.scale_grid().block[last];
-    const index_t length = !S::has_zero_point || scale_length == w.zero_grid().block[last] ? scale_length : 1;
-    const auto load = [&](index_t b, index_t element) {
+    const index_t scale_length = one_block ? w.size() : w.scale_grid().block[last];
+    const bool alike = one_block || !S::has_zero_point || scale_length == w.zero_grid().block[last];
+    const index_t length = alike ? scale_length : 1;
+    const bool in_order = alike && w.scale_grid().stride[last] == 1;
+    // Scales (and zero points) of `count` entries from an element on, every `length` elements.
+    const auto parameters = [&](index_t element, index_t count) -> const float* {
+      if (one_block) element = 0;
+      if constexpr (S::has_zero_point) load_zero_points(w, at, element, count, length, zeros);
       at[last] = element;
-      scales[b] = decode<typename S::scale_format>(w.storage_scale_code(at));
-      if constexpr (S::has_zero_point) zeros[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
+      if (in_order) {
+        if constexpr (scales_are_floats) return w.storage_scales(at);
+        simd::decode_scales<scale_format>(w.storage_scales(at), count, decoded);
+      } else {
+        for (index_t b = 0; b < count; ++b) {
+          at[last] = element + b * length;
+          decoded[b] = decode<scale_format>(w.storage_scale_code(at));
+        }
+      }
+      return decoded;
     };
+    const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
+    const float tensor_scale = w.tensor_scale();
     for (index_t done = 0; done < n;) {
       const index_t first = col + done, left = n - done, in_block = length - first % length;
       if (first % byte_step<S> != 0) {
@@ -41,19 +60,18 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
       }
       const auto from = codes + unit_of_element<S>(first);
       index_t count = in_block < left ? in_block : left;
-      if (count < in_block || in_block < length || count == left || S::has_tensor_scale) {
-        load(0, first);
-        simd::decode_uniform<S>(from, count, element_scale{scales[0], w.tensor_scale()},
-                                S::has_zero_point ? zeros[0] : 0, out + done);
+      if (count < length || count == left) {
+        const float* scales = parameters(first, 1);
+        simd::decode_uniform<S>(from, count, element_scale{*scales, tensor_scale}, S::has_zero_point ? zeros[0] : 0,
+                                out + done);
       } else {
         const index_t blocks = left / length < most ? left / length : most;
-        for (index_t b = 0; b < blocks; ++b) load(b, first + b * length);
+        const float* scales = parameters(first, blocks);
         count = blocks * length;
-        const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
         if (length == 1)
-          simd::decode_vector<S>(from, count, scales, zero, out + done);
+          simd::decode_vector<S>(from, count, scales, zero, out + done, tensor_scale);
         else
-          simd::decode_grouped<S>(from, count, length, scales, zero, out + done);
+          simd::decode_grouped<S>(from, count, length, scales, zero, out + done, tensor_scale);
       }
       done += count;
     }
@@ -127,27 +145,67 @@ auto source_in_order(const View& view) {
 }
 
 /// Writes every element of a view to memory: element (i, j, ...) to out[i * strides[0] + j * strides[1] + ...].
-template <quantization_scheme S, tensor_extents E, storage_order O, class A>
-void dequantize_into(const basic_tensor_view<S, E, O, A>& w, float* out, const typename E::array& strides) {
+/// dequantize_into<bf16> and <f16> write the 16 bits of numbers rounded once more (ties to even, overflow to infinity).
+template <format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
+requires(std::same_as<F, f32> || std::same_as<F, bf16> ||
+         std::same_as<F, f16>) void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out,
+                                                    const typename E::array& strides) {
   if (w.size() == 0) return;
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
   const auto extents = w.storage_extents();
   const auto steps = reordered<O>(strides);
+  const bool streams = w.size() >= ops::streaming_floats;
   alignas(64) float tile[ops::tile_floats];
-  for (index_t row = 0; row < w.shape().row_count(); ++row) {
-    const auto at = ops::row_index(row, extents);
-    float* to = out;
-    for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps[axis];
-    if (steps[last] == 1) {
-      ops::dequantize_row(w, at, 0, extents[last], to);
-      continue;
+  alignas(64) storage_t<F> narrow[static_cast<std::size_t>(std::same_as<F, f32> ? 1 : ops::tile_floats)];
+  // Elements [col, col + n) of the row at an index; narrow formats and streams go through a tile.
+  const ops::row_blocks blocks(w);
+  const auto decoded = [&](const typename E::array& at, index_t col, index_t n) -> const storage_t<F>* {
+    ops::dequantize_row(w, at, col, n, tile, blocks.one_block);
+    if constexpr (std::same_as<F, f32>) {
+      return tile;
+    } else {
+      simd::narrow_floats<F>(tile, n, narrow);
+      return narrow;
     }
-    for (index_t col = 0; col < extents[last]; col += ops::tile_floats) {
-      const index_t n = extents[last] - col < ops::tile_floats ? extents[last] - col : ops::tile_floats;
-      ops::dequantize_row(w, at, col, n, tile);
-      for (index_t i = 0; i < n; ++i) to[(col + i) * steps[last]] = tile[i];
+  };
+  const auto contiguous = [&](const typename E::array& at, index_t length, storage_t<F>* to) {
+    if constexpr (std::same_as<F, f32>)
+      if (!streams) return ops::dequantize_row(w, at, 0, length, to, blocks.one_block);
+    constexpr index_t most = ops::tile_floats / 2;
+    for (index_t col = 0; col < length; col += most) {
+      const index_t n = length - col < most ? length - col : most;
+      const storage_t<F>* from = decoded(at, col, n);
+      if (streams)
+        simd::stream_bytes(from, n * static_cast<index_t>(sizeof *to), to + col);
+      else
+        std::copy_n(from, n, to + col);
+    }
+  };
+  index_t dense = 1;
+  bool is_dense = true;
+  for (std::size_t axis = last + 1; axis > 0; --axis) {
+    is_dense = is_dense && (steps[axis - 1] == dense || extents[axis - 1] == 1);
+    dense *= extents[axis - 1];
+  }
+  if (is_dense && blocks.flat) {
+    contiguous(typename E::array{}, w.size(), out);
+  } else {
+    for (index_t row = 0; row < w.shape().row_count(); ++row) {
+      const auto at = ops::row_index(row, extents);
+      storage_t<F>* to = out;
+      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps[axis];
+      if (steps[last] == 1) {
+        contiguous(at, extents[last], to);
+        continue;
+      }
+      for (index_t col = 0; col < extents[last]; col += ops::tile_floats) {
+        const index_t n = extents[last] - col < ops::tile_floats ? extents[last] - col : ops::tile_floats;
+        const storage_t<F>* from = decoded(at, col, n);
+        for (index_t i = 0; i < n; ++i) to[(col + i) * steps[last]] = from[i];
+      }
     }
   }
+  if (streams) simd::stream_fence<simd::best_arch>();
 }
 
 /// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.

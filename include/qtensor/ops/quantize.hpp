@@ -5,6 +5,7 @@
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/scales.hpp>
 #include <qtensor/simd/statistics.hpp>
 #include <vector>
 
@@ -34,19 +35,27 @@ struct statistics_view {
 
 template <class S>
 inline constexpr bool needs_extremes = extremes_rule<typename S::rule>;
+/// Whether some elements do not count.
+template <class S>
+inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, block_ignores> ||
+                                   std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
 
 /// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
 template <class S>
 void join_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {
   using arch = simd::best_arch;
-  if constexpr (std::is_same_v<typename S::nonfinite_block, block_ignores>) {
+  // Elements that statistics leave out have magnitudes from here on; blocks without them take the kernels' way.
+  constexpr std::uint32_t limit = std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1;
+  if (leaves_out<S> && simd::amax_bits<arch>(x, n) >= infinity_bits + limit) {
     for (index_t i = 0; i < n; ++i) {
       reference::block_statistics one = seen[i / length];
       one.add<S>(x[i]);
       seen.amax[i / length] = one.amax_bits;
       if (needs_extremes<S>) seen.low[i / length] = one.low, seen.high[i / length] = one.high;
     }
-  } else if (length == 1) {  // a vector run: every element is its own block
+    return;
+  }
+  if (length == 1) {  // a vector run: every element is its own block
     simd::accumulate_amax_bits<arch>(x, n, seen.amax);
     if constexpr (needs_extremes<S>) {
       for (index_t i = 0; i < n; ++i) {
@@ -70,6 +79,23 @@ void join_statistics(const float* x, index_t n, index_t length, const statistics
   }
 }
 
+/// Statistics of a piece alone, whose blocks of `length` start at its first element.
+template <class S>
+void block_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {
+  if constexpr (needs_extremes<S> || leaves_out<S>) {
+    seen.clear(divide_up(n, length));
+    join_statistics<S>(x, n, length, seen);
+  } else {
+    using arch = simd::best_arch;
+    const index_t whole = n / length;
+    if (length == 32)
+      simd::amax_blocks_of<arch, 32>(x, whole, seen.amax);
+    else
+      simd::amax_blocks<arch>(x, whole, length, seen.amax);
+    if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch>(x + whole * length, n - whole * length);
+  }
+}
+
 /// The parameters of neighbouring blocks, side by side, as the encode kernels read them.
 struct parameters_view {
   float* scales;
@@ -80,6 +106,25 @@ struct parameters_view {
   }
 };
 
+/// Zero points that are stored, of every `length` elements of a row from `col` on.
+template <tensor_view_type View>
+void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
+                      std::int32_t* out) {
+  using zero = typename View::scheme_type::zero_point_format;
+  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  at[last] = col;
+  if (w.zero_grid().stride[last] == 1 && length == w.zero_grid().block[last]) {
+    const auto* units = w.storage_zero_points(at);
+    for (index_t b = 0; b < count; ++b)
+      out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
+  } else {
+    for (index_t b = 0; b < count; ++b) {
+      at[last] = col + b * length;
+      out[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
+    }
+  }
+}
+
 /// A block whose codes no division gives: poisoned, zeros without a sign, or scaled by 0, infinity or NaN.
 constexpr bool is_special(const reference::block_parameters& p) {
   return p.poisoned || p.zero_codes || p.plus_zeros || !(p.code_scale > 0.f) || !is_finite(p.code_scale);
@@ -87,13 +132,15 @@ constexpr bool is_special(const reference::block_parameters& p) {
 
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
 template <class S>
-void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, detail::code_unit_t<S>* codes) {
+void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
+                  detail::code_unit_t<S>* codes) {
   if (length >= n)
-    simd::encode_uniform<S>(x, n, element_scale{p.scales[0]}, p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+    simd::encode_uniform<S>(x, n, element_scale{p.scales[0], tensor_scale},
+                            p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
   else if (length == 1)
-    simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes);
+    simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes, tensor_scale);
   else
-    simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes);
+    simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
 }
 
 /// Calls part(col, n, floats) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
@@ -109,29 +156,18 @@ void for_each_part(index_t col, index_t n, index_t length, const float* floats, 
   }
 }
 
-/// First code unit of element `col` of a row; col starts a byte.
-template <class S>
-constexpr index_t unit_of_element(index_t col) {
-  return is_packed<typename S::code_format> ? col * S::code_format::bits / 8 : col;
-}
-
-/// Elements from one byte boundary to the next: 1 or 2, 4 for 2- and 6-bit codes, 8 for those of odd widths.
-template <class S>
-inline constexpr index_t byte_step =
-    is_packed<typename S::code_format> ? 8 / (S::code_format::bits & -S::code_format::bits) : 1;
-
 constexpr index_t common_multiple(index_t length, index_t step) {
   index_t multiple = length;
   while (multiple % step != 0) multiple += length;
   return multiple;
 }
 
-/// What the walk over rows needs: one array a parameter, codes in order, no random numbers, one level of scales.
-/// Everything else is quantized by the reference.
+/// What the walk over rows needs: one array a parameter, codes in order, no random numbers. Everything else is
+/// quantized by the reference.
 template <class S>
-inline constexpr bool walks_rows = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
-                                   !random_rounding<typename S::rounding> && !S::has_tensor_scale && !S::has_offset &&
-                                   !peak_rule<typename S::rule>;
+inline constexpr bool walks_rows =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
+    !random_rounding<typename S::rounding> && !S::has_offset && !peak_rule<typename S::rule>;
 
 /// A source as the reference reads it: element by element, at an index in the tensor's own axes.
 template <class X, class Extents, storage_order Order>
@@ -158,23 +194,45 @@ void check_source(const X& x, const tensor_span<S, E, O>& out) {
           x.cols(), " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
 }
 
-/// A quantizer of one tensor: the state that the passes over a panel of rows share.
+/// The rows of a tensor and the blocks in them, and how codes get there: the state that all passes share.
 template <quantization_scheme S, tensor_extents E, storage_order O>
 class row_quantizer {
   using span = tensor_span<S, E, O>;
   using index_array = typename E::array;
+  using unit = detail::code_unit_t<S>;
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
 
  public:
   using scheme_type = S;
-  explicit row_quantizer(const span& out) : out_(out), extents_(out.storage_extents()), grid_(out.scale_grid()) {
-    length_ = grid_.block[last] < extents_[last] ? grid_.block[last] : extents_[last];
+  /// `direct`: the source lies in memory.
+  row_quantizer(const span& out, bool direct)
+      : out_(out),
+        extents_(out.storage_extents()),
+        grid_(out.scale_grid()),
+        rows_(out),
+        streams_(out.size() >= streaming_floats),
+        fetches_(streams_ && direct) {}
+  ~row_quantizer() {
+    if (streams_) simd::stream_fence<simd::best_arch>();
   }
+  row_quantizer(const row_quantizer&) = delete;
+  row_quantizer& operator=(const row_quantizer&) = delete;
 
+  /// Whether the tensor is one long row.
+  bool is_flat() const { return rows_.flat; }
+  /// Elements of a row, of the one long row where the tensor is flat.
+  index_t row_length() const { return rows_.row_length; }
   /// Elements of a row that share a scale.
-  index_t block_length() const { return length_; }
+  index_t block_length() const { return rows_.block_length; }
   /// Blocks along a row.
-  index_t block_count() const { return divide_up(extents_[last], length_); }
+  index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
+  /// Elements of a tile: fewer where the source comes from memory, so that reading and encoding alternate quickly.
+  index_t tile_length() const { return fetches_ ? tile_floats / 4 : tile_floats; }
+  /// Whether a tile should be read once, in order, before anything else is done with it.
+  bool fetches() const { return fetches_; }
+  const index_array& extents() const { return extents_; }
+  index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
+
   /// Rows that share a scale lie in boxes of the leading axes: calls visit(first, count) for each box.
   template <class Visit>
   void for_each_panel(Visit visit) const {
@@ -184,20 +242,41 @@ class row_quantizer {
   }
   bool rows_are_panels() const {
     for (std::size_t axis = 0; axis < last; ++axis)
-      if (grid_.block[axis] != 1 && extents_[axis] != 1) return false;
+      if (grid_.block[axis] != 1 && extents_[axis] != 1) return rows_.flat;
     return true;
   }
-  const index_array& extents() const { return extents_; }
+
+  /// Two-level schemes: stores the scale of the whole tensor.
+  void set_tensor_amax(float amax) requires(S::has_tensor_scale) {
+    tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
+    *out_.memory().tensor_scale = tensor_scale_;
+    tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
+  }
 
   /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
   /// lays them out for the encode kernels, and says whether any block is special.
   bool finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
               const parameters_view& p) const {
-    bool special = false;
     index_array at = row;
+    at[last] = first * rows_.block_length;
+    if constexpr (simd::vector_scaled<S>)
+      if (count > 1 && grid_.stride[last] == 1 &&
+          simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_))
+        return false;
+    if constexpr (simd::vector_ranged<S>) {
+      if (count > 1 && grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
+          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points)) {
+        std::copy_n(p.scales, count, out_.storage_scales(at));
+        const auto zeros = out_.storage_zero_points(at);
+        for (index_t b = 0; b < count; ++b)
+          zeros[b] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        return false;
+      }
+    }
+    bool special = false;
     for (index_t b = 0; b < count; ++b) {
-      const reference::block_parameters block = reference::parameters_of<S>(seen[b]);
-      at[last] = (first + b) * length_;
+      const reference::block_parameters block = reference::parameters_of<S>(seen[b], tensor_term_);
+      at[last] = (first + b) * rows_.block_length;
       out_.set_storage_scale_code(at, block.scale_code);
       if constexpr (S::has_zero_point) {
         out_.set_storage_zero_point(at, block.zero_point);
@@ -210,25 +289,118 @@ class row_quantizer {
     return special;
   }
 
-  /// Codes of one piece of a row, which starts at block `first`; the special blocks among them by the reference.
-  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t first, const parameters_view& p,
-              bool special, const statistics_view& seen) const {
-    encode_piece<S>(x, n, length_, p, out_.row(row) + unit_of_element<S>(col));
-    if (!special) return;
+  /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
+  void load(const index_array& row, index_t col, index_t count, index_t length, const parameters_view& p) const {
+    using format = typename S::scale_format;
     index_array at = row;
+    if (rows_.one_block) col = 0;
+    at[last] = col;
+    if (grid_.stride[last] == 1 && length == grid_.block[last])
+      simd::decode_scales<format>(out_.storage_scales(at), count, p.scales);
+    else
+      for (index_t b = 0; b < count; ++b) {
+        at[last] = col + b * length;
+        p.scales[b] = decode<format>(out_.storage_scale_code(at));
+      }
+    if constexpr (S::has_zero_point) load_zero_points(out_, at, col, count, length, p.zero_points);
+  }
+
+  /// Codes of one piece of a row, of at most `tile_floats` elements; `length` elements share an entry of p.
+  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t length,
+              const parameters_view& p) const {
+    unit* codes = out_.row(row) + unit_of_element<S>(col);
+    if (!streams_) return encode_piece<S>(x, n, length, p, tensor_scale(), codes);
+    alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
+    encode_piece<S>(x, n, length, p, tensor_scale(), kept);
+    simd::stream_bytes(kept, (unit_of_element<S>(n - 1) + 1) * static_cast<index_t>(sizeof(unit)), codes);
+  }
+
+  /// The codes of special blocks again, by the reference; the piece starts at block `first`.
+  void mend(const index_array& row, index_t col, index_t n, const float* x, index_t first,
+            const statistics_view& seen) const {
     for (index_t i = 0; i < n; ++i) {
-      at[last] = col + i;
-      const reference::block_parameters block = reference::parameters_of<S>(seen[at[last] / length_ - first]);
-      if (is_special(block)) out_.set_storage_code(at, reference::code_of<S>(x[i], block, 1.f, 0));
+      const index_t position = col + i;
+      const auto block = reference::parameters_of<S>(seen[position / rows_.block_length - first], tensor_term_);
+      if (!is_special(block)) continue;
+      index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
+      at[last] = rows_.flat ? position % extents_[last] : position;
+      out_.set_storage_code(at, reference::code_of<S>(x[i], block, tensor_scale(), 0));
     }
   }
 
+  /// Rows of codes lie at one distance, over all leading axes.
+  bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
+  /// Several rows of codes whose scales vary along them: columns [col, col + n).
+  void encode_columns(const index_array& row, index_t rows, index_t col, index_t n, const float* x, index_t x_step,
+                      const parameters_view& p) const {
+    const index_t code_step = rows > 1 ? out_.row_strides()[last - (last > 0)] : 0;
+    simd::encode_columns<S>(x, rows, x_step, n, p.scales, p.zero_points, out_.row(row) + unit_of_element<S>(col),
+                            code_step, tensor_scale());
+  }
+
  private:
+  float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
   const span& out_;
   index_array extents_;
   block_grid<E::rank> grid_;
-  index_t length_ = 1;
+  row_blocks rows_;
+  bool streams_, fetches_;
+  float tensor_scale_ = 1.f, tensor_term_ = 1.f;
 };
+
+/// All pieces of a source as the quantizer sees its rows.
+template <tile_source X, class Quantizer, class Visit>
+void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, Visit visit) {
+  if (q.is_flat())
+    for_each_flat_piece(x, step, q.tile_length(), visit);
+  else
+    for_each_piece(x, 0, x.rows(), step, visit);
+}
+
+/// Codes of rows [start, start + rows), every element of a row with an entry of p, where the rows lie in memory: the
+/// entries are made ready once for all rows. False, with nothing written, where they do not.
+template <tile_source X, class Quantizer>
+bool encode_columns(const X& x, const Quantizer& q, index_t start, index_t rows, const parameters_view& p) {
+  const std::optional<index_t> step = row_step(x);
+  if (!step || !q.rows_are_even()) return false;
+  q.encode_columns(q.index_of_row(start), rows, 0, x.cols(), x.direct(start, 0), *step, p);
+  return true;
+}
+
+/// The same for scales that are stored already: columns by panels of rows, as many as have entries in p.
+template <tile_source X, class Quantizer>
+bool encode_static_columns(const X& x, const Quantizer& q, const parameters_view& p) {
+  const std::optional<index_t> step = row_step(x);
+  if (!step || !q.rows_are_even() || q.is_flat()) return false;
+  q.for_each_panel([&](const auto& first, const auto& count) {
+    for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
+      const auto at = q.index_of_row(start);
+      for (index_t col = 0; col < x.cols(); col += tile_floats) {
+        const index_t n = x.cols() - col < tile_floats ? x.cols() - col : tile_floats;
+        q.load(at, col, n, 1, p);
+        q.encode_columns(at, rows, col, n, x.direct(start, col), *step, p);
+      }
+    });
+  });
+  return true;
+}
+
+/// The largest finite magnitude of a source, 0 if there is none.
+template <tile_source X>
+float finite_amax(const X& x) {
+  std::uint32_t most = 0;
+  for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
+    std::uint32_t bits = simd::amax_bits<simd::best_arch>(floats, n);
+    if (bits >= infinity_bits) [[unlikely]] {
+      bits = 0;
+      for (index_t i = 0; i < n; ++i)
+        if (is_finite(floats[i]) && (bits_of(floats[i]) & magnitude_bits) > bits)
+          bits = bits_of(floats[i]) & magnitude_bits;
+    }
+    most = bits > most ? bits : most;
+  });
+  return float_of(most);
+}
 
 /// One pass: every row has its own scales, and its blocks are short enough for a tile. Statistics, scales and codes of
 /// a tile are done while it is in L1.
@@ -241,13 +413,47 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   std::int32_t zeros[S::has_zero_point ? most : 1];
   const statistics_view seen{amax, needs_extremes<S> ? low : nullptr, needs_extremes<S> ? high : nullptr};
   const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-  for_each_piece(x, 0, x.rows(), step, [&](index_t row, index_t col, index_t n, const float* floats) {
-    const auto at = row_index(row, q.extents());
+  for_each_quantizer_piece(x, q, step, [&](index_t row, index_t col, index_t n, const float* floats) {
+    const auto at = q.index_of_row(row);
     const index_t first = col / q.block_length(), count = divide_up(n, q.block_length());
-    seen.clear(count);
-    join_statistics<S>(floats, n, q.block_length(), seen);
+    if (q.fetches()) simd::fetch(floats, n);
+    block_statistics<S>(floats, n, q.block_length(), seen);
     const bool special = q.finish(at, first, count, seen, p);
-    q.encode(at, col, n, floats, first, p, special, seen);
+    q.encode(at, col, n, floats, q.block_length(), p);
+    if (special) q.mend(at, col, n, floats, first, seen);
+  });
+}
+
+/// The statistics of rows [start, start + rows) of a source, joined to those of their blocks.
+template <class S, tile_source X>
+void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
+  for_each_piece(x, start, rows, step, [&](index_t, index_t piece, index_t size, const float* floats) {
+    for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
+      join_statistics<S>(part, n, length, seen.from(col / length));
+    });
+  });
+}
+
+/// Codes of rows [start, start + rows) of a source, of all of them where the tensor is flat, from the parameters of a
+/// row's blocks.
+template <tile_source X, class Quantizer>
+void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
+                 const parameters_view& p, bool special) {
+  const index_t length = q.block_length();
+  const auto encode = [&](const auto& at, index_t piece, index_t size, const float* floats) {
+    for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
+      const index_t block = col / length;
+      q.encode(at, col, n, part, length, p.from(block));
+      if (special) q.mend(at, col, n, part, block, seen.from(block));
+    });
+  };
+  if (q.is_flat())
+    return for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
+      encode(q.index_of_row(0), piece, size, floats);
+    });
+  if (length == 1 && !special && encode_columns(x, q, start, rows, p)) return;
+  for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const float* floats) {
+    encode(q.index_of_row(row), piece, size, floats);
   });
 }
 
@@ -263,25 +469,23 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
                              needs_extremes<S> ? high.data() : nullptr};
   const parameters_view p{scales.data(), S::has_zero_point ? zeros.data() : nullptr};
   const index_t length = q.block_length();
+  if (q.is_flat()) {
+    seen.clear(q.block_count());
+    for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
+      for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
+        join_statistics<S>(part, n, length, seen.from(col / length));
+      });
+    });
+    const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p);
+    return encode_rows(x, q, 0, x.rows(), step, seen, p, special);
+  }
   q.for_each_panel([&](const auto& first, const auto& count) {
     seen.clear(q.block_count());
-    for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
-      for_each_piece(x, start, rows, step, [&](index_t, index_t piece, index_t size, const float* floats) {
-        for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-          join_statistics<S>(part, n, length, seen.from(col / length));
-        });
-      });
-    });
+    for_each_row_run(first, count, q.extents(),
+                     [&](index_t start, index_t rows) { join_rows<S>(x, start, rows, step, length, seen); });
     const bool special = q.finish(first, 0, q.block_count(), seen, p);
-    for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
-      for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const float* floats) {
-        const auto at = row_index(row, q.extents());
-        for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-          const index_t block = col / length;
-          q.encode(at, col, n, part, block, p.from(block), special, seen.from(block));
-        });
-      });
-    });
+    for_each_row_run(first, count, q.extents(),
+                     [&](index_t start, index_t rows) { encode_rows(x, q, start, rows, step, seen, p, special); });
   });
 }
 
@@ -329,16 +533,23 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
   ops::check_source(x, out);
   if (out.size() == 0) return;
   if constexpr (ops::walks_rows<S>) {
-    const ops::row_quantizer<S, E, O> quantizer(out);
-    const index_t step = ops::piece_step<S>(quantizer.block_length(), x.cols());
-    if (step != 0) {
-      const bool row_is_block = quantizer.block_length() >= x.cols() && x.cols() <= ops::tile_floats;
-      if (quantizer.rows_are_panels() && (row_is_block || step % quantizer.block_length() == 0))
-        return ops::quantize_in_one_pass(x, quantizer, row_is_block ? x.cols() : step);
-      if constexpr (X::reads_twice)
-        return ops::quantize_in_two_passes(x, quantizer, step);
+    ops::row_quantizer<S, E, O> quantizer(out, ops::row_step(x).has_value());
+    const index_t length = quantizer.block_length(), cols = quantizer.row_length();
+    if (const index_t step = ops::piece_step<S>(length, cols); step != 0) {
+      const bool row_is_block = length >= cols && cols <= ops::tile_floats;
+      const bool once = quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      const auto by_rows = [&](const auto& source) {
+        if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(ops::finite_amax(source));
+        if (once)
+          ops::quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
+        else
+          ops::quantize_in_two_passes(source, quantizer, step);
+      };
+      if (X::reads_twice || (once && !S::has_tensor_scale))
+        by_rows(x);
       else
-        return ops::quantize_in_two_passes(ops::kept_source<X>(x).ref(), quantizer, step);
+        by_rows(ops::kept_source<X>(x).ref());
+      return;
     }
   }
   const auto by_reference = [&](const auto& source) {
@@ -359,32 +570,29 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
                 "reciprocal.");
   ops::check_source(x, out);
   if (out.size() == 0) return;
-  constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
-  const auto extents = out.storage_extents();
-  const auto shorter = [&](index_t block) { return block < extents[last] ? block : extents[last]; };
-  const index_t scale_length = shorter(out.scale_grid().block[last]),
-                zero_length = S::has_zero_point ? shorter(out.zero_grid().block[last]) : scale_length;
-  if constexpr (ops::walks_rows<S>) {
-    const bool same = scale_length == zero_length;
-    const index_t step = same ? ops::piece_step<S>(scale_length, extents[last]) : ops::byte_step<S>;
+  if constexpr (ops::walks_rows<S> && !S::has_tensor_scale) {
+    const bool direct = ops::row_step(x).has_value();
+    const ops::row_quantizer<S, E, O> q(out, direct);
+    const bool same = !S::has_zero_point || out.zero_grid().block == out.scale_grid().block;
+    const index_t step = same ? ops::piece_step<S>(q.block_length(), q.row_length()) : ops::byte_step<S>;
     if (step != 0) {
       // Blocks of a row as the kernels take them: its own where scales and zero points agree, else single elements.
-      const index_t length = same ? scale_length : 1;
+      const index_t length = same ? q.block_length() : 1;
       float scales[ops::tile_floats];
       std::int32_t zeros[S::has_zero_point ? ops::tile_floats : 1];
       const ops::parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-      ops::for_each_piece(x, 0, x.rows(), step, [&](index_t row, index_t piece, index_t size, const float* floats) {
-        const auto start = ops::row_index(row, extents);
+      if (length == 1 && same && ops::encode_static_columns(x, q, p)) return;
+      const auto visit = [&](index_t row, index_t piece, index_t size, const float* floats) {
+        const auto at = q.index_of_row(row);
         ops::for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-          auto at = start;
-          for (index_t i = 0, b = 0; i < n; i += length, ++b) {
-            at[last] = col + i;
-            scales[b] = decode<typename S::scale_format>(out.storage_scale_code(at));
-            if constexpr (S::has_zero_point) zeros[b] = static_cast<std::int32_t>(out.storage_zero_point(at));
-          }
-          ops::encode_piece<S>(part, n, length, p, out.row(start) + ops::unit_of_element<S>(col));
+          q.load(at, col, divide_up(n, length), length, p);
+          q.encode(at, col, n, part, length, p);
         });
-      });
+      };
+      if (same)
+        ops::for_each_quantizer_piece(x, q, step, visit);
+      else
+        ops::for_each_piece(x, 0, x.rows(), step, visit);
       return;
     }
   }

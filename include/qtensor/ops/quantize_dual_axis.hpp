@@ -29,27 +29,37 @@ auto at_leading(const Span& span, const std::array<index_t, Rank>& index) {
 
 }  // namespace ops
 
-/// Quantizes a row-major source of these extents along both of its last axes (NUMERICS 3: CANN
-/// DynamicMxQuantWithDualAxis). A tile is one group high; it is read once and quantized twice while it is in L1.
-template <quantization_scheme S, tile_source X, tensor_extents Extents>
-dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
-  static_assert(!S::has_tensor_scale,
+/// Quantizes a row-major source along both of its last axes, into tensors whose extents it has (NUMERICS 3: CANN
+/// DynamicMxQuantWithDualAxis): groups along the last axis into `by_rows`, along the one before it into `by_cols`. A
+/// tile is one group high; it is read once and quantized twice while it is in L1.
+template <tile_source X, quantization_scheme R, quantization_scheme C, tensor_extents E>
+void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_rows,
+                             const tensor_span<C, E, row_major>& by_cols) {
+  static_assert(!R::has_tensor_scale && !C::has_tensor_scale,
                 "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
-  constexpr int down = Extents::rank - 2, across = Extents::rank - 1;
-  dual_axis<S, Extents> out{tensor<along<-1, S>, Extents>(extents), tensor<along<-2, S>, Extents>(extents)};
-  if (extents.size() == 0) return out;
+  static_assert(
+      E::rank >= 2,
+      "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
+  constexpr int down = E::rank - 2, across = E::rank - 1;
+  const auto extents = by_rows.extents();
+  require(by_cols.extents().to_array() == extents.to_array(),
+          "quantize_dual_axis_into is given two tensors of different extents; both have those of the source.");
+  ops::check_source(x, by_rows);
+  if (extents.size() == 0) return;
 
-  const index_t group = out.rows.granularity().size(), rows = extents[down], cols = extents[across];
-  const index_t width = ops::piece_length(ops::common_multiple(group, ops::byte_step<S>), ops::tile_floats / group + 1);
-  std::vector<float> tile(static_cast<std::size_t>(group * width));
+  const index_t group = by_rows.granularity().size(), height_of_group = by_cols.granularity().size();
+  const index_t rows = extents[down], cols = extents[across];
+  const index_t width =
+      ops::piece_length(ops::common_multiple(group, ops::byte_step<R>), ops::tile_floats / height_of_group + 1);
+  std::vector<float> tile(static_cast<std::size_t>(height_of_group * width));
   auto leading = extents.to_array();
   leading[static_cast<std::size_t>(down)] = leading[static_cast<std::size_t>(across)] = 1;
   index_t first_row = 0;  // of the matrix at this leading index, in rows of x
-  reference::for_each_index(typename Extents::array{}, leading, [&](const typename Extents::array& index) {
-    const auto row_span = ops::at_leading(out.rows.span(), index);
-    const auto col_span = ops::at_leading(out.cols.span(), index);
-    for (index_t row = 0; row < rows; row += group) {
-      const index_t height = rows - row < group ? rows - row : group;
+  reference::for_each_index(typename E::array{}, leading, [&](const typename E::array& index) {
+    const auto row_span = ops::at_leading(by_rows, index);
+    const auto col_span = ops::at_leading(by_cols, index);
+    for (index_t row = 0; row < rows; row += height_of_group) {
+      const index_t height = rows - row < height_of_group ? rows - row : height_of_group;
       for (index_t col = 0; col < cols; col += width) {
         const index_t count = cols - col < width ? cols - col : width;
         x.read(first_row + row, height, col, count, tile.data(), width);
@@ -60,6 +70,13 @@ dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
     }
     first_row += rows;
   });
+}
+
+/// The same into new tensors.
+template <quantization_scheme S, tile_source X, tensor_extents Extents>
+dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents) {
+  dual_axis<S, Extents> out{tensor<along<-1, S>, Extents>(extents), tensor<along<-2, S>, Extents>(extents)};
+  quantize_dual_axis_into(x, out.rows.span(), out.cols.span());
   return out;
 }
 

@@ -12,6 +12,18 @@ inline constexpr index_t tile_floats = 4096;
 /// Rows of a tile when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
 inline constexpr index_t tile_rows = 16;
 
+/// From this size on codes bypass the caches: source and codes do not fit the last-level cache of a core.
+inline constexpr index_t streaming_floats = index_t{8} << 20;
+
+/// Floats from one row to the next where all rows lie in memory, evenly spaced.
+template <tile_source X>
+std::optional<index_t> row_step(const X& x) {
+  if constexpr (requires { x.row_step(); })
+    return x.row_step();
+  else
+    return std::nullopt;
+}
+
 /// The index in storage order of the first element of a row, rows counted with the last of the leading axes fastest.
 template <std::size_t Rank>
 constexpr std::array<index_t, Rank> row_index(index_t row, const std::array<index_t, Rank>& storage_extents) {
@@ -49,6 +61,80 @@ void for_each_row_run(const std::array<index_t, Rank>& first, const std::array<i
   }
 }
 
+/// First code unit of element `col` of a row; col starts a byte.
+template <class S>
+constexpr index_t unit_of_element(index_t col) {
+  return is_packed<typename S::code_format> ? col * S::code_format::bits / 8 : col;
+}
+
+/// Elements from one byte boundary to the next: 1 or 2, 4 for 2- and 6-bit codes, 8 for those of odd widths.
+template <class S>
+inline constexpr index_t byte_step = is_packed<typename S::code_format>
+                                         ? 8 / (S::code_format::bits & -S::code_format::bits)
+                                         : 1;
+
+/// The rows of a tensor as kernels see them: one long row where no byte and no block reaches over the end of a row (and
+/// codes and parameters are dense), or where one block holds everything.
+struct row_blocks {
+  index_t row_length;    // elements of a row
+  index_t block_length;  // elements of a row that share a scale
+  bool flat;             // one long row
+  bool one_block;        // and all of it shares a scale: entry 0
+
+  template <tensor_view_type View>
+  explicit row_blocks(const View& w) {
+    using S = typename View::scheme_type;
+    constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+    const auto extents = w.storage_extents();
+    const auto& scales = w.scale_grid();
+    row_length = extents[last];
+    block_length = scales.block[last] < row_length ? scales.block[last] : row_length;
+    flat = one_block = false;
+    if constexpr (!S::is_interleaved) {
+      if (!codes_are_dense<S>(w, extents)) return;
+      const bool zeros_alike = !S::has_zero_point || w.zero_grid().block == scales.block;
+      if (holds_everything(scales, extents) && zeros_alike) {
+        flat = one_block = true;
+        block_length = row_length = w.size();
+      } else if (in_order(scales, extents) && zeros_alike && (!S::has_zero_point || in_order(w.zero_grid(), extents))) {
+        flat = true;
+        row_length = w.size();
+      }
+    }
+  }
+
+ private:
+  template <class S, class View, class Array>
+  static bool codes_are_dense(const View& w, const Array& extents) {
+    constexpr std::size_t last = std::tuple_size_v<Array> - 1;
+    if (extents[last] % byte_step<S> != 0) return last == 0;
+    index_t next = unit_of_element<S>(extents[last]);
+    for (std::size_t axis = last; axis > 0; --axis) {
+      if (w.row_strides()[axis - 1] != next && extents[axis - 1] != 1) return false;
+      next *= extents[axis - 1];
+    }
+    return true;
+  }
+  template <class Grid, class Array>
+  static bool holds_everything(const Grid& grid, const Array& extents) {
+    for (std::size_t axis = 0; axis < extents.size(); ++axis)
+      if (grid.block[axis] < extents[axis]) return false;
+    return true;
+  }
+  template <class Grid, class Array>
+  static bool in_order(const Grid& grid, const Array& extents) {
+    constexpr std::size_t last = std::tuple_size_v<Array> - 1;
+    if (grid.stride[last] != 1) return false;
+    if (extents[last] % grid.block[last] != 0) return last == 0;
+    index_t next = extents[last] / grid.block[last];
+    for (std::size_t axis = last; axis > 0; --axis) {
+      if (extents[axis - 1] != 1 && (grid.block[axis - 1] != 1 || grid.stride[axis - 1] != next)) return false;
+      next *= extents[axis - 1];
+    }
+    return true;
+  }
+};
+
 /// Pieces of a row: a multiple of `step` elements each (the last may be short), at most `most`, at least one step.
 constexpr index_t piece_length(index_t step, index_t most) { return most / step > 0 ? most / step * step : step; }
 
@@ -79,6 +165,34 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
         for (index_t r = 0; r < rows; ++r) visit(row + r, col, count, static_cast<const float*>(tile + r * length));
       }
     }
+  }
+}
+
+/// Calls visit(0, first, count, floats) for pieces of a source taken as one long row: `most` elements each where it
+/// lies in memory, else whole rows where a tile holds them. Needs cols() % step == 0 and step <= tile_floats.
+template <tile_source X, class Visit>
+void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
+  const index_t rows = x.rows(), cols = x.cols();
+  if (rows == 0 || cols == 0) return;
+  if (row_step(x) == cols || (rows == 1 && x.direct(0, 0) != nullptr)) {
+    const float* floats = x.direct(0, 0);
+    const index_t total = rows * cols, length = piece_length(step, most);
+    for (index_t first = 0; first < total; first += length)
+      visit(index_t{0}, first, total - first < length ? total - first : length, floats + first);
+    return;
+  }
+  alignas(64) float tile[tile_floats];
+  if (cols <= tile_floats) {
+    const index_t rows_at_once = tile_floats / cols;
+    for (index_t row = 0; row < rows; row += rows_at_once) {
+      const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
+      x.read(row, count, 0, cols, tile, cols);
+      visit(index_t{0}, row * cols, count * cols, static_cast<const float*>(tile));
+    }
+  } else {
+    for_each_piece(x, 0, rows, step, [&](index_t row, index_t col, index_t count, const float* floats) {
+      visit(index_t{0}, row * cols + col, count, floats);
+    });
   }
 }
 

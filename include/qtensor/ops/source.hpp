@@ -3,8 +3,9 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <qtensor/reference/quantize.hpp>
-#include <qtensor/simd/abi.hpp>
+#include <qtensor/simd/memory.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -15,6 +16,7 @@ namespace qtensor::inline QTENSOR_ABI {
 ///   direct(row, col)                            those elements of one row in memory already, or nullptr
 ///   reads_rows                                  one row at a time is as cheap as a tile of rows (same storage order)
 ///   reads_twice                                 cheap enough to be read a second time instead of being kept
+///   row_step()                                  optional: where every row is direct, the floats from one to the next
 template <class X>
 concept tile_source = requires(const X x, index_t i, float* tile) {
   { x.rows() } -> std::convertible_to<index_t>;
@@ -38,6 +40,7 @@ struct matrix_ref {
   T& operator()(index_t row, index_t col) const { return data[row * row_stride + col * col_stride]; }
   matrix_ref transposed() const { return {data, col_count, row_count, col_stride, row_stride}; }
   const T* direct(index_t row, index_t col) const { return col_stride == 1 ? data + row * row_stride + col : nullptr; }
+  std::optional<index_t> row_step() const { return col_stride == 1 ? std::optional(row_stride) : std::nullopt; }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     for (index_t r = 0; r < rows; ++r)
       for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = (*this)(row + r, col + c);
@@ -94,15 +97,20 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
       else
         return nullptr;
     }
+    std::optional<index_t> row_step() const {
+      if (!std::same_as<F, f32> || strides[last] != 1) return std::nullopt;
+      for (std::size_t axis = 1; axis < last; ++axis)
+        if (strides[axis - 1] != strides[axis] * sizes[axis]) return std::nullopt;
+      return last == 0 ? sizes[0] : strides[last - (last > 0)];
+    }
     void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
-        for (index_t c = 0; c < cols; ++c) {
-          if constexpr (std::same_as<F, f32>)
-            tile[r * stride + c] = from[c * strides[last]];
-          else
-            tile[r * stride + c] = decode<F>(from[c * strides[last]]);
-        }
+        if (strides[last] == 1)
+          simd::widen_floats<F>(from, cols, tile + r * stride);
+        else
+          for (index_t c = 0; c < cols; ++c)
+            tile[r * stride + c] = decode<F>(qtensor::detail::code_of<F>(from[c * strides[last]]));
       }
     }
   };

@@ -63,6 +63,16 @@ struct kernel<op::decode, S, scalar_arch> {
 
 namespace detail {
 
+/// p from entry g on; what S does not have is not looked at.
+template <class S>
+QTENSOR_INLINE void advance(block_arrays& p, index_t g) {
+  p.scales += g;
+  if constexpr (S::has_zero_point)
+    if (p.zero_points != nullptr) p.zero_points += g;
+  if constexpr (S::has_offset)
+    if (p.offsets != nullptr) p.offsets += g;
+}
+
 // Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
 // arrays belongs to its element i; next() goes on.
 
@@ -79,7 +89,7 @@ struct element_arrays {
   QTENSOR_INLINE floats<A> offset(int k) const {
     return p.offsets != nullptr ? simd::load<A>(p.offsets + k * lanes<A>) : floats<A>(0.f);
   }
-  QTENSOR_INLINE void next() { p = p.from(4 * lanes<A>); }
+  QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
 };
 
 /// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
@@ -100,9 +110,9 @@ struct group_arrays {
   }
   QTENSOR_INLINE void next() {
     if constexpr (BatchesOfGroup == 4) {
-      if (++block == blocks) p = p.from(1), block = 0;
+      if (++block == blocks) advance<S>(p, 1), block = 0;
     } else if constexpr (BatchesOfGroup != 0) {
-      p = p.from(4 / BatchesOfGroup);
+      advance<S>(p, 4 / BatchesOfGroup);
     }
   }
 };

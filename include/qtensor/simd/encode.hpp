@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <qtensor/format/table.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
@@ -26,6 +28,50 @@ template <class F>
 concept shiftable_format = minifloat_format<F> && F::bits <= 8 && F::mantissa_bits >= 1 &&
                            (128 - F::bias > F::mantissa_bits + 1) &&
                            (128 - F::bias + (1 << F::exponent_bits) + 23 < 255);
+
+/// The steps of a format whose codes count up between powers of two, each binade with a spacing of its own, ties away
+/// from zero (HiFloat8). Nothing where F is not such a format.
+template <class F>
+inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
+  if constexpr (F::bits != 8 || F::is_integer || !requires { F::ties_away; } || minifloat_format<F>) {
+    return std::nullopt;
+  } else {
+    binade_steps steps;
+    const auto code_at = [](float value) -> int {  // -1 where no code has the value
+      for (int i = 0; i < sorted<F>.count; ++i)
+        if (sorted<F>.value(i) == value) return sorted<F>.code[static_cast<std::size_t>(i)];
+      return -1;
+    };
+    int first = 0;  // of the positive values
+    while (sorted<F>.value(first) <= 0.f) ++first;
+    const int lowest = floor_log2(sorted<F>.value(first)), highest = floor_log2(static_cast<float>(F::max));
+    if (highest - lowest > 60 || exp2i(lowest) != sorted<F>.value(first) || code_at(0.f) != 0) return std::nullopt;
+    if (exp2i(highest) != static_cast<float>(F::max)) return std::nullopt;
+    steps.low = static_cast<std::uint16_t>((lowest - 2 + 127) << 7);
+    steps.high = static_cast<std::uint16_t>((highest + 127) << 7);
+    for (int e = lowest - 2; e <= highest; ++e) {
+      const std::size_t at = static_cast<std::size_t>(e + 127) & 63;
+      if (e < lowest) {  // zero, and from half the smallest value on that
+        steps.shift[at] = 15;
+        steps.base[at] = static_cast<std::uint16_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
+        continue;
+      }
+      int bits = 0;  // of the mantissa: as many as have a code
+      while (bits < 6 && code_at(exp2i(e) + exp2i(e - bits - 1)) >= 0) ++bits;
+      const int code = code_at(exp2i(e));
+      for (int k = 0; k < 1 << bits && e < highest; ++k)
+        if (code_at(exp2i(e - bits) * static_cast<float>((1 << bits) + k)) != code + k) return std::nullopt;
+      steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
+      steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
+      steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
+    }
+    return steps;
+  }
+}();
+/// Such formats whose negative codes have the top bit set, and whose zero has no sign.
+template <class F>
+concept stepped_format = find_binade_steps<F>
+.has_value() && find_nan<F>() == 0x80u;
 
 /// A deterministic rounding as bits: bit 8 * negative + 4 * odd + remainder says whether the magnitude steps up.
 template <class Rounding>
@@ -56,26 +102,49 @@ constexpr bool vector_rounding() {
 
 template <class F>
 inline constexpr bool vector_format = (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8) &&
-                                      (counting_format<F> || shiftable_format<F>);
+                                      (counting_format<F> || shiftable_format<F> || stepped_format<F>);
 
 template <class T, class... Choices>
 concept one_of = (std::same_as<T, Choices> || ...);
 
+/// The division of S for scales that are positive and finite.
+template <class Division>
+struct ordinary {
+  using type = Division;
+};
+template <class Division>
+requires requires { typename Division::ordinary; }
+struct ordinary<Division> {
+  using type = typename Division::ordinary;
+};
+template <class S>
+using ordinary_division = typename ordinary<typename S::division>::type;
+
+template <class S>
+inline constexpr bool has_intermediate = requires {
+  typename S::rounding::intermediate;
+};
+
 template <class S>
 constexpr bool vector_policies() {
   constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
-  constexpr bool nan =
-      one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max, nan_to_opposite_zero>;
-  constexpr bool division = one_of<typename S::division, exact_division, reciprocal>;
+  constexpr bool nan = one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max,
+                              nan_to_lowest, nan_to_opposite_zero>;
+  constexpr bool division = one_of<ordinary_division<S>, exact_division, reciprocal>;
   constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
   constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
-  return overflow && nan && division && division_type && order;
+  // Stepped codes are made in one way only.
+  constexpr bool steps = !stepped_format<typename S::code_format> ||
+                         (std::same_as<typename S::overflow, saturate> && !has_intermediate<S> &&
+                          one_of<typename S::rounding, nearest_away> &&
+                          one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point>);
+  return overflow && nan && division && division_type && order && steps;
 }
 
 }  // namespace detail
 
 /// Schemes with a vector encoder: codes in order in an array of their own, a format of 2, 4, 6 or 8 bits with a formula
-/// (integers, fixed point, minifloats), a rounding that is not random, and policies of this library.
+/// (integers, fixed point, minifloats, HiFloat8), a rounding that is not random, and policies of this library.
 template <class S>
 concept vector_encodable =
     quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&
@@ -93,12 +162,7 @@ enum class quotient_by { division, inverse, two_products };
 namespace detail {
 
 template <class S>
-inline constexpr bool is_reciprocal = std::same_as<typename S::division, reciprocal>;
-
-template <class S>
-inline constexpr bool has_intermediate = requires {
-  typename S::rounding::intermediate;
-};
+inline constexpr bool is_reciprocal = std::same_as<ordinary_division<S>, reciprocal>;
 
 template <class A>
 inline constexpr bool has_fma_unit =
@@ -317,6 +381,8 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const zero_shift<S, A>& shift
   ints<A> nan(0);
   if constexpr (std::same_as<typename S::nan, nan_to_max>)
     nan = simd::select(simd::bits_as<std::int32_t>(q) < ints<A>(0), low, high);
+  else if constexpr (std::same_as<typename S::nan, nan_to_lowest>)
+    nan = low;
   else if constexpr (S::has_zero_point && !std::same_as<typename S::nan, nan_to_zero>)
     nan = shift.zero;
   nan = simd::min(high, simd::max(low, nan));
@@ -403,53 +469,102 @@ QTENSOR_INLINE words<A> magnitude_codes(const words<A>& magnitude, const words<A
   return t + (t >> (23 - g::m));
 }
 
+template <class A>
+QTENSOR_INLINE bytes<A> each_byte(std::uint32_t v) {
+  return bytes<A>(static_cast<std::uint8_t>(v));
+}
+
+/// The signs of four batches in the top bit of codes of F.
+template <class F, class A>
+QTENSOR_INLINE bytes<A> sign_codes(const std::array<floats<A>, 4>& q) {
+  // Narrowing with saturation keeps the sign, in the top bit of each byte.
+  const auto sign = [&](int k) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::int32_t>(q[k]); };
+  const bytes<A> narrow = simd::narrow_i8(sign(0), sign(1), sign(2), sign(3));
+  const words<A> top = simd::bits_as<std::uint32_t>(narrow) & words<A>(0x80808080u);
+  return simd::bits_as<std::uint8_t>(top >> (8 - F::bits));
+}
+
+/// Codes with those of NaN as the policy wants them.
+template <class S, class A>
+bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
+  using code = typename S::code_format;
+  using nan = typename S::nan;
+  std::array<words<A>, 4> is_nan;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k)
+    is_nan[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
+  const bytes<A> at = simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]), signs = sign_codes<code>(q);
+  bytes<A> instead = each_byte<A>(0);
+  if constexpr (minifloat_format<code>) {
+    constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;
+    if constexpr (std::same_as<nan, nan_to_max>)
+      instead = each_byte<A>(code::max_code) | signs;
+    else if constexpr (std::same_as<nan, nan_to_lowest>)
+      instead = each_byte<A>(code::max_code | code::sign_mask);
+    else if constexpr (std::same_as<nan, nan_to_opposite_zero> && !fnuz)
+      instead = each_byte<A>(code::sign_mask) & ~signs;
+    else if constexpr (std::same_as<nan, nan_propagates> && code::has_nan)
+      instead = fnuz ? each_byte<A>(code::nan_code) : each_byte<A>(code::nan_code) | signs;
+  } else if constexpr (std::same_as<nan, nan_propagates>) {
+    instead = each_byte<A>(*find_nan<code>());
+  }
+  return (codes & ~at) | (instead & at);
+}
+
+template <class F>
+inline constexpr minifloat_grid grid_facts{F::mantissa_bits, F::bits, grid<F>::smallest_normal,
+                                           bits_of(static_cast<float>(F::max))};
+
 template <class S, quotient_by By, class A, class Parameters>
 QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   using code = typename S::code_format;
-  using nan = typename S::nan;
   constexpr bool saturates = std::same_as<typename S::overflow, saturate> || code::special_values == specials::none;
+  constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;
   // Without saturation NaN and overflow are the same code, the one after the largest value.
-  constexpr bool nan_is_overflow = !saturates && !code::has_infinity && std::same_as<nan, nan_propagates>;
-  std::array<words<A>, 4> magnitude, t;
-  std::array<ints<A>, 4> sign;
+  constexpr bool nan_is_overflow = !saturates && !code::has_infinity && std::same_as<typename S::nan, nan_propagates>;
+  std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
-    floats<A> q = quotients<S, By>(x[k], p.template divide<By>(k));
-    if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
-    const words<A> bits = simd::bits_as<std::uint32_t>(q);
-    magnitude[k] = bits & words<A>(magnitude_bits);
-    t[k] = magnitude_codes<code, typename S::rounding>(magnitude[k], bits >> 31);
-    sign[k] = simd::bits_as<std::int32_t>(bits);
+    q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
+    if constexpr (has_intermediate<S>) q[k] = through<typename S::rounding::intermediate>(q[k]);
   }
-  const auto byte = [](std::uint32_t v) { return bytes<A>(static_cast<std::uint8_t>(v)); };
-  bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - byte(grid<code>::bias);
-  if constexpr (saturates) c = simd::min(c, byte(code::max_code));
-  // Narrowing with saturation keeps the sign, in the top bit of each byte.
-  const words<A> top =
-      simd::bits_as<std::uint32_t>(simd::narrow_i8(sign[0], sign[1], sign[2], sign[3])) & words<A>(0x80808080u);
-  const bytes<A> signs = simd::bits_as<std::uint8_t>(top >> (8 - code::bits));
-  bytes<A> codes = c | signs;
-  if constexpr (code::special_values == specials::nan_is_negative_zero) codes = simd::select(c == byte(0), c, codes);
-  if constexpr (!nan_is_overflow) {
-    const words<A> largest = simd::max(simd::max(magnitude[0], magnitude[1]), simd::max(magnitude[2], magnitude[3]));
-    if (simd::any(largest > words<A>(infinity_bits))) [[unlikely]] {
-      std::array<words<A>, 4> is_nan;
+  bytes<A> codes;
+  if constexpr (saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>) {
+    codes = simd::signed_codes<grid_facts<code>>(q[0], q[1], q[2], q[3]);
+  } else {
+    std::array<words<A>, 4> t;
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k)
-        is_nan[k] = simd::select(magnitude[k] > words<A>(infinity_bits), words<A>(0xffu), words<A>(0u));
-      const bytes<A> at = simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]);
-      bytes<A> instead = byte(0);
-      if constexpr (std::same_as<nan, nan_to_max>)
-        instead = byte(code::max_code) | signs;
-      else if constexpr (std::same_as<nan, nan_to_opposite_zero> &&
-                         code::special_values != specials::nan_is_negative_zero)
-        instead = byte(code::sign_mask) & ~signs;
-      else if constexpr (std::same_as<nan, nan_propagates> && code::has_nan)
-        instead = code::special_values == specials::nan_is_negative_zero ? byte(code::nan_code)
-                                                                         : byte(code::nan_code) | signs;
-      codes = (codes & ~at) | (instead & at);
+    for (int k = 0; k < 4; ++k) {
+      const words<A> bits = simd::bits_as<std::uint32_t>(q[k]);
+      t[k] = magnitude_codes<code, typename S::rounding>(bits & words<A>(magnitude_bits), bits >> 31);
     }
+    bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - each_byte<A>(grid<code>::bias);
+    if constexpr (saturates) c = simd::min(c, each_byte<A>(code::max_code));
+    codes = c | sign_codes<code>(q);
+    if constexpr (fnuz) codes = simd::select(c == each_byte<A>(0), c, codes);
   }
+  if constexpr (!nan_is_overflow)
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
+      codes = with_nans<S>(codes, q);
+  return codes;
+}
+
+// ---- Stepped formats -----------------------------------------------------------------------------------------------
+
+template <class S, quotient_by By, class A, class Parameters>
+QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
+  using code = typename S::code_format;
+  static constexpr binade_steps steps = *find_binade_steps<code>;
+  std::array<floats<A>, 4> q;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
+  const auto upper = [&](int k) QTENSOR_INLINE_LAMBDA {
+    return simd::upper_halves(simd::bits_as<std::uint32_t>(q[k]), simd::bits_as<std::uint32_t>(q[k + 1]));
+  };
+  const bytes<A> c = simd::binade_codes<A>(upper(0), upper(2), steps);
+  bytes<A> codes = simd::select(c == each_byte<A>(0), c, c | sign_codes<code>(q));
+  if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
+    codes = with_nans<S>(codes, q);
   return codes;
 }
 
@@ -458,11 +573,13 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 /// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to
 /// divide by and which zero points to add: divide<By>(k) and shift(k) for batch k.
 ///
-/// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 9 + 18.
+/// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 5 + 14 with VBMI, else 4 * 9 + 18.
 template <vector_encodable S, quotient_by By, usable_arch A, class Parameters>
 QTENSOR_INLINE bytes<A> encode_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   if constexpr (detail::counting_format<typename S::code_format>)
     return detail::counted_codes<S, By>(x, p);
+  else if constexpr (detail::stepped_format<typename S::code_format>)
+    return detail::stepped_codes<S, By>(x, p);
   else
     return detail::minifloat_codes<S, By>(x, p);
 }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
+#include <concepts>
+#include <cstdint>
 #include <qtensor/core/rounded.hpp>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
@@ -10,10 +13,6 @@
 #include <qtensor/simd/ops_neon.hpp>
 #include <qtensor/simd/ops_portable.hpp>
 #include <qtensor/simd/ops_x86.hpp>
-
-#include <array>
-#include <concepts>
-#include <cstdint>
 
 // Batches are xsimd's: + - * & | ^ ~ on any lanes, comparisons, and on 32-bit integers << >> by a constant (>> of ints
 // keeps the sign). Everything else comes from here, division too: xsimd 8.1 only approximates it on Arm. Some names are
@@ -37,16 +36,16 @@ QTENSOR_INLINE xsimd::batch<To, A> bits_as(const xsimd::batch<From, A>& x) {
 
 /// Lane i: mask ? a : b. Cost: 1, SSE4.2 1-3.
 template <class T, class A>
-  requires usable_arch<A>
-QTENSOR_INLINE xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& mask, const xsimd::batch<T, A>& a,
-                                         const xsimd::batch<T, A>& b) {
+requires usable_arch<A> QTENSOR_INLINE xsimd::batch<T, A> select(const xsimd::batch_bool<T, A>& mask,
+                                                                 const xsimd::batch<T, A>& a,
+                                                                 const xsimd::batch<T, A>& b) {
   return select(detail::isa<A>{}, mask, a, b);
 }
 
 /// A mask of 32-bit lanes for lanes of another 32-bit type. Cost: 0.
 template <class To, class From, usable_arch A>
-  requires(sizeof(To) == 4 && sizeof(From) == 4)
-QTENSOR_INLINE xsimd::batch_bool<To, A> mask_as(const xsimd::batch_bool<From, A>& mask) {
+requires(sizeof(To) == 4 &&
+         sizeof(From) == 4) QTENSOR_INLINE xsimd::batch_bool<To, A> mask_as(const xsimd::batch_bool<From, A>& mask) {
   if constexpr (std::same_as<To, From>) {
     return mask;
   } else {
@@ -63,32 +62,29 @@ QTENSOR_INLINE xsimd::batch_bool<std::uint32_t, A> below(const words<A>& a, cons
 
 /// Bit i is lane i of a mask of 32-bit lanes; other bits 0. Cost: 1, NEON 3.
 template <class T, usable_arch A>
-  requires(sizeof(T) == 4)
-QTENSOR_INLINE std::uint32_t mask_bits(const xsimd::batch_bool<T, A>& mask) {
+requires(sizeof(T) == 4) QTENSOR_INLINE std::uint32_t mask_bits(const xsimd::batch_bool<T, A>& mask) {
   return mask_bits(detail::isa<A>{}, simd::mask_as<std::uint32_t>(mask));
 }
 template <class T, class A>
-  requires(usable_arch<A> && sizeof(T) == 4)
-QTENSOR_INLINE bool any(const xsimd::batch_bool<T, A>& mask) {
+requires(usable_arch<A> && sizeof(T) == 4) QTENSOR_INLINE bool any(const xsimd::batch_bool<T, A>& mask) {
   return simd::mask_bits(mask) != 0;
 }
 template <class T, class A>
-  requires(usable_arch<A> && sizeof(T) == 4)
-QTENSOR_INLINE bool all(const xsimd::batch_bool<T, A>& mask) {
+requires(usable_arch<A> && sizeof(T) == 4) QTENSOR_INLINE bool all(const xsimd::batch_bool<T, A>& mask) {
   return simd::mask_bits(mask) == low_bits(static_cast<int>(lanes<A>));
 }
 
 /// Lane i: a < b ? a : b, exactly so: b where either is NaN or both are zeros. Any lane type but 64-bit. Cost: 1, NEON
 /// floats 2. (xsimd::min leaves NaN and -0 to the instruction set.)
 template <class T, class A>
-  requires usable_arch<A>
-QTENSOR_INLINE xsimd::batch<T, A> min(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+requires usable_arch<A> QTENSOR_INLINE xsimd::batch<T, A> min(const xsimd::batch<T, A>& a,
+                                                              const xsimd::batch<T, A>& b) {
   return min(detail::isa<A>{}, a, b);
 }
 /// Lane i: a > b ? a : b, exactly so: b where either is NaN or both are zeros. Cost: as min.
 template <class T, class A>
-  requires usable_arch<A>
-QTENSOR_INLINE xsimd::batch<T, A> max(const xsimd::batch<T, A>& a, const xsimd::batch<T, A>& b) {
+requires usable_arch<A> QTENSOR_INLINE xsimd::batch<T, A> max(const xsimd::batch<T, A>& a,
+                                                              const xsimd::batch<T, A>& b) {
   return max(detail::isa<A>{}, a, b);
 }
 
@@ -144,8 +140,7 @@ QTENSOR_INLINE floats<A> div(const floats<A>& a, const floats<A>& b) {
 /// a * b + c with one rounding, also where there is no such instruction (xsimd::fma rounds twice there). A NaN result
 /// has no particular payload. Cost: 1 / 1 / 50 / 1.
 template <class A>
-  requires usable_arch<A>
-QTENSOR_INLINE floats<A> fma(const floats<A>& a, const floats<A>& b, const floats<A>& c) {
+requires usable_arch<A> QTENSOR_INLINE floats<A> fma(const floats<A>& a, const floats<A>& b, const floats<A>& c) {
   return fma(detail::isa<A>{}, a, b, c);
 }
 
@@ -177,8 +172,7 @@ QTENSOR_INLINE floats<A> nearest(const floats<A>& x) {
 }
 /// The largest integer not above x, as a float. Cost: 1.
 template <class A>
-  requires usable_arch<A>
-QTENSOR_INLINE floats<A> floor(const xsimd::batch<float, A>& x) {
+requires usable_arch<A> QTENSOR_INLINE floats<A> floor(const xsimd::batch<float, A>& x) {
   return floor(detail::isa<A>{}, x);
 }
 /// x without its fraction, as a float. Cost: 1.
@@ -284,10 +278,10 @@ QTENSOR_INLINE floats<A> float_of_f16(const words<A>& h) {
 
 /// x rounded to bf16 or f16, ties to even; overflow gives infinity, NaN stays NaN (quieted, upper payload kept), in
 /// order over both batches. Subnormals are right whatever the CPU's own conversion does.
-/// Cost: bf16 19-22; f16 3 / 3 / 40 / 2.
+/// Cost: bf16 4 with AVX512-BF16, else 19-22; f16 3 / 3 / 40 / 2.
 template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_bf16(const floats<A>& a, const floats<A>& b) {
-  return low_halves(detail::isa<A>{}, bf16_bits(detail::isa<A>{}, a), bf16_bits(detail::isa<A>{}, b));
+  return narrow_bf16(detail::isa<A>{}, a, b);
 }
 template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_f16(const floats<A>& a, const floats<A>& b) {
@@ -350,6 +344,40 @@ template <usable_arch A>
 QTENSOR_INLINE bytes<A> low_bytes(const words<A>& a, const words<A>& b, const words<A>& c, const words<A>& d) {
   return low_bytes(detail::isa<A>{}, a, b, c, d);
 }
+/// The high half of every word. Cost: 1 / 6 / 5 / 1-3.
+template <usable_arch A>
+QTENSOR_INLINE halves<A> upper_halves(const words<A>& a, const words<A>& b) {
+  return upper_halves(detail::isa<A>{}, a, b);
+}
+
+/// Magnitude codes of a format that runs as `steps` say, from the upper halves of floats, in order; signs do not count,
+/// NaN gives anything. Cost: 12 for each batch of halves with AVX-512, else loop.
+using detail::binade_steps;
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> binade_codes(const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
+  return binade_codes(detail::isa<A>{}, a, b, steps);
+}
+
+/// Whether one of four batches holds a NaN. Cost: 3 / 12 / 12 / 12.
+template <usable_arch A>
+QTENSOR_INLINE bool any_nan(const floats<A>& a, const floats<A>& b, const floats<A>& c, const floats<A>& d) {
+  return any_nan(detail::isa<A>{}, a, b, c, d);
+}
+
+/// Codes of a minifloat with its sign on top, of the nearest values (ties to even), saturated; one per byte, with the
+/// bits above a short code not clean. Lanes that are NaN are unspecified. Only where there are instructions for it: 31
+/// for all four batches with AVX-512 VBMI, half of what bit by bit takes.
+using detail::minifloat_grid;
+template <class A, minifloat_grid G>
+concept has_signed_codes = usable_arch<A> && requires(const floats<A>& x) {
+  signed_codes<G>(detail::isa<A>{}, x, x, x, x);
+};
+template <minifloat_grid G, usable_arch A>
+requires has_signed_codes<A, G> QTENSOR_INLINE bytes<A> signed_codes(const floats<A>& a, const floats<A>& b,
+                                                                     const floats<A>& c, const floats<A>& d) {
+  return signed_codes<G>(detail::isa<A>{}, a, b, c, d);
+}
+
 /// The low half of every word. Cost: 1 / 4 / 3 / 1.
 template <usable_arch A>
 QTENSOR_INLINE halves<A> low_halves(const words<A>& a, const words<A>& b) {
@@ -371,8 +399,7 @@ struct float_table16 {
 /// with 16 entries those of 128 and more give 0. table must outlive this.
 /// Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 31 / 31 / 5, so prefer arithmetic and 16 entries there.
 template <usable_arch A, int Entries>
-  requires(Entries == 16 || Entries == 64 || Entries == 128 || Entries == 256)
-struct byte_table {
+requires(Entries == 16 || Entries == 64 || Entries == 128 || Entries == 256) struct byte_table {
   explicit byte_table(const std::uint8_t* table) : body(table) {}
   QTENSOR_INLINE bytes<A> operator()(const bytes<A>& index) const { return body(index); }
   detail::byte_table<detail::isa<A>, A, Entries> body;
@@ -421,6 +448,17 @@ QTENSOR_INLINE bytes<A> join_nibbles(const bytes<A>& a, const bytes<A>& b) {
 template <usable_arch A>
 QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(const bytes<A>& v) {
   return split_nibbles(detail::isa<A>{}, v);
+}
+
+/// The lower three bytes of every word side by side, 3 * lanes bytes in all, then anything; and the way back: words of
+/// the first 3 * lanes bytes, their top byte 0. Cost: 2 / 2 / 1 / 1.
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> drop_top_bytes(const words<A>& v) {
+  return drop_top_bytes(detail::isa<A>{}, v);
+}
+template <usable_arch A>
+QTENSOR_INLINE words<A> give_top_bytes(const bytes<A>& v) {
+  return give_top_bytes(detail::isa<A>{}, v);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -53,8 +53,8 @@ QTENSOR_INLINE bytes512 sub_saturated(avx512_isa, const bytes512& a, const bytes
 }
 
 QTENSOR_INLINE std::uint32_t reduce_max(avx512_isa, const words512& v) {
-  return reduce_max(avx2_isa{}, words256(_mm256_max_epu32(_mm512_castsi512_si256(v.data),
-                                                          _mm512_extracti64x4_epi64(v.data, 1))));
+  return reduce_max(avx2_isa{},
+                    words256(_mm256_max_epu32(_mm512_castsi512_si256(v.data), _mm512_extracti64x4_epi64(v.data, 1))));
 }
 QTENSOR_INLINE __m512i max_of_pairs32(__m512i a, __m512i b) {
   return _mm512_max_epu32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
@@ -180,32 +180,58 @@ QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats
   return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a.data, 0)), _mm512_cvtps_ph(b.data, 0), 1);
 }
 
+#if defined(__AVX512BF16__)
+// The instruction takes subnormal numbers for zeros; everything else it rounds as it should.
+QTENSOR_INLINE halves512 narrow_bf16(avx512_isa, const floats512& a, const floats512& b) {
+  constexpr int subnormal = 0x20;
+  if ((_mm512_fpclass_ps_mask(a.data, subnormal) | _mm512_fpclass_ps_mask(b.data, subnormal)) != 0) [[unlikely]]
+    return narrow_bf16(any_isa{}, a, b);
+  return std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(b.data, a.data));
+}
+#endif
+
 // Packing works within 128 bits: this puts the groups of four back in order.
 QTENSOR_INLINE __m512i packed_in_order(__m512i v) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), v);
 }
 QTENSOR_INLINE bytes512 narrow_i8(avx512_isa, const ints512& a, const ints512& b, const ints512& c, const ints512& d) {
-  return packed_in_order(
-      _mm512_packs_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
+  return packed_in_order(_mm512_packs_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
 }
 QTENSOR_INLINE bytes512 narrow_u8(avx512_isa, const ints512& a, const ints512& b, const ints512& c, const ints512& d) {
-  return packed_in_order(
-      _mm512_packus_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
+  return packed_in_order(_mm512_packus_epi16(_mm512_packs_epi32(a.data, b.data), _mm512_packs_epi32(c.data, d.data)));
 }
 
-template <int Lanes, int Step>
+template <int Lanes, int Step, int First>
 struct ascending {
   alignas(64) std::array<std::conditional_t<Lanes == 64, std::uint8_t, std::uint16_t>, Lanes> at;
   constexpr ascending() : at{} {
     for (int i = 0; i < Lanes; ++i)
-      at[static_cast<std::size_t>(i)] = static_cast<typename decltype(at)::value_type>(Step * i);
+      at[static_cast<std::size_t>(i)] = static_cast<typename decltype(at)::value_type>(First + Step * i);
   }
 };
-template <int Lanes, int Step>
-inline constexpr ascending<Lanes, Step> ascending_index{};
+template <int Lanes, int Step, int First = 0>
+inline constexpr ascending<Lanes, Step, First> ascending_index{};
 
 QTENSOR_INLINE halves512 low_halves(avx512_isa, const words512& a, const words512& b) {
   return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2>.at.data()), b.data);
+}
+QTENSOR_INLINE halves512 upper_halves(avx512_isa, const words512& a, const words512& b) {
+  return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2, 1>.at.data()), b.data);
+}
+QTENSOR_INLINE bytes512 binade_codes(avx512_isa, const halves512& a, const halves512& b, const binade_steps& steps) {
+  const auto table = [](const std::array<std::uint16_t, 64>& t, __m512i index) QTENSOR_INLINE_LAMBDA {
+    return _mm512_permutex2var_epi16(_mm512_load_si512(t.data()), index, _mm512_load_si512(t.data() + 32));
+  };
+  const auto code = [&](__m512i v) QTENSOR_INLINE_LAMBDA {
+    __m512i m = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
+    m = _mm512_min_epu16(m, _mm512_set1_epi16(static_cast<short>(steps.high)));
+    m = _mm512_max_epu16(m, _mm512_set1_epi16(static_cast<short>(steps.low)));
+    m = _mm512_add_epi16(m, table(steps.half, _mm512_srli_epi16(m, 7)));
+    const __m512i e = _mm512_srli_epi16(m, 7);
+    return _mm512_add_epi16(_mm512_srlv_epi16(m, table(steps.shift, e)), table(steps.base, e));
+  };
+  const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  return _mm512_permutexvar_epi64(in_order, _mm512_packus_epi16(code(a.data), code(b.data)));
 }
 QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words512& b, const words512& c,
                                   const words512& d) {
@@ -219,12 +245,53 @@ QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words
 #endif
 }
 
+QTENSOR_INLINE bool any_nan(avx512_isa, const floats512& a, const floats512& b, const floats512& c,
+                            const floats512& d) {
+  return (_mm512_cmp_ps_mask(a.data, b.data, _CMP_UNORD_Q) | _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) != 0;
+}
+
+#if defined(__AVX512VBMI__)
+// A number plus a power of two of its sign whose ulp is the grid's spacing: sign, exponent and grid steps then lie in
+// fixed bits, and a constant in the power's mantissa takes the codes' bias away (KERNELS A4).
+template <minifloat_grid G>
+QTENSOR_INLINE __m512i on_signed_grid(__m512 x) {
+  constexpr int m = G.mantissa_bits, away = 23 - m;
+  constexpr int bias = static_cast<int>((0u - (((G.smallest_normal >> 23) + away) << m)) & low_bits(G.bits - 1));
+  const __m512 inside = _mm512_range_ps(x, _mm512_set1_ps(float_of(G.largest)), 2);               // smaller magnitude
+  const __m512 normal = _mm512_range_ps(inside, _mm512_set1_ps(float_of(G.smallest_normal)), 3);  // larger magnitude
+  const __m512i power =
+      _mm512_ternarylogic_epi32(_mm512_castps_si512(normal), _mm512_set1_epi32(static_cast<int>(0xff800000u)),
+                                _mm512_set1_epi32(bias), 0xea);  // (normal & exponent) | bias
+  const __m512 step = _mm512_set1_ps(float_of(static_cast<std::uint32_t>(127 + away) << 23));
+  return _mm512_castps_si512(_mm512_fmadd_ps(_mm512_castsi512_ps(power), step, inside));
+}
+template <minifloat_grid G>
+QTENSOR_INLINE bytes512 signed_codes(avx512_isa, const floats512& a, const floats512& b, const floats512& c,
+                                     const floats512& d) {
+  const __m512i t[4] = {on_signed_grid<G>(a.data), on_signed_grid<G>(b.data), on_signed_grid<G>(c.data),
+                        on_signed_grid<G>(d.data)};
+  const __m512i even = _mm512_load_si512(ascending_index<32, 2>.at.data()),
+                odd = _mm512_load_si512(ascending_index<32, 2, 1>.at.data()),
+                low = _mm512_load_si512(ascending_index<64, 2>.at.data()),
+                high = _mm512_load_si512(ascending_index<64, 2, 1>.at.data());
+  const auto codes = [&](__m512i upper, __m512i lower) QTENSOR_INLINE_LAMBDA {
+    return _mm512_add_epi16(_mm512_srli_epi16(upper, 7 - G.mantissa_bits), lower);  // binades and steps
+  };
+  const __m512i upper0 = _mm512_permutex2var_epi16(t[0], odd, t[1]),
+                upper1 = _mm512_permutex2var_epi16(t[2], odd, t[3]);
+  const __m512i c0 = codes(upper0, _mm512_permutex2var_epi16(t[0], even, t[1]));
+  const __m512i c1 = codes(upper1, _mm512_permutex2var_epi16(t[2], even, t[3]));
+  const __m512i magnitude = _mm512_permutex2var_epi8(c0, low, c1);
+  __m512i sign = _mm512_permutex2var_epi8(upper0, high, upper1);
+  if constexpr (G.bits < 8) sign = _mm512_srli_epi16(sign, 8 - G.bits);
+  return _mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(1 << (G.bits - 1))), sign, magnitude, 0xca);
+}
+#endif
+
 template <>
 struct float_table16<avx512_isa, avx512_arch> {
   explicit float_table16(const float* table) : table_(_mm512_loadu_ps(table)) {}
-  QTENSOR_INLINE floats512 operator()(const words512& index) const {
-    return _mm512_permutexvar_ps(index.data, table_);
-  }
+  QTENSOR_INLINE floats512 operator()(const words512& index) const { return _mm512_permutexvar_ps(index.data, table_); }
   __m512 table_;
 };
 
@@ -311,6 +378,17 @@ QTENSOR_INLINE std::array<bytes512, 2> split_nibbles(avx512_isa isa, const bytes
   const __m512i mask = _mm512_set1_epi8(15), ordered = order_for_halves(isa, v).data;
   const __m512i low = _mm512_and_si512(ordered, mask), high = _mm512_and_si512(_mm512_srli_epi16(ordered, 4), mask);
   return {bytes512(_mm512_unpacklo_epi8(low, high)), bytes512(_mm512_unpackhi_epi8(low, high))};
+}
+
+// The top byte of every word out of the way, or back in as 0.
+QTENSOR_INLINE bytes512 drop_top_bytes(avx512_isa, const words512& v) {
+  const __m512i three = _mm512_shuffle_epi8(v.data, _mm512_broadcast_i32x4(without_fourths()));
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15), three);
+}
+QTENSOR_INLINE words512 give_top_bytes(avx512_isa, const bytes512& v) {
+  const __m512i quarters =
+      _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12), v.data);
+  return _mm512_shuffle_epi8(quarters, _mm512_broadcast_i32x4(with_fourths()));
 }
 
 template <class T>

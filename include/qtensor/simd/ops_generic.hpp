@@ -2,11 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/rounded.hpp>
-#include <qtensor/core/support.hpp>
-#include <qtensor/simd/arch.hpp>
-#include <qtensor/simd/ops_portable.hpp>
-
 #include <array>
 #include <bit>
 #include <cmath>
@@ -14,6 +9,10 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <qtensor/core/rounded.hpp>
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops_portable.hpp>
 
 // ops.hpp says what each of these means. An operation is an overload set on a tag: any_isa here; sse42_isa, avx2_isa in
 // ops_x86.hpp, avx512_isa in ops_avx512.hpp, neon_isa in ops_neon.hpp. Callers pass isa<Arch>{}; argument-dependent
@@ -42,6 +41,20 @@ constexpr float fma_in_double(float a, float b, float c) {
   if (inexact && (word & 1) == 0) word += (lost > 0) == (sum > 0) ? 1 : -1;
   return static_cast<float>(std::bit_cast<double>(word));
 }
+
+/// What a minifloat encoder knows of its format; values as f32 bits.
+struct minifloat_grid {
+  int mantissa_bits, bits;
+  std::uint32_t smallest_normal, largest;
+};
+
+/// How the codes of a format run whose values are evenly spaced between powers of two, with a spacing of their own for
+/// every exponent: entries belong to the low six bits of the f32 exponent. For magnitudes as the upper 16 bits of
+/// floats, clamped to [low, high]: with half the spacing added (ties away from zero), code = (bits >> shift) + base.
+struct binade_steps {
+  alignas(64) std::array<std::uint16_t, 64> half{}, shift{}, base{};
+  std::uint16_t low = 0, high = 0;
+};
 
 template <class To, class From, class A>
 QTENSOR_INLINE xsimd::batch<To, A> bits_as(any_isa, const xsimd::batch<From, A>& x) {
@@ -132,6 +145,16 @@ QTENSOR_INLINE words<A> reduce_max_each(any_isa, Get get) {
   buffer<std::uint32_t, A> best;
   for (index_t i = 0; i < best.size; ++i) best[i] = reduce_max(isa<A>{}, get(i));
   return best.batch();
+}
+
+template <class A>
+QTENSOR_INLINE bool any_nan(any_isa, const floats<A>& a, const floats<A>& b, const floats<A>& c, const floats<A>& d) {
+  const auto magnitude = [](const floats<A>& x) {
+    return bits_as<std::uint32_t>(isa<A>{}, x) & words<A>(magnitude_bits);
+  };
+  const words<A> largest =
+      max(isa<A>{}, max(isa<A>{}, magnitude(a), magnitude(b)), max(isa<A>{}, magnitude(c), magnitude(d)));
+  return mask_bits(isa<A>{}, below(isa<A>{}, words<A>(infinity_bits), largest)) != 0;
 }
 
 template <class A>
@@ -316,8 +339,7 @@ QTENSOR_INLINE bytes<A> narrow_u8(any_isa, const ints<A>& a, const ints<A>& b, c
   return narrow_each<A, std::uint8_t>([](std::int32_t v) { return clamped(v, 0, 255); }, a, b, c, d);
 }
 template <class A>
-QTENSOR_INLINE bytes<A> low_bytes(any_isa, const words<A>& a, const words<A>& b, const words<A>& c,
-                                  const words<A>& d) {
+QTENSOR_INLINE bytes<A> low_bytes(any_isa, const words<A>& a, const words<A>& b, const words<A>& c, const words<A>& d) {
   return narrow_each<A, std::uint8_t>([](std::uint32_t v) { return v & 0xff; }, a, b, c, d);
 }
 template <class A>
@@ -325,8 +347,33 @@ QTENSOR_INLINE halves<A> low_halves(any_isa, const words<A>& a, const words<A>& 
   return narrow_each<A, std::uint16_t>([](std::uint32_t v) { return v & 0xffff; }, a, b);
 }
 template <class A>
+QTENSOR_INLINE halves<A> narrow_bf16(any_isa, const floats<A>& a, const floats<A>& b) {
+  return low_halves(isa<A>{}, bf16_bits(isa<A>{}, a), bf16_bits(isa<A>{}, b));
+}
+template <class A>
 QTENSOR_INLINE halves<A> narrow_f16(any_isa, const floats<A>& a, const floats<A>& b) {
   return low_halves(isa<A>{}, f16_bits(isa<A>{}, a), f16_bits(isa<A>{}, b));
+}
+
+template <class A>
+QTENSOR_INLINE halves<A> upper_halves(any_isa, const words<A>& a, const words<A>& b) {
+  return low_halves(isa<A>{}, a >> 16, b >> 16);
+}
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(any_isa, const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
+  buffer<std::uint8_t, A> codes;
+  index_t at = 0;
+  for (const halves<A>& v : {a, b}) {
+    buffer<std::uint16_t, A> lane(v);
+    for (index_t i = 0; i < lane.size; ++i) {
+      std::uint32_t m = lane[i] & 0x7fffu;
+      m = m < steps.low ? steps.low : m > steps.high ? steps.high : m;
+      m += steps.half[m >> 7 & 63];
+      const std::size_t e = m >> 7 & 63;
+      codes[at++] = static_cast<std::uint8_t>((m >> steps.shift[e]) + steps.base[e]);
+    }
+  }
+  return codes.batch();
 }
 
 // Tables stay where they are; native bodies keep them in registers.
@@ -346,7 +393,7 @@ struct byte_table {
   explicit byte_table(const std::uint8_t* table) : table_(table) {}
   QTENSOR_INLINE bytes<A> operator()(const bytes<A>& index) const {
     buffer<std::uint8_t, A> k(index);
-    for (index_t i = 0; i < k.size; ++i) 
+    for (index_t i = 0; i < k.size; ++i)
       k[i] = Entries == 16 && k[i] >= 128 ? std::uint8_t{0} : table_[k[i] & (Entries - 1)];
     return k.batch();
   }
@@ -405,6 +452,23 @@ QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(any_isa, const bytes<A>& v)
   for (index_t i = 0; i < 2 * x.size; ++i)
     r[static_cast<std::size_t>(i / x.size)][i % x.size] = (x[i / 2] >> (4 * (i % 2))) & 15;
   return {r[0].batch(), r[1].batch()};
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> drop_top_bytes(any_isa, const words<A>& v) {
+  buffer<std::uint32_t, A> x(v);
+  buffer<std::uint8_t, A> r(bytes<A>(std::uint8_t{0}));
+  for (index_t i = 0; i < 3 * x.size; ++i) r[i] = static_cast<std::uint8_t>(x[i / 3] >> (8 * (i % 3)));
+  return r.batch();
+}
+template <class A>
+QTENSOR_INLINE words<A> give_top_bytes(any_isa, const bytes<A>& v) {
+  buffer<std::uint8_t, A> x(v);
+  buffer<std::uint32_t, A> r;
+  for (index_t i = 0; i < r.size; ++i)
+    r[i] = static_cast<std::uint32_t>(x[3 * i]) | static_cast<std::uint32_t>(x[3 * i + 1]) << 8 |
+           static_cast<std::uint32_t>(x[3 * i + 2]) << 16;
+  return r.batch();
 }
 
 template <class T, class A>

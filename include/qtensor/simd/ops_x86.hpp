@@ -133,8 +133,7 @@ QTENSOR_INLINE halves128 low_halves(sse42_isa, const words128& a, const words128
 template <int Entries>
 struct byte_table<sse42_isa, sse42_arch, Entries> {
   explicit byte_table(const std::uint8_t* table) {
-    for (int k = 0; k < Entries / 16; ++k)
-      chunk_[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table) + k);
+    for (int k = 0; k < Entries / 16; ++k) chunk_[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table) + k);
   }
   QTENSOR_INLINE bytes128 operator()(const bytes128& index) const {
     if constexpr (Entries == 16) {
@@ -177,6 +176,17 @@ QTENSOR_INLINE std::array<bytes128, 2> split_nibbles(sse42_isa, const bytes128& 
   return {bytes128(_mm_unpacklo_epi8(low, high)), bytes128(_mm_unpackhi_epi8(low, high))};
 }
 
+QTENSOR_INLINE __m128i without_fourths() {
+  return _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+}
+QTENSOR_INLINE __m128i with_fourths() { return _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1); }
+QTENSOR_INLINE bytes128 drop_top_bytes(sse42_isa, const words128& v) {
+  return _mm_shuffle_epi8(v.data, without_fourths());
+}
+QTENSOR_INLINE words128 give_top_bytes(sse42_isa, const bytes128& v) {
+  return _mm_shuffle_epi8(v.data, with_fourths());
+}
+
 template <class T>
 QTENSOR_INLINE void stream(sse42_isa, T* to, const xsimd::batch<T, sse42_arch>& v) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(to), std::bit_cast<__m128i>(v.data));
@@ -216,8 +226,8 @@ QTENSOR_INLINE bytes256 sub_saturated(avx2_isa, const bytes256& a, const bytes25
 }
 
 QTENSOR_INLINE std::uint32_t reduce_max(avx2_isa, const words256& v) {
-  return reduce_max(sse42_isa{}, words128(_mm_max_epu32(_mm256_castsi256_si128(v.data),
-                                                         _mm256_extracti128_si256(v.data, 1))));
+  return reduce_max(sse42_isa{},
+                    words128(_mm_max_epu32(_mm256_castsi256_si128(v.data), _mm256_extracti128_si256(v.data, 1))));
 }
 QTENSOR_INLINE __m256i max_of_pairs32(__m256i a, __m256i b) {
   return _mm256_max_epu32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
@@ -263,16 +273,14 @@ QTENSOR_INLINE __m256i first_lanes(index_t n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 template <class A, class T>
-  requires(sizeof(T) == 4)
-QTENSOR_INLINE xsimd::batch<T, avx2_arch> load_n(avx2_isa, const T* from, index_t n, T fill) {
+requires(sizeof(T) == 4) QTENSOR_INLINE xsimd::batch<T, avx2_arch> load_n(avx2_isa, const T* from, index_t n, T fill) {
   const __m256i mask = first_lanes(n), rest = _mm256_set1_epi32(std::bit_cast<int>(fill));
   const __m256i got = _mm256_maskload_epi32(reinterpret_cast<const int*>(from), mask);
   const __m256i all = _mm256_blendv_epi8(rest, got, mask);
   return std::bit_cast<typename xsimd::batch<T, avx2_arch>::register_type>(all);
 }
 template <class T>
-  requires(sizeof(T) == 4)
-QTENSOR_INLINE void store_n(avx2_isa, T* to, index_t n, const xsimd::batch<T, avx2_arch>& v) {
+requires(sizeof(T) == 4) QTENSOR_INLINE void store_n(avx2_isa, T* to, index_t n, const xsimd::batch<T, avx2_arch>& v) {
   _mm256_maskstore_epi32(reinterpret_cast<int*>(to), first_lanes(n), std::bit_cast<__m256i>(v.data));
 }
 
@@ -312,12 +320,10 @@ QTENSOR_INLINE __m256i packed_in_order(__m256i v) {
   return _mm256_permutevar8x32_epi32(v, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 QTENSOR_INLINE bytes256 narrow_i8(avx2_isa, const ints256& a, const ints256& b, const ints256& c, const ints256& d) {
-  return packed_in_order(
-      _mm256_packs_epi16(_mm256_packs_epi32(a.data, b.data), _mm256_packs_epi32(c.data, d.data)));
+  return packed_in_order(_mm256_packs_epi16(_mm256_packs_epi32(a.data, b.data), _mm256_packs_epi32(c.data, d.data)));
 }
 QTENSOR_INLINE bytes256 narrow_u8(avx2_isa, const ints256& a, const ints256& b, const ints256& c, const ints256& d) {
-  return packed_in_order(
-      _mm256_packus_epi16(_mm256_packs_epi32(a.data, b.data), _mm256_packs_epi32(c.data, d.data)));
+  return packed_in_order(_mm256_packus_epi16(_mm256_packs_epi32(a.data, b.data), _mm256_packs_epi32(c.data, d.data)));
 }
 QTENSOR_INLINE bytes256 low_bytes(avx2_isa isa, const words256& a, const words256& b, const words256& c,
                                   const words256& d) {
@@ -327,8 +333,8 @@ QTENSOR_INLINE bytes256 low_bytes(avx2_isa isa, const words256& a, const words25
 }
 QTENSOR_INLINE halves256 low_halves(avx2_isa, const words256& a, const words256& b) {
   const __m256i low = _mm256_set1_epi32(0xffff);
-  return _mm256_permute4x64_epi64(
-      _mm256_packus_epi32(_mm256_and_si256(a.data, low), _mm256_and_si256(b.data, low)), 0xd8);
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(a.data, low), _mm256_and_si256(b.data, low)),
+                                  0xd8);
 }
 
 template <>
@@ -369,9 +375,7 @@ QTENSOR_INLINE floats256 lookup(avx2_isa, const float* table, const words256& in
 QTENSOR_INLINE bytes256 order_for_floats(avx2_isa, const bytes256& v) {
   return _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
 }
-QTENSOR_INLINE bytes256 order_for_halves(avx2_isa, const bytes256& v) {
-  return _mm256_permute4x64_epi64(v.data, 0xd8);
-}
+QTENSOR_INLINE bytes256 order_for_halves(avx2_isa, const bytes256& v) { return _mm256_permute4x64_epi64(v.data, 0xd8); }
 QTENSOR_INLINE std::array<halves256, 2> halves_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   return {halves256(_mm256_unpacklo_epi8(low.data, high.data)), halves256(_mm256_unpackhi_epi8(low.data, high.data))};
 }
@@ -396,6 +400,15 @@ QTENSOR_INLINE std::array<bytes256, 2> split_nibbles(avx2_isa, const bytes256& v
   return {bytes256(_mm256_unpacklo_epi8(low, high)), bytes256(_mm256_unpackhi_epi8(low, high))};
 }
 
+QTENSOR_INLINE bytes256 drop_top_bytes(avx2_isa, const words256& v) {
+  const __m256i three = _mm256_shuffle_epi8(v.data, _mm256_broadcastsi128_si256(without_fourths()));
+  return _mm256_permutevar8x32_epi32(three, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
+}
+QTENSOR_INLINE words256 give_top_bytes(avx2_isa, const bytes256& v) {
+  const __m256i halves = _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6));
+  return _mm256_shuffle_epi8(halves, _mm256_broadcastsi128_si256(with_fourths()));
+}
+
 template <class T>
 QTENSOR_INLINE void stream(avx2_isa, T* to, const xsimd::batch<T, avx2_arch>& v) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), std::bit_cast<__m256i>(v.data));
@@ -405,4 +418,3 @@ QTENSOR_INLINE void stream_fence(avx2_isa) { _mm_sfence(); }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd::detail
 #endif  // QTENSOR_LEVEL_X86 >= 2
-

@@ -271,6 +271,15 @@ class basic_tensor_view {
     else
       memory_.scales[scale_grid_.entry(index)] = detail::unit_from<typename S::scale_format>(code);
   }
+  /// Where the scale of the element at an index in storage order lies; scale_grid().stride[axis] leads to the next
+  /// block's.
+  constexpr auto storage_scales(const index_array& index) const requires(!S::is_interleaved) {
+    return memory_.scales + scale_grid_.entry(index);
+  }
+  /// The same for its zero point, with zero_grid().
+  constexpr auto storage_zero_points(const index_array& index) const requires(S::has_zero_point) {
+    return memory_.zero_points + zero_grid_.entry(index);
+  }
   constexpr void set_storage_offset_code(const index_array& index, std::uint32_t code) const
       requires(std::same_as<Access, read_write>&& S::has_offset) {
     if constexpr (S::is_interleaved)

@@ -1,0 +1,83 @@
+// Moving runs without changing values: 16-bit floats widened, bytes stored past the caches.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <qtensor/format/wide.hpp>
+#include <qtensor/simd/ops.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// How a format of sources is read by kernels: from_f32, from_bf16, from_f16.
+template <format F>
+requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) using source_of =
+    std::conditional_t<std::same_as<F, f32>, from_f32, std::conditional_t<std::same_as<F, bf16>, from_bf16, from_f16>>;
+
+/// out[i] = the float that from[i] is, for i < n.
+template <format F, usable_arch A = best_arch>
+void widen_floats(const storage_t<F>* from, index_t n, float* out) {
+  constexpr index_t step = lanes<A>;
+  if constexpr (std::same_as<F, f32>) {
+    std::copy_n(from, n, out);
+  } else {
+    index_t i = 0;
+    for (; i + 2 * step <= n; i += 2 * step) {
+      simd::store(out + i, source_of<F>::template load<A>(from + i));
+      simd::store(out + i + step, source_of<F>::template load<A>(from + i + step));
+    }
+    for (; i < n; i += step) {
+      const index_t left = std::min(step, n - i);
+      simd::store_n(out + i, left, source_of<F>::template load_n<A>(from + i, left));
+    }
+  }
+}
+
+/// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.
+template <format F, usable_arch A = best_arch>
+void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
+  constexpr index_t step = 2 * lanes<A>;
+  if constexpr (std::same_as<F, f32>) {
+    std::copy_n(x, n, to);
+  } else {
+    const auto narrow = [](const floats<A>& a, const floats<A>& b) QTENSOR_INLINE_LAMBDA {
+      if constexpr (std::same_as<F, bf16>)
+        return simd::narrow_bf16(a, b);
+      else
+        return simd::narrow_f16(a, b);
+    };
+    index_t i = 0;
+    for (; i + step <= n; i += step) simd::store(to + i, narrow(simd::load<A>(x + i), simd::load<A>(x + i + lanes<A>)));
+    if (i < n) {
+      const index_t left = n - i, first = std::min(left, lanes<A>);
+      simd::store_n(to + i, left, narrow(simd::load_n<A>(x + i, first), simd::load_n<A>(x + i + first, left - first)));
+    }
+  }
+}
+
+/// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
+/// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,
+/// which costs up to half the bandwidth.
+template <usable_arch A = best_arch>
+void fetch(const float* x, index_t n) {
+  constexpr index_t line = 16;
+  words<A> any(0u);
+  for (index_t i = 0; i + line <= n; i += line) any = any | simd::bits_as<std::uint32_t>(simd::load<A>(x + i));
+  asm volatile("" : : "m"(any));
+}
+
+/// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
+/// stream_fence<A>() after the last one.
+template <usable_arch A = best_arch>
+void stream_bytes(const void* from, index_t n, void* to) {
+  constexpr index_t step = 4 * lanes<A>, line = 64;
+  const auto* x = static_cast<const std::uint8_t*>(from);
+  auto* y = static_cast<std::uint8_t*>(to);
+  const index_t head = std::min(n, static_cast<index_t>(-reinterpret_cast<std::uintptr_t>(y) % line));
+  std::memcpy(y, x, static_cast<std::size_t>(head));
+  const index_t whole = head + (n - head) / line * line;
+  for (index_t i = head; i < whole; i += step) simd::stream(y + i, simd::load<A>(x + i));
+  std::memcpy(y + whole, x + whole, static_cast<std::size_t>(n - whole));
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

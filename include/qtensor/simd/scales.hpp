@@ -1,0 +1,262 @@
+// Scales of neighbouring blocks, side by side: statistics to what is stored, stored units to floats.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/encode.hpp>
+#include <type_traits>
+
+// A block takes a few instructions here and some thirty in the reference, which counts where blocks have 16 or 32
+// elements. Everything equals reference::parameters_of and decode<F> bit for bit.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+/// Formats of scales that vectors encode and decode: positive finite numbers between the smallest normal and the
+/// largest one.
+template <class F>
+inline constexpr bool vector_scale_format = one_of<F, f32, bf16, f16, e8m0> || (shiftable_format<F> && F::bits == 8);
+
+/// The code of a positive finite number inside the normal range of F, one per word.
+template <class F, class A>
+QTENSOR_INLINE words<A> scale_codes(const floats<A>& s) {
+  const words<A> bits = simd::bits_as<std::uint32_t>(s);
+  if constexpr (std::same_as<F, f32>)
+    return bits;
+  else if constexpr (std::same_as<F, bf16>)
+    return bf16_bits(any_isa{}, s);
+  else if constexpr (std::same_as<F, f16>)
+    return f16_bits(any_isa{}, s);
+  else if constexpr (std::same_as<F, e8m0>)
+    return bits >> 23;
+  else
+    return (magnitude_codes<F, nearest_even, A>(bits, words<A>(0u)) - words<A>(std::uint32_t{grid<F>::bias})) &
+           words<A>(0xffu);
+}
+
+/// The number of a code of F that scale_codes has made.
+template <class F, class A>
+QTENSOR_INLINE floats<A> scale_values(const words<A>& codes) {
+  if constexpr (std::same_as<F, f32>) {
+    return simd::bits_as<float>(codes);
+  } else if constexpr (std::same_as<F, bf16>) {
+    return simd::float_of_bf16(codes);
+  } else if constexpr (std::same_as<F, f16>) {
+    return simd::float_of_f16(codes);
+  } else if constexpr (std::same_as<F, e8m0>) {
+    const words<A> power = codes << 23;
+    return simd::bits_as<float>(simd::select(codes == words<A>(0u), words<A>(0x00400000u), power));
+  } else {
+    constexpr std::uint32_t rebias = static_cast<std::uint32_t>(127 - F::bias) << 23;
+    return simd::bits_as<float>((codes << (23 - F::mantissa_bits)) + words<A>(rebias));
+  }
+}
+
+/// Four batches of codes to units of F.
+template <class F, class A>
+QTENSOR_INLINE void store_scale_codes(const std::array<words<A>, 4>& c, storage_t<F>* to, index_t n) {
+  constexpr index_t step = lanes<A>;
+  const auto put = [&](auto* at, index_t first, const auto& v) QTENSOR_INLINE_LAMBDA {
+    const index_t left = n - first, size = static_cast<index_t>(v.size);
+    if (left >= size)
+      simd::store(at + first, v);
+    else if (left > 0)
+      simd::store_n(at + first, left, v);
+  };
+  if constexpr (sizeof(storage_t<F>) == 4) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) put(to, k * step, simd::bits_as<float>(c[k]));
+  } else if constexpr (sizeof(storage_t<F>) == 2) {
+    put(to, 0, simd::low_halves(c[0], c[1]));
+    put(to, 2 * step, simd::low_halves(c[2], c[3]));
+  } else {
+    put(reinterpret_cast<std::uint8_t*>(to), 0, simd::low_bytes(c[0], c[1], c[2], c[3]));
+  }
+}
+
+/// 2^(code - 127), the code kept in [0, 254].
+template <class A>
+QTENSOR_INLINE floats<A> power_of_two(const ints<A>& code) {
+  const ints<A> inside = simd::min(ints<A>(254), simd::max(ints<A>(0), code));
+  return scale_values<e8m0, A>(simd::bits_as<std::uint32_t>(inside));
+}
+
+/// The rules of policy/scale_rule.hpp over the absolute maximum, for finite maxima (as bits), before storing. A rule of
+/// yours has none: its blocks are scaled by the reference.
+template <class Rule, class S, class A>
+struct vector_rule {
+  static constexpr bool enabled = false;
+};
+template <class Rule, class S, class A>
+struct known_rule {
+  using code = typename S::code_format;
+  using scale_format = typename S::scale_format;
+  static constexpr bool enabled = std::same_as<Rule, nvfp4_scale> || !S::has_tensor_scale;
+};
+template <class S, class A>
+struct vector_rule<amax_scale, S, A> : known_rule<amax_scale, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    using F = typename S::scale_format;
+    constexpr float low = amax_scale::smallest_normal<F>(), high = static_cast<float>(F::max);
+    floats<A> s = simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high));
+    s = simd::max(simd::min(s, floats<A>(high)), floats<A>(low));
+    return simd::select(simd::mask_as<float>(amax == words<A>(0u)), floats<A>(1.f), s);
+  }
+};
+template <class S, class A>
+struct vector_rule<nvfp4_scale, S, A> : known_rule<nvfp4_scale, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float tensor_term) {
+    using F = typename S::scale_format;
+    constexpr float low = amax_scale::smallest_normal<F>(), high = static_cast<float>(F::max);
+    floats<A> s = simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high));
+    if constexpr (S::has_tensor_scale) s = simd::div(s, floats<A>(tensor_term));
+    return simd::max(simd::min(s, floats<A>(high)), floats<A>(low));
+  }
+};
+template <class S, class A>
+struct vector_rule<mx_floor, S, A> : known_rule<mx_floor, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    return power_of_two<A>(simd::bits_as<std::int32_t>(amax >> 23) - ints<A>(max_exponent<typename S::code_format>));
+  }
+};
+template <class S, class A>
+struct vector_rule<mx_even, S, A> : known_rule<mx_even, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    using code = typename S::code_format;
+    constexpr std::uint32_t half = 1u << (23 - qtensor::detail::fraction_bits<code>() - 1);
+    const words<A> e = (amax + words<A>(half)) >> 23;
+    const floats<A> s = power_of_two<A>(simd::bits_as<std::int32_t>(e) - ints<A>(max_exponent<code>));
+    return simd::select(simd::mask_as<float>(e == words<A>(255u)), floats<A>(quiet_nan), s);
+  }
+};
+template <class S, class A>
+struct vector_rule<mx_ceil, S, A> : known_rule<mx_ceil, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    const ints<A> e =
+        simd::bits_as<std::int32_t>((amax + words<A>(low_bits(23))) >> 23);  // up unless the mantissa is 0
+    return power_of_two<A>(e - ints<A>(max_exponent<typename S::code_format>));
+  }
+};
+template <class S, class A>
+struct vector_rule<mx_rceil, S, A> : known_rule<mx_rceil, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    constexpr float inverse = 1.f / static_cast<float>(S::code_format::max);
+    const words<A> s = simd::bits_as<std::uint32_t>(simd::mul(simd::bits_as<float>(amax), floats<A>(inverse)));
+    const words<A> normal = simd::min((s + words<A>(low_bits(23))) >> 23, words<A>(254u));
+    const auto low = simd::below(s, words<A>(0x00800000u));
+    const words<A> tiny = simd::select(simd::below(words<A>(0x00400000u), s), words<A>(1u), words<A>(0u));
+    return scale_values<e8m0, A>(simd::select(low, tiny, normal));
+  }
+};
+
+}  // namespace detail
+
+/// Schemes whose dynamic block scales vectors compute: a rule of ours over the absolute maximum, one scale a block that
+/// is stored and divided by, and nothing special but blocks that hold infinities or NaNs.
+template <class S>
+concept vector_scaled =
+    quantization_scheme<S> && !S::has_zero_point && !S::has_offset &&
+    detail::vector_rule<typename S::rule, S, best_arch>::enabled &&
+    detail::vector_scale_format<typename S::scale_format> &&
+    std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
+    !std::same_as<typename S::nonfinite_block, block_literal> &&
+    !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
+    !std::same_as<typename S::division, rule_multiplier>;
+
+/// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
+/// floats to scales[0, n). `tensor_term` is the scale of the tensor in schemes of two levels. True if every block is
+/// ordinary; false, with nothing of use written, if one is special: not finite, a scale that is not, or a block of
+/// zeros whose codes lose their signs.
+template <vector_scaled S, usable_arch A = best_arch>
+bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
+                  float tensor_term = 1.f) {
+  if (S::has_tensor_scale && !(tensor_term >= std::numeric_limits<float>::min() && is_finite(tensor_term)))
+    return false;
+  using F = typename S::scale_format;
+  constexpr index_t step = lanes<A>;
+  constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
+  words<A> largest(0u), smallest(~0u);
+  for (index_t first = 0; first < n; first += 4 * step) {
+    std::array<words<A>, 4> codes;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const index_t at = first + k * step, left = std::clamp(n - at, index_t{0}, step);
+      const words<A> m =
+          left == step ? simd::load<A>(amax + at) : simd::load_n<A>(amax + std::min(at, n), left, 0x3f800000u);
+      largest = simd::max(largest, m);
+      if constexpr (minds_zeros) smallest = simd::min(smallest, m);
+      floats<A> s = detail::vector_rule<typename S::rule, S, A>::scale(m, tensor_term);
+      if constexpr (std::same_as<typename S::rule, mx_even>)
+        largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
+      codes[k] = detail::scale_codes<F, A>(s);
+      s = detail::scale_values<F, A>(codes[k]);
+      if (left == step)
+        simd::store(scales + at, s);
+      else
+        simd::store_n(scales + std::min(at, n), left, s);
+    }
+    detail::store_scale_codes<F, A>(codes, units + first, n - first);
+  }
+  if (simd::reduce_max(largest) >= infinity_bits) return false;
+  return !minds_zeros || !simd::any(smallest == words<A>(0u));
+}
+
+/// Schemes whose scales and zero points vectors compute from the extremes of blocks: the rule min_max, scales in f32.
+template <class S>
+concept vector_ranged =
+    quantization_scheme<S> && S::has_zero_point && S::zero_points_as_scales && !S::has_offset && !S::has_tensor_scale &&
+    std::same_as<typename S::rule, qtensor::min_max> && std::same_as<typename S::scale_format, f32> &&
+    std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
+    !detail::one_of<typename S::nonfinite_block, block_literal, block_ignores> && (S::code_format::bits <= 8);
+
+/// Scales and zero points of n neighbouring blocks from their extremes with 0. False, with nothing of use written, if a
+/// block is special: not finite (amax, as bits, says so), or with a scale that is not.
+template <vector_ranged S, usable_arch A = best_arch>
+bool range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n, float* scales,
+                  std::int32_t* zero_points) {
+  using zero = typename S::zero_point_format;
+  constexpr index_t step = lanes<A>;
+  constexpr float span = S::codes.high - S::codes.low;
+  constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
+  constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
+  words<A> largest(0u);
+  for (index_t i = 0; i < n; i += step) {
+    const index_t left = std::min(step, n - i);
+    const floats<A> from = simd::load_n<A>(low + i, left), to = simd::load_n<A>(high + i, left);
+    floats<A> s = simd::div(simd::sub(to, from), floats<A>(span));
+    largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), simd::load_n<A>(amax + i, left)));
+    s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
+    const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, s)));
+    simd::store_n(scales + i, left, s);
+    simd::store_n(zero_points + i, left, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
+  }
+  return simd::reduce_max(largest) < infinity_bits;
+}
+
+/// Stored scales as floats: out[i] = decode<F>(units[i]) for i < n. For f32 the units themselves will do.
+template <format F, usable_arch A = best_arch>
+void decode_scales(const storage_t<F>* units, index_t n, float* out) {
+  constexpr index_t step = lanes<A>;
+  index_t i = 0;
+  if constexpr (std::same_as<F, f32>) {
+    std::copy_n(units, n, out);
+    return;
+  } else if constexpr (std::same_as<F, e8m0>) {
+    for (; i + step <= n; i += step) {
+      const words<A> c = simd::widen_u8<A>(units + i);
+      const floats<A> s = detail::scale_values<e8m0, A>(c);
+      simd::store(out + i, simd::select(simd::mask_as<float>(c == words<A>(255u)), floats<A>(quiet_nan), s));
+    }
+  } else if constexpr (std::same_as<F, bf16>) {
+    for (; i + step <= n; i += step) simd::store(out + i, simd::float_of_bf16(simd::widen_u16<A>(units + i)));
+  } else if constexpr (std::same_as<F, f16>) {
+    for (; i + step <= n; i += step) simd::store(out + i, simd::from_f16::load<A>(units + i));
+  } else if constexpr (F::bits <= 8) {
+    for (; i + step <= n; i += step)
+      simd::store(out + i, simd::lookup<A>(decode_table<F>.data(), simd::widen_u8<A>(units + i)));
+  }
+  for (; i < n; ++i) out[i] = decode<F>(qtensor::detail::code_of<F>(units[i]));
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

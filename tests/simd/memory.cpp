@@ -1,0 +1,83 @@
+// Mirrors include/qtensor/simd/memory.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/memory.hpp>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+template <class F>
+std::uint32_t code(storage_t<F> unit) {
+  if constexpr (std::is_same_v<F, f32>)
+    return bits_of(unit);
+  else
+    return unit;
+}
+
+}  // namespace
+
+TEST_CASE("widen_floats: every number of 16 bits, every length") {
+  const auto check = []<class F>(std::type_identity<F>) {
+    constexpr index_t count = 65536;
+    check::fenced<std::uint16_t> from(count);
+    check::fenced<float> out(count);
+    for (index_t i = 0; i < count; ++i) from[i] = static_cast<std::uint16_t>(i);
+    for (index_t n = 0; n < 80; ++n) simd::widen_floats<F>(from.data() + count - n, n, out.data() + count - n);
+    simd::widen_floats<F>(from.data(), count, out.data());
+    bool ok = true;
+    for (index_t i = 0; i < count; ++i) {
+      const float expected = decode<F>(static_cast<std::uint32_t>(i));
+      ok = ok && (bits_of(out[i]) == bits_of(expected) || (is_nan(out[i]) && is_nan(expected)));
+    }
+    CHECK(ok);
+  };
+  check(std::type_identity<bf16>{});
+  check(std::type_identity<f16>{});
+}
+
+TEST_CASE("narrow_floats: hard numbers, subnormals and NaN among them, every length") {
+  const auto check = []<class F>(std::type_identity<F>) {
+    bool ok = true;
+    for (int repeat = 0; repeat < 200; ++repeat)
+      for (index_t n = 0; n < 80; n += repeat % 3 + 1) {
+        check::fenced<float> x(n);
+        check::fenced<storage_t<F>> out(n);
+        for (index_t i = 0; i < n; ++i) {
+          x[i] = check::hard_float();
+          if (repeat % 2 == 0 && !(magnitude(x[i]) >= 0x1p-126f)) x[i] = 1.f;  // the path without subnormals
+        }
+        simd::narrow_floats<F>(x.data(), n, out.data());
+        for (index_t i = 0; i < n; ++i) ok = ok && code<F>(out[i]) == (encode<F, nearest_even, to_special>(x[i]));
+      }
+    CHECK(ok);
+  };
+  check(std::type_identity<bf16>{});
+  check(std::type_identity<f16>{});
+}
+
+TEST_CASE("stream_bytes: every length and alignment, nothing outside") {
+  bool ok = true;
+  for (index_t n = 0; n < 300; ++n)
+    for (index_t shift = 0; shift < 70; shift += 7) {
+      std::vector<std::uint8_t> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n + 140), 0xcc);
+      for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 7 + 1);
+      simd::stream_bytes(from.data(), n, to.data() + shift);
+      simd::stream_fence<simd::best_arch>();
+      for (index_t i = 0; i < static_cast<index_t>(to.size()); ++i) {
+        const bool inside = i >= shift && i < shift + n;
+        ok = ok && to[static_cast<std::size_t>(i)] == (inside ? from[static_cast<std::size_t>(i - shift)] : 0xcc);
+      }
+    }
+  CHECK(ok);
+}
+
+TEST_CASE("fetch: reads nothing outside") {
+  for (index_t n = 0; n < 200; ++n) {
+    check::fenced<float> x(n), y(n, true);
+    simd::fetch(x.data(), n);
+    simd::fetch(y.data(), n);
+  }
+}

@@ -1,0 +1,150 @@
+// Mirrors include/qtensor/simd/scales.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// Maxima of every kind: zero, subnormal, around every power of two, around format limits, the largest number.
+std::vector<std::uint32_t> maxima() {
+  std::vector<std::uint32_t> list = {0, 1, 2, 0x00400000u, 0x00400001u, 0x007fffffu, 0x7f7fffffu, 0x7f700000u};
+  for (std::uint32_t e = 1; e < 255; ++e)
+    for (const std::uint32_t m : {0u, 1u, 0x200000u, 0x3fffffu, 0x400000u, 0x5fffffu, 0x600000u, 0x700000u, 0x7fffffu})
+      list.push_back(e << 23 | m);
+  for (int i = 0; i < 500; ++i) list.push_back(check::random_bits()() % 0x7f800000u);
+  return list;
+}
+
+/// All maxima, n at a time, beside the reference. Counts the ordinary batches: some there must be.
+template <class S>
+void check_scales(float tensor_term = 1.f) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  using unit = storage_t<typename S::scale_format>;
+  const std::vector<std::uint32_t> all = maxima();
+  int ordinary = 0;
+  bool ok = true;
+  index_t n = 1;
+  for (std::size_t at = 0; at + 100 < all.size(); at += static_cast<std::size_t>(n), n = n % 70 + 1) {
+    check::fenced<std::uint32_t> amax(std::vector<std::uint32_t>(all.begin() + static_cast<std::ptrdiff_t>(at),
+                                                                 all.begin() + static_cast<std::ptrdiff_t>(at) + n));
+    check::fenced<unit> units(n);
+    check::fenced<float> scales(n);
+    bool special = false, same = true;
+    const bool done = simd::block_scales<S>(amax.data(), n, units.data(), scales.data(), tensor_term);
+    for (index_t i = 0; i < n; ++i) {
+      const auto p = reference::parameters_of<S>({amax[i]}, tensor_term);
+      special = special || p.poisoned || p.plus_zeros || !(p.code_scale > 0.f) || !is_finite(p.code_scale);
+      same = same && p.scale_code == detail::code_of<typename S::scale_format>(units[i]) &&
+             bits_of(p.code_scale) == bits_of(scales[i]);
+    }
+    ok = ok && done == !special && (special || same);
+    ordinary += done ? 1 : 0;
+  }
+  CHECK(ok);
+  CHECK(ordinary > 5);
+}
+
+}  // namespace
+
+TEST_CASE("block_scales: every rule and scale format equals the reference") {
+  check_scales<int8_group<32>>();
+  check_scales<with<int8_group<32>, scale_as<f16>>>();
+  check_scales<with<int4_group<32>, scale_as<bf16>>>();
+  check_scales<scheme<e4m3, group<32>>>();
+  check_scales<scheme<int8, group<32>, scale_as<e4m3>>>();
+  check_scales<scheme<int8, group<32>, scale_as<e5m2>>>();
+  check_scales<mxfp8_e4m3>();
+  check_scales<mxfp4>();
+  check_scales<mxint8>();
+  check_scales<with<mxfp6_e2m3, mx_even>>();
+  check_scales<with<mxfp8_e5m2, mx_even>>();
+  check_scales<with<mxfp4, mx_ceil>>();
+  check_scales<with<mxfp8_e4m3, mx_rceil>>();
+  check_scales<with<mxfp4, mx_rceil>>();
+  check_scales<nvfp4>();
+}
+
+TEST_CASE("block_scales: two levels, under tensor scales that fit and that do not") {
+  using S = with<nvfp4, tensor_scale<f32>>;
+  for (const float term : {1.f, 0.0037f, 1e-20f, 3e20f}) check_scales<S>(term);
+  std::uint32_t amax = bits_of(1.f);
+  std::uint8_t unit = 0;
+  float scale = 0.f;
+  CHECK_FALSE(simd::block_scales<S>(&amax, 1, &unit, &scale, 1e-40f));
+  CHECK_FALSE(simd::block_scales<S>(&amax, 1, &unit, &scale, 0.f));
+}
+
+TEST_CASE("block_scales: a NaN or an infinity is reported, wherever it is") {
+  for (const std::uint32_t odd : {infinity_bits, infinity_bits + 1, 0x7fffffffu})
+    for (index_t at = 0; at < 70; ++at) {
+      std::vector<std::uint32_t> amax(70, bits_of(1.f));
+      std::vector<std::uint8_t> units(70);
+      std::vector<float> scales(70);
+      amax[static_cast<std::size_t>(at)] = odd;
+      CHECK_FALSE(simd::block_scales<mxfp4>(amax.data(), 70, units.data(), scales.data()));
+    }
+}
+
+TEST_CASE("range_scales: scales and zero points equal the reference") {
+  using wide = scheme<int8, group<32>, zero_point<int32>>;
+  const auto check = []<class S>(std::type_identity<S>) {
+    bool ok = true;
+    for (index_t n = 1; n < 40; ++n) {
+      std::vector<float> low, high;
+      std::vector<std::uint32_t> amax;
+      for (index_t i = 0; i < n; ++i) {
+        const float a = check::random_bits()() % 5 == 0 ? 0.f : -std::abs(check::hard_float()),
+                    b = check::random_bits()() % 5 == 0 ? 0.f : std::abs(check::hard_float());
+        const bool finite = is_finite(a) && is_finite(b) && is_finite(b - a);
+        low.push_back(finite ? a + 0.f : 0.f);
+        high.push_back(finite ? b : 0.f);
+        amax.push_back(std::max(bits_of(-low.back()), bits_of(high.back())) & magnitude_bits);
+      }
+      check::fenced<float> scales(n);
+      check::fenced<std::int32_t> zeros(n);
+      ok = ok && simd::range_scales<S>(amax.data(), low.data(), high.data(), n, scales.data(), zeros.data());
+      for (index_t i = 0; i < n; ++i) {
+        const std::size_t k = static_cast<std::size_t>(i);
+        const auto p = reference::parameters_of<S>({amax[k], low[k], high[k]});
+        ok = ok && bits_of(p.code_scale) == bits_of(scales[i]) && p.zero_point == zeros[i];
+      }
+    }
+    CHECK(ok);
+  };
+  check(std::type_identity<uint4_group<32>>{});
+  check(std::type_identity<uint8_per_tensor>{});
+  check(std::type_identity<wide>{});
+  const std::uint32_t amax = bits_of(3e38f);
+  const float low = -3e38f, high = 3e38f;
+  float scale = 0.f;
+  std::int32_t zero = 0;
+  CHECK_FALSE(simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &zero));  // their distance is infinite
+}
+
+TEST_CASE("decode_scales: every code of every format") {
+  const auto check = []<class F>(std::type_identity<F>) {
+    constexpr index_t count = index_t{1} << F::bits;
+    check::fenced<storage_t<F>> units(count);
+    for (index_t i = 0; i < count; ++i) units[i] = detail::unit_from<F>(static_cast<std::uint32_t>(i));
+    check::fenced<float> out(count);
+    for (const index_t n : {count, count - 1, index_t{37}, index_t{1}, index_t{0}}) {
+      simd::decode_scales<F>(units.data() + (count - n), n, out.data() + (count - n));
+      bool ok = true;
+      for (index_t i = count - n; i < count; ++i) {
+        const float expected = decode<F>(static_cast<std::uint32_t>(i));
+        ok = ok && (bits_of(out[i]) == bits_of(expected) || (is_nan(out[i]) && is_nan(expected)));
+      }
+      CHECK(ok);
+    }
+  };
+  check(std::type_identity<e8m0>{});
+  check(std::type_identity<e4m3>{});
+  check(std::type_identity<e5m2>{});
+  check(std::type_identity<bf16>{});
+  check(std::type_identity<f16>{});
+}
