@@ -43,3 +43,12 @@ TEST_CASE("rounded: rounded(x * y) + c has two roundings, also where the CPU cou
   else
     MESSAGE("this CPU has no fused multiply-add");
 }
+
+TEST_CASE("rounded: a double's product keeps its own rounding too") {
+  constexpr double a = 1.0 + 0x1p-27, minus = -(1.0 + 0x1p-26);  // (1 + 2^-27)^2 = 1 + 2^-26 + 2^-54
+  static_assert(rounded(a * a) + minus == 0.0);
+  REQUIRE(std::fma(a, a, minus) == 0x1p-54);
+  volatile double x = a, y = a, c = minus;
+  CHECK(rounded(x * y) + c == 0.0);
+  CHECK(std::signbit(rounded(-0.0)));
+}

@@ -78,10 +78,35 @@ TEST_CASE("sums of bytes do not overflow: nothing but 255") {
 }
 
 TEST_CASE("columns: every width up to 3 batches, rows around the run and the depth of 16-bit sums, several panels") {
-  const byte_list x = some_bytes(700 * 230 + 4300 * 9);
+  const byte_list x = some_bytes(700 * 230 + 8300 * 9);
   simd::archs::for_each([&]<class A>(A) {
     for (index_t cols = 0; cols <= 3 * 4 * simd::lanes<A> + 2; ++cols) check_columns<A>(x, 11, cols + 5, cols, 0x80);
     for (index_t rows : {0, 1, 7, 8, 9, 255, 256, 257, 520}) check_columns<A>(x, rows, 201, 200, 0);
-    check_columns<A>(x, 9, 4300, 4200, 0x80);
+    check_columns<A>(x, 9, 8300, 8250, 0x80);
+  });
+}
+
+TEST_CASE("sums of rows as ints: every length up to 5 batches, a slope and a base; sums of a sliding window") {
+  const byte_list x = some_bytes(2000);
+  simd::archs::for_each([&]<class A>(A) {
+    for (index_t n = 0; n <= 5 * simd::lanes<A> + 3; ++n)
+      for (index_t count : {0, 1, 3, 9}) {
+        std::vector<const std::uint8_t*> rows;
+        for (index_t r = 0; r < count; ++r) rows.push_back(x.data() + 130 * r);
+        std::vector<std::int32_t> out(static_cast<std::size_t>(n) + 1, 77), slid = out;
+        simd::sum_rows<A>(rows.data(), count, n, 0x80, -3, 11, out.data());
+        const index_t slides = std::max<index_t>(n - 6, 0);
+        simd::slide_sums<A>(out.data(), slides, 3, 3, 5, slid.data());
+        INFO(simd::arch_name<A>, " n=", n, " count=", count);
+        for (index_t c = 0; c < n; ++c) {
+          std::int32_t sum = 0;
+          for (const std::uint8_t* row : rows) sum += row[c] ^ 0x80;
+          REQUIRE(out[static_cast<std::size_t>(c)] == -3 * sum + 11);
+        }
+        for (std::size_t c = 0; c < static_cast<std::size_t>(slides); ++c)
+          REQUIRE(slid[c] == 5 + out[c] + out[c + 3] + out[c + 6]);
+        REQUIRE(out.back() == 77);
+        REQUIRE(slid[static_cast<std::size_t>(slides)] == 77);
+      }
   });
 }

@@ -21,5 +21,17 @@ inline constexpr float rounded(float x) {
   }
   return x;
 }
+inline constexpr double rounded(double x) {
+  if (!std::is_constant_evaluated()) {
+#if defined(__SSE2__)
+    asm("" : "+x"(x));
+#elif defined(__aarch64__)
+    asm("" : "+w"(x));
+#elif defined(__GNUC__)
+    asm("" : "+m"(x));
+#endif
+  }
+  return x;
+}
 
 }  // namespace qtensor

@@ -151,7 +151,7 @@ std::uint8_t extreme_bytes(const std::uint8_t* x, index_t n, std::uint8_t flip) 
 
 namespace detail {
 
-inline constexpr index_t column_panel = 2048;  // bytes of a row whose sums stay in L1
+inline constexpr index_t column_panel = 8192;  // bytes of a row whose sums stay in L1
 inline constexpr index_t rows_at_once = 8;
 
 /// Calls visit(row, count) for runs of at most rows_at_once rows.
@@ -241,6 +241,42 @@ void extreme_columns(const std::uint8_t* x, index_t rows, index_t stride, index_
         simd::store(best + column, b);
       }
     });
+  }
+}
+
+/// out[c] = slope * (the sum over r < count of rows[r][c] ^ flip) + base, modulo 2^32, for c < n. Cost: 2 operations a
+/// row and 2 more per batch of 32-bit lanes.
+template <usable_arch A>
+void sum_rows(const std::uint8_t* const* rows, index_t count, index_t n, std::uint8_t flip, std::int32_t slope,
+              std::int32_t base, std::int32_t* out) {
+  constexpr index_t step = lanes<A>;
+  const words<A> mask(std::uint32_t{flip}), factor(static_cast<std::uint32_t>(slope)),
+      start(static_cast<std::uint32_t>(base));
+  index_t c = 0;
+  for (; c + step <= n; c += step) {
+    words<A> sum(0u);
+    for (index_t r = 0; r < count; ++r) sum = sum + (simd::widen_u8<A>(rows[r] + c) ^ mask);
+    simd::store(out + c, simd::bits_as<std::int32_t>(sum * factor + start));
+  }
+  for (; c < n; ++c) {
+    std::uint32_t sum = 0;
+    for (index_t r = 0; r < count; ++r) sum += static_cast<std::uint8_t>(rows[r][c] ^ flip);
+    out[c] = static_cast<std::int32_t>(sum * static_cast<std::uint32_t>(slope) + static_cast<std::uint32_t>(base));
+  }
+}
+
+/// out[i] = base + the sum over k < taps of x[i + k * tap], modulo 2^32, for i < n. Cost: 2 operations a tap per batch.
+template <usable_arch A>
+void slide_sums(const std::int32_t* x, index_t n, index_t taps, index_t tap, std::int32_t base, std::int32_t* out) {
+  index_t i = 0;
+  for (; i + lanes<A> <= n; i += lanes<A>) {
+    ints<A> sum(base);
+    for (index_t k = 0; k < taps; ++k) sum = sum + simd::load<A>(x + i + k * tap);
+    simd::store(out + i, sum);
+  }
+  for (; i < n; ++i) {
+    out[i] = base;
+    for (index_t k = 0; k < taps; ++k) out[i] += x[i + k * tap];
   }
 }
 

@@ -1,0 +1,259 @@
+// StableHLO's element-wise operations on quantized, float, integer and boolean tensors of run-time type (NUMERICS 7.2).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/compat/stablehlo.hpp>
+
+namespace qtensor::compat::stablehlo {
+
+enum class unary { abs, ceil, floor, negate, sign };
+enum class binary { add, and_, divide, maximum, minimum, multiply, or_, subtract };
+enum class direction { eq, ne, ge, gt, le, lt };
+
+namespace detail {
+
+/// Larger (or smaller) of two floats as IEEE 754 maximum and minimum: NaN where there is one, -0 below +0.
+inline double larger(double a, double b, bool smaller) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
+  if (a == b) return std::signbit(a) == smaller ? a : b;
+  return (a > b) != smaller ? a : b;
+}
+
+inline double apply(unary op, basic_type, double x) {
+  switch (op) {
+    case unary::abs:
+      return std::fabs(x);
+    case unary::ceil:
+      return std::ceil(x);
+    case unary::floor:
+      return std::floor(x);
+    case unary::negate:
+      return -x;
+    case unary::sign:
+      return std::isnan(x) || x == 0.0 ? x : x < 0.0 ? -1.0 : 1.0;
+  }
+  return x;
+}
+inline wide_integer apply(unary op, basic_type type, wide_integer x) {
+  require(is_integer(type) && (op == unary::negate || (is_signed(type) && (op == unary::abs || op == unary::sign))),
+          "this operation is not defined on ", name_of(type),
+          "; constraint: floor and ceil take floats, abs and sign "
+          "signed integers and floats, negate integers and floats.");
+  const wide_integer result = op == unary::sign ? (x > 0) - (x < 0) : op == unary::abs && x > 0 ? x : -x;
+  return tensor::wrapped(type, result);
+}
+
+/// Computed in double where the type has at most 24 digits, then rounded to it: the same as computing in it.
+inline double apply(binary op, basic_type type, double a, double b) {
+  switch (op) {
+    case binary::add:
+      return round_to(type, a + b);
+    case binary::subtract:
+      return round_to(type, a - b);
+    case binary::multiply:
+      return round_to(type, rounded(a * b));
+    case binary::divide:
+      return round_to(type, a / b);
+    case binary::maximum:
+    case binary::minimum:
+      return larger(a, b, op == binary::minimum);
+    default:
+      fail("and, or are not defined on ", name_of(type), "; constraint: they take booleans and integers.");
+  }
+}
+inline wide_integer apply(binary op, basic_type type, wide_integer a, wide_integer b) {
+  const bool boolean = type == basic_type::i1;
+  switch (op) {
+    case binary::add:
+      return boolean ? a | b : tensor::wrapped(type, a + b);
+    case binary::multiply:
+      // Modulo 2^64 first: the product of two ui64 does not fit a signed 128-bit number.
+      return boolean
+                 ? a & b
+                 : tensor::wrapped(
+                       type, static_cast<wide_integer>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b)));
+    case binary::maximum:
+      return std::max(a, b);
+    case binary::minimum:
+      return std::min(a, b);
+    case binary::and_:
+      return tensor::wrapped(type, a & b);
+    case binary::or_:
+      return tensor::wrapped(type, a | b);
+    case binary::subtract:
+      require(!boolean, "subtract is not defined on i1.");
+      return tensor::wrapped(type, a - b);
+    case binary::divide:
+      require(!boolean, "divide is not defined on i1.");
+      return tensor::wrapped(type, b == 0 ? wide_integer{-1} : a / b);
+  }
+  return a;
+}
+
+template <class T>
+bool holds(direction d, T a, T b) {
+  switch (d) {
+    case direction::eq:
+      return a == b;
+    case direction::ne:
+      return a != b;
+    case direction::ge:
+      return a >= b;
+    case direction::gt:
+      return a > b;
+    case direction::le:
+      return a <= b;
+    case direction::lt:
+      return a < b;
+  }
+  return false;
+}
+
+/// An element as what it is computed in: a quantized one is dequantized.
+inline scalar expressed(const element_type& type, const scalar& x, index_t channel) {
+  return type.is_quantized() ? scalar{type.quantized().dequantize(x.integer, channel), 0} : x;
+}
+/// What was computed as an element of the result: quantized where that is.
+inline scalar stored(const element_type& type, const scalar& x, index_t channel) {
+  return type.is_quantized() ? scalar{0.0, type.quantized().quantize(x.real, channel)} : x;
+}
+
+inline void check_same_shape(const tensor& a, const tensor& b) {
+  require(a.shape() == b.shape(), "the operands have different shapes; constraint: same(shape(operands...)).");
+}
+/// Quantized operands and results share storage and expressed type; floats beside them are of the expressed type.
+inline void check_types(const element_type& operand, const element_type& result) {
+  require(operand.computed() == result.computed(), "an operand is computed in ", name_of(operand.computed()),
+          " and the result in ", name_of(result.computed()),
+          "; constraint: element types agree, of quantized ones the expressed types.");
+  if (!operand.is_quantized() || !result.is_quantized()) return;
+  require(operand.stored() == result.stored(), "an operand is stored as ", name_of(operand.stored()),
+          " and the result as ", name_of(result.stored()),
+          "; constraint: storage_type(operands...) = storage_type(result).");
+  require(!operand.quantized().is_per_axis() || operand.quantized().axis() == result.quantized().axis(),
+          "an operand is quantized per axis and the result is not, or along another; constraint: "
+          "quantization_dimension(operand) = quantization_dimension(result).");
+}
+
+}  // namespace detail
+
+/// One element of an operation: quantized operands are dequantized, the operation is that of the expressed type, and
+/// the result is quantized (dequantize_op_quantize). `x` and `y` are elements of types `a` and `b`.
+inline scalar apply(unary op, const element_type& a, const scalar& x, const element_type& result, index_t channel = 0) {
+  const scalar v = detail::expressed(a, x, channel);
+  return detail::stored(result,
+                        is_float(a.computed()) ? scalar{detail::apply(op, a.computed(), v.real), 0}
+                                               : scalar{0.0, detail::apply(op, a.computed(), v.integer)},
+                        channel);
+}
+inline scalar apply(binary op, const element_type& a, const scalar& x, const element_type& b, const scalar& y,
+                    const element_type& result, index_t channel = 0) {
+  const scalar v = detail::expressed(a, x, channel), w = detail::expressed(b, y, channel);
+  return detail::stored(result,
+                        is_float(a.computed()) ? scalar{detail::apply(op, a.computed(), v.real, w.real), 0}
+                                               : scalar{0.0, detail::apply(op, a.computed(), v.integer, w.integer)},
+                        channel);
+}
+/// compare: of what was dequantized. Comparisons with NaN are false, but `ne`.
+inline bool compare(direction d, const element_type& a, const scalar& x, const element_type& b, const scalar& y,
+                    index_t channel = 0) {
+  const scalar v = detail::expressed(a, x, channel), w = detail::expressed(b, y, channel);
+  return is_float(a.computed()) ? detail::holds(d, v.real, w.real) : detail::holds(d, v.integer, w.integer);
+}
+/// An element as one of another type, `to_destination_type` of the approved RFC: quantized to quantized is requantize,
+/// float to quantized is quantize, quantized to float is dequantize, everything else is convert.
+scalar to_destination_type(const element_type& from, const scalar& x, const element_type& to, index_t channel = 0);
+
+/// Unary operations: the result has the operand's shape and the type given.
+inline tensor elementwise(unary op, const tensor& x, const element_type& result) {
+  detail::check_types(x.type(), result);
+  tensor y(result, x.shape());
+  for (index_t i = 0; i < x.size(); ++i) y.set(i, apply(op, x.type(), x.at(i), result, y.channel(i)));
+  return y;
+}
+/// Binary operations on tensors of one shape. A float operand beside a quantized one is taken as it is (hybrid).
+inline tensor elementwise(binary op, const tensor& a, const tensor& b, const element_type& result) {
+  detail::check_same_shape(a, b);
+  detail::check_types(a.type(), result);
+  detail::check_types(b.type(), result);
+  tensor y(result, a.shape());
+  for (index_t i = 0; i < a.size(); ++i) {
+    // The channel of a per-axis operand, which is the result's; a hybrid float result has none of its own.
+    const index_t channel = std::max({a.channel(i), b.channel(i), y.channel(i)});
+    y.set(i, apply(op, a.type(), a.at(i), b.type(), b.at(i), result, channel));
+  }
+  return y;
+}
+/// compare: a tensor of i1.
+inline tensor compare(direction d, const tensor& a, const tensor& b) {
+  detail::check_same_shape(a, b);
+  require(a.type().computed() == b.type().computed(), "the operands are computed in ", name_of(a.type().computed()),
+          " and ", name_of(b.type().computed()),
+          "; constraint: element types agree, of quantized ones the expressed "
+          "types.");
+  tensor y(basic_type::i1, a.shape());
+  for (index_t i = 0; i < a.size(); ++i)
+    y.set(i, {0.0, compare(d, a.type(), a.at(i), b.type(), b.at(i), std::max(a.channel(i), b.channel(i))) ? 1 : 0});
+  return y;
+}
+/// select: on_true where pred holds, else on_false, as the result's type (dequantize_select_quantize). pred has one
+/// element or the shape of the others.
+inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on_false, const element_type& result) {
+  require(pred.type() == element_type(basic_type::i1), "pred is ", name_of(pred.type().stored()),
+          "; constraint: element_type(pred) = i1.");
+  require(pred.shape().empty() || pred.shape() == on_true.shape(),
+          "pred has another shape; constraint: rank(pred) = 0 or shape(pred) = shape(on_true).");
+  detail::check_same_shape(on_true, on_false);
+  detail::check_types(on_true.type(), result);
+  detail::check_types(on_false.type(), result);
+  tensor y(result, on_true.shape());
+  for (index_t i = 0; i < y.size(); ++i) {
+    const tensor& from = pred.at(pred.shape().empty() ? 0 : i).integer != 0 ? on_true : on_false;
+    y.set(i, from.type() == result
+                 ? from.at(i)
+                 : detail::stored(result, detail::expressed(from.type(), from.at(i), from.channel(i)), y.channel(i)));
+  }
+  return y;
+}
+
+namespace detail {
+
+/// convert between types that are not quantized. Floats become integers toward zero, saturating, NaN as 0 (left open by
+/// the specification), and booleans by whether they are 0; integers become narrower ones modulo 2^bits.
+inline scalar converted(basic_type from, const scalar& x, basic_type to) {
+  if (is_float(from)) {
+    if (is_float(to)) return {round_to(to, x.real), 0};
+    if (to == basic_type::i1) return {0.0, x.real != 0.0 ? 1 : 0};
+    if (std::isnan(x.real)) return {0.0, 0};
+    const double low = static_cast<double>(min_value(to)), high = static_cast<double>(max_value(to));
+    const wide_integer v = x.real <= low    ? min_value(to)
+                           : x.real >= high ? max_value(to)
+                                            : static_cast<wide_integer>(std::trunc(x.real));
+    return {0.0, v};
+  }
+  if (is_float(to)) return {round_integer_to(to, x.integer), 0};
+  return {0.0, tensor::wrapped(to, x.integer)};
+}
+
+}  // namespace detail
+
+inline scalar to_destination_type(const element_type& from, const scalar& x, const element_type& to, index_t channel) {
+  if (from == to) return x;
+  const basic_type computed = from.computed();
+  require(!to.is_quantized() || computed == to.computed(), name_of(computed), " does not become a number expressed in ",
+          name_of(to.computed()), "; constraint: the expressed types agree.");
+  require(!from.is_quantized() || to.is_quantized() || to.stored() == computed, "a quantized number expressed in ",
+          name_of(computed), " does not become ", name_of(to.stored()), "; constraint: its expressed type.");
+  const scalar v = detail::expressed(from, x, channel);
+  return to.is_quantized() ? detail::stored(to, v, channel) : detail::converted(computed, v, to.stored());
+}
+
+/// convert: between booleans, integers and floats. Quantized tensors have uniform_quantize and uniform_dequantize.
+inline tensor convert(const tensor& x, basic_type to) {
+  require(!x.type().is_quantized(), "the operand of convert is quantized; use uniform_dequantize.");
+  tensor y(to, x.shape());
+  for (index_t i = 0; i < x.size(); ++i) y.set(i, detail::converted(x.type().stored(), x.at(i), to));
+  return y;
+}
+
+}  // namespace qtensor::compat::stablehlo

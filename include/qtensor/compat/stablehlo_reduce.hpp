@@ -1,0 +1,217 @@
+// StableHLO's reduce, reduce_window and select_and_scatter on tensors of run-time type (NUMERICS 7.4).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/compat/stablehlo_elementwise.hpp>
+#include <qtensor/ops/select_and_scatter.hpp>
+
+namespace qtensor::compat::stablehlo {
+
+/// One element of each of N tensors.
+using scalars = std::vector<scalar>;
+
+/// Windows as the operations' attributes give them; an empty list means its default (1, padding 0).
+struct window_attributes {
+  std::vector<index_t> window_dimensions, window_strides, base_dilations, window_dilations;
+  std::vector<std::array<index_t, 2>> padding;
+};
+
+inline namespace QTENSOR_ABI {
+
+namespace pieces {
+
+/// Tensors of every rank are computed as tensors of this one, with leading dimensions of 1.
+inline constexpr int most_rank = 8;
+using wide_index = ops::index_of_rank<most_rank>;
+
+inline wide_index widened(const std::vector<index_t>& items, index_t fill) {
+  require(items.size() <= most_rank, "the tensor has rank ", static_cast<index_t>(items.size()),
+          "; reductions at run time take ranks up to ", most_rank, ".");
+  wide_index out{};
+  out.fill(fill);
+  std::copy(items.begin(), items.end(), out.end() - static_cast<index_t>(items.size()));
+  return out;
+}
+inline std::vector<index_t> narrowed(const wide_index& items, std::size_t rank) {
+  return std::vector<index_t>(items.end() - static_cast<index_t>(rank), items.end());
+}
+
+inline window<most_rank> windows_of(const window_attributes& w, std::size_t rank) {
+  const auto list = [&](const std::vector<index_t>& items, const char* name, bool required) {
+    require(items.size() == rank || (items.empty() && !required), name, " has ", static_cast<index_t>(items.size()),
+            " items and the tensor rank ", static_cast<index_t>(rank), "; constraint: size(", name, ") = rank.");
+    return widened(items, 1);
+  };
+  window<most_rank> out{.sizes = list(w.window_dimensions, "window_dimensions", true),
+                        .strides = list(w.window_strides, "window_strides", false),
+                        .base_dilations = list(w.base_dilations, "base_dilations", false),
+                        .window_dilations = list(w.window_dilations, "window_dilations", false)};
+  require(w.padding.size() == rank || w.padding.empty(), "padding has ", static_cast<index_t>(w.padding.size()),
+          " items and the tensor rank ", static_cast<index_t>(rank), "; constraint: shape(padding) = [rank, 2].");
+  for (std::size_t i = 0; i < w.padding.size(); ++i) {
+    out.padding_low[most_rank - rank + i] = w.padding[i][0];
+    out.padding_high[most_rank - rank + i] = w.padding[i][1];
+  }
+  return out;
+}
+
+/// The elements of N tensors of one shape, together.
+inline auto elements_of_all(const std::vector<const tensor*>& x) {
+  const wide_index extents = widened(x[0]->shape(), 1);
+  const wide_index strides = ops::dense_strides(extents);
+  return generated(dynamic_extents<most_rank>(extents), [=](const wide_index& at) {
+    index_t place = 0;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) place += at[axis] * strides[axis];
+    scalars all;
+    for (const tensor* one : x) all.push_back(one->at(place));
+    return all;
+  });
+}
+
+inline scalars convert_all(const std::vector<element_type>& from, const scalars& x,
+                           const std::vector<element_type>& to) {
+  scalars out;
+  for (std::size_t i = 0; i < x.size(); ++i) out.push_back(to_destination_type(from[i], x[i], to[i]));
+  return out;
+}
+
+inline void check_per_tensor(const element_type& type) {
+  require(!type.is_quantized() || !type.quantized().is_per_axis(),
+          "a tensor is quantized per axis; constraint: reductions take per-tensor quantized tensors.");
+}
+
+/// is_promotable(from, to): of one kind, and not fewer bits (of the storage, where quantized).
+inline bool is_promotable(const element_type& from, const element_type& to) {
+  if (from.is_quantized() != to.is_quantized()) return false;
+  if (from.is_quantized())
+    return from.quantized().expressed() == to.quantized().expressed() && bits_of(from.stored()) <= bits_of(to.stored());
+  const auto kind = [](basic_type t) { return is_float(t) ? 2 : is_integer(t) ? 1 + 2 * (is_signed(t) ? 1 : 0) : 0; };
+  return kind(from.stored()) == kind(to.stored()) && bits_of(from.stored()) <= bits_of(to.stored());
+}
+
+/// What the operations check of inputs and init values: their types, and those of the body.
+inline std::vector<element_type> check_inputs(const std::vector<const tensor*>& x,
+                                              const std::vector<const tensor*>& init,
+                                              const std::vector<element_type>& body,
+                                              const std::vector<element_type>& results) {
+  require(!x.empty() && x.size() == init.size() && x.size() == body.size() && x.size() == results.size(),
+          static_cast<index_t>(x.size()), " inputs, ", static_cast<index_t>(init.size()),
+          " init values; constraint (C3): 0 < size(inputs) = size(init_values) = size(results) = N.");
+  std::vector<element_type> types;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const index_t n = static_cast<index_t>(i);
+    require(x[i]->shape() == x[0]->shape(), "input ", n,
+            " has another shape than input 0; constraint (C1): same(shape(inputs...)).");
+    require(x[i]->type() == init[i]->type(), "input ", n, " is ", to_string(x[i]->type()), " and its init value ",
+            to_string(init[i]->type()), "; constraint (C2): element_type(inputs...) = element_type(init_values...).");
+    require(init[i]->shape().empty(), "init value ", n, " has dimensions; it is a single element.");
+    require(is_promotable(x[i]->type(), body[i]), "input ", n, " is ", to_string(x[i]->type()), " and the body takes ",
+            to_string(body[i]), "; constraint (C6): is_promotable(element_type(inputs[i]), Ei).");
+    check_per_tensor(x[i]->type());
+    check_per_tensor(body[i]);
+    check_per_tensor(results[i]);
+    types.push_back(x[i]->type());
+  }
+  return types;
+}
+
+/// Dense results of N scalars as N tensors.
+inline std::vector<tensor> results_of(const dense<scalars, most_rank>& all, const std::vector<index_t>& shape,
+                                      const std::vector<element_type>& types) {
+  std::vector<tensor> out;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    out.emplace_back(types[i], shape);
+    for (index_t place = 0; place < all.size(); ++place) out[i].set(place, all.data()[place][i]);
+  }
+  return out;
+}
+
+inline scalars init_of(const std::vector<const tensor*>& init) {
+  scalars out;
+  for (const tensor* one : init) out.push_back(one->at(0));
+  return out;
+}
+
+}  // namespace pieces
+
+/// reduce_window of N tensors: leaves become elements of the types `body_types`, results of `result_types` (which are
+/// the same in the shipped specification), by to_destination_type. `body` takes N accumulators and N elements as
+/// `scalars` each, and gives N. The fold is that of qtensor::reduce_window. Throws naming the constraint that fails.
+template <class Body>
+std::vector<tensor> reduce_window(const std::vector<const tensor*>& inputs, const std::vector<const tensor*>& inits,
+                                  const window_attributes& attributes, const std::vector<element_type>& body_types,
+                                  const Body& body, const std::vector<element_type>& result_types) {
+  const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
+  const auto w = pieces::windows_of(attributes, inputs[0]->shape().size());
+  const auto y = qtensor::reduce_window(
+      pieces::elements_of_all(inputs), pieces::init_of(inits), w,
+      [&](const scalars& x) { return pieces::convert_all(types, x, body_types); }, body,
+      [&](const scalars& x) { return pieces::convert_all(body_types, x, result_types); });
+  return pieces::results_of(y, pieces::narrowed(y.extents(), inputs[0]->shape().size()), result_types);
+}
+
+/// reduce of N tensors, likewise: a window over the whole of each folded dimension.
+template <class Body>
+std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::vector<const tensor*>& inits,
+                           const std::vector<index_t>& dimensions, const std::vector<element_type>& body_types,
+                           const Body& body, const std::vector<element_type>& result_types) {
+  const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
+  const std::vector<index_t>& shape = inputs[0]->shape();
+  const index_t rank = static_cast<index_t>(shape.size());
+  window_attributes w;
+  w.window_dimensions.assign(shape.size(), 1);
+  std::vector<bool> folded(shape.size(), false);
+  bool empty = false;
+  for (index_t d : dimensions) {
+    require(d >= 0 && d < rank, "dimension ", d, " is reduced, but the inputs have rank ", rank,
+            "; constraint (C4): 0 <= dimensions < rank(inputs[0]).");
+    require(!folded[static_cast<std::size_t>(d)], "dimension ", d,
+            " is given twice; constraint (C5): is_unique(dimensions).");
+    folded[static_cast<std::size_t>(d)] = true;
+    empty = empty || shape[static_cast<std::size_t>(d)] == 0;
+    w.window_dimensions[static_cast<std::size_t>(d)] = shape[static_cast<std::size_t>(d)];
+  }
+  std::vector<index_t> kept;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    if (!folded[axis]) kept.push_back(shape[axis]);
+  if (empty) {  // nothing to fold: the init value, converted
+    const scalars seed =
+        pieces::convert_all(body_types, pieces::convert_all(types, pieces::init_of(inits), body_types), result_types);
+    dense<scalars, pieces::most_rank> y(pieces::widened(kept, 1), seed);
+    return pieces::results_of(y, kept, result_types);
+  }
+  const auto y = reduce_window(inputs, inits, w, body_types, body, result_types);
+  std::vector<tensor> out;
+  for (const tensor& one : y) {
+    out.emplace_back(one.type(), kept);
+    std::copy(one.bytes().begin(), one.bytes().end(), out.back().bytes().begin());
+  }
+  return out;
+}
+
+/// select_and_scatter: `select` takes two elements of the operand, scatter's leaves become `scatter_type` and the
+/// result `result_type`.
+template <class Select, class Scatter>
+tensor select_and_scatter(const tensor& operand, const tensor& source, const tensor& init,
+                          const window_attributes& attributes, const Select& select, const element_type& scatter_type,
+                          const Scatter& scatter, const element_type& result_type) {
+  require(operand.type() == source.type(), "operand is ", to_string(operand.type()), " and source ",
+          to_string(source.type()), "; constraint (C1): element_type(operand) = element_type(source).");
+  require(operand.type() == init.type(), "operand is ", to_string(operand.type()), " and the init value ",
+          to_string(init.type()), "; constraint (C3): element_type(init_value) = element_type(operand).");
+  require(operand.shape().size() == source.shape().size(),
+          "operand and source have different ranks; constraint (C2): shape(source) = num_windows.");
+  const auto types = pieces::check_inputs({&operand}, {&init}, {scatter_type}, {result_type});
+  const auto w = pieces::windows_of(attributes, operand.shape().size());
+  const auto y = qtensor::select_and_scatter(
+      pieces::elements_of_all({&operand}), pieces::elements_of_all({&source}), pieces::init_of({&init}), w,
+      [&](const scalars& a, const scalars& b) { return static_cast<bool>(select(a[0], b[0])); },
+      [&](const scalars& x) { return pieces::convert_all(types, x, {scatter_type}); },
+      [&](const scalars& a, const scalars& b) { return scalars{scatter(a[0], b[0])}; },
+      [&](const scalars& x) { return pieces::convert_all({scatter_type}, x, {result_type}); });
+  return pieces::results_of(y, operand.shape(), {result_type})[0];
+}
+
+}  // namespace QTENSOR_ABI
+
+}  // namespace qtensor::compat::stablehlo

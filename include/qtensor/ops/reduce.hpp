@@ -1,0 +1,470 @@
+// Reduce: fold dimensions of one or more tensors by callables, with conversions at the leaves and of the result.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/ops/reduce_bytes.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// The dimensions that a reduction folds: `dimensions(0, 2)`. Their number is part of the type, as it decides the rank
+/// of the result.
+template <std::size_t N>
+struct dimension_list {
+  std::array<int, N> items;
+};
+template <class... D>
+requires(std::convertible_to<D, int>&&...) constexpr dimension_list<sizeof...(D)> dimensions(D... d) {
+  return {{static_cast<int>(d)...}};
+}
+
+/// The conversion that changes nothing, of any number of elements.
+struct identity {
+  template <class T>
+  constexpr const T& operator()(const T& x) const {
+    return x;
+  }
+  template <class... T>
+  requires(sizeof...(T) > 1) constexpr std::tuple<T...> operator()(const T&... x) const { return {x...}; }
+};
+
+namespace ops {
+
+template <class T>
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
+template <class T, std::size_t N>
+inline constexpr bool is_tuple<std::array<T, N>> = true;
+
+/// One value as a tuple of one; a tuple as it is.
+template <class T>
+constexpr auto as_tuple(const T& x) {
+  if constexpr (is_tuple<T>)
+    return std::apply([](const auto&... item) { return std::tuple(item...); }, x);
+  else
+    return std::tuple<T>(x);
+}
+template <class T>
+constexpr decltype(auto) from_tuple(T&& t) {
+  if constexpr (std::tuple_size_v<std::remove_cvref_t<T>> == 1)
+    return std::get<0>(std::forward<T>(t));
+  else
+    return std::forward<T>(t);
+}
+
+template <class F, class Tuple>
+struct invocable_with : std::false_type {};
+template <class F, class... T>
+struct invocable_with<F, std::tuple<T...>> : std::is_invocable<const F&, const T&...> {};
+
+/// The element types that a conversion makes of these.
+template <class F, class Tuple>
+using converted_t = decltype(as_tuple(std::apply(std::declval<const F&>(), std::declval<const Tuple&>())));
+
+/// input_conversion, body and output_conversion, the missing ones identities. As in the RFC, a conversion is known by
+/// its place beside the body: it takes N elements where the body takes 2N.
+template <class Elements, class... Region>
+auto regions_of(const Region&... region) {
+  static_assert(sizeof...(Region) >= 1 && sizeof...(Region) <= 3,
+                "qtensor: a reduction takes a body, which may have an input conversion before it and an output "
+                "conversion after it.");
+  const auto all = std::tie(region...);
+  if constexpr (sizeof...(Region) == 1) {
+    return std::tuple<identity, Region..., identity>(identity{}, region..., identity{});
+  } else if constexpr (sizeof...(Region) == 2) {
+    using first = std::remove_cvref_t<decltype(std::get<0>(all))>;
+    if constexpr (invocable_with<first, Elements>::value)
+      return std::tuple<Region..., identity>(region..., identity{});
+    else
+      return std::tuple<identity, Region...>(identity{}, region...);
+  } else {
+    return std::tuple<Region...>(region...);
+  }
+}
+
+/// Types that know more at run time than in C++: quantized numbers their scale and zero point.
+template <class T>
+constexpr bool same_run_time_type(const T& a, const T& b) {
+  if constexpr (requires { a.type() == b.type(); })
+    return a.type() == b.type();
+  else
+    return true;
+}
+template <class... T>
+constexpr bool same_run_time_types(const std::tuple<T...>& a, const std::tuple<T...>& b) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return (same_run_time_type(std::get<I>(a), std::get<I>(b)) && ...);
+  }
+  (std::index_sequence_for<T...>{});
+}
+
+/// A fold of tuples of elements: seeded with the converted init values, then body(accumulator..., element...) for one
+/// element after the other.
+template <class Elements, class Input, class Body, class Output>
+struct folding {
+  using elements = Elements;
+  using input_type = Input;
+  using body_type = Body;
+  using state = converted_t<Input, Elements>;
+  using result = converted_t<Output, state>;
+
+  const Input& input;
+  const Body& body;
+  const Output& output;
+
+  constexpr state leaf(const Elements& x) const { return as_tuple(std::apply(input, x)); }
+  constexpr state step(const state& a, const state& b) const {
+    static_assert(
+        invocable_with<Body, decltype(std::tuple_cat(std::declval<state>(), std::declval<state>()))>::value,
+        "qtensor: reduce (C6): the body takes N accumulators and N elements of the types that input_conversion gives.");
+    using returned = std::remove_cvref_t<decltype(as_tuple(std::apply(body, std::tuple_cat(a, b))))>;
+    static_assert(std::is_same_v<returned, state>,
+                  "qtensor: reduce (C6): the body gives the types it takes; an output_conversion changes them "
+                  "afterwards.");
+    return as_tuple(std::apply(body, std::tuple_cat(a, b)));
+  }
+  constexpr result finish(const state& seed, const state& a) const {
+    require(same_run_time_types(seed, a),
+            "the body gave a number of another scale or zero point than it took; constraint (C6): body has type "
+            "(E, E) -> E.");
+    return as_tuple(std::apply(output, a));
+  }
+};
+
+/// Option 3 of the RFC: the accumulator has the type of the init value, and the body takes (element, accumulator).
+template <class Elements, class Init, class Body>
+struct front_to_back {
+  using elements = Elements;
+  using body_type = identity;  // not one of our bodies: it takes the element first
+  using state = Init;
+  using result = Init;
+
+  const Body& body;
+
+  constexpr const Elements& leaf(const Elements& x) const { return x; }
+  constexpr state step(const state& a, const Elements& x) const {
+    using returned = std::remove_cvref_t<decltype(as_tuple(std::apply(body, std::tuple_cat(x, a))))>;
+    static_assert(std::is_same_v<returned, state>,
+                  "qtensor: reduce, front to back: the body takes (element, accumulator) and gives an accumulator, "
+                  "whose type is that of the init value.");
+    return as_tuple(std::apply(body, std::tuple_cat(x, a)));
+  }
+  constexpr result finish(const state& seed, const state& a) const {
+    require(same_run_time_types(seed, a), "the body gave a number of another scale or zero point than the init value ",
+            "has; constraint: element_type(init_values) = element_type(results).");
+    return a;
+  }
+};
+
+/// Inputs as a tuple of element sources, init values as a tuple.
+template <class X>
+auto inputs_of(const X& x) {
+  if constexpr (is_tuple<X>)
+    return std::apply(
+        [](const auto&... one) {
+          return std::tuple<elements_type<std::remove_cvref_t<decltype(one)>>...>(elements(one)...);
+        },
+        x);
+  else
+    return std::tuple<elements_type<X>>(elements(x));
+}
+template <class Inputs>
+struct element_tuple;
+template <class... X>
+struct element_tuple<std::tuple<X...>> {
+  using type = std::tuple<typename X::value_type...>;
+  static constexpr int rank = std::tuple_element_t<0, std::tuple<X...>>::rank;
+  static_assert(((X::rank == rank) && ...), "qtensor: reduce (C1): all inputs have one shape, hence one rank.");
+};
+
+/// Throws unless inputs and init values agree, as far as types did not say it.
+template <class Inputs, class Init>
+void check_inputs(const Inputs& inputs, const Init& init) {
+  using all = element_tuple<Inputs>;
+  static_assert(std::tuple_size_v<Inputs> == std::tuple_size_v<Init>,
+                "qtensor: reduce (C3): there are as many init values as inputs.");
+  const auto shape = std::get<0>(inputs).extents();
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (require(std::get<I>(inputs).extents() == shape, "input ", static_cast<int>(I),
+             " has another shape than input 0; constraint (C1): same(shape(inputs...))."),
+     ...);
+    const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();  // no type to compare with
+    const auto check_type = [&](const auto& input, const auto& value, int i) {
+      if constexpr (requires { value.type() == input.type(); })
+        require(is_empty || value.type() == input.type(), "init value ", i, " has scale ", value.scale,
+                " and zero point ", value.zero_point, ", its input ", input.type().scale, " and ",
+                input.type().zero_point, "; constraint (C2): element_type(inputs...) = element_type(init_values...).");
+    };
+    if constexpr (std::is_same_v<typename all::type, Init>)
+      (check_type(std::get<I>(inputs), std::get<I>(init), static_cast<int>(I)), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<Inputs>>{});
+}
+
+/// The lines of all inputs through one index: i -> a tuple of elements.
+template <class... X, std::size_t Rank>
+auto lines_of(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& at, int axis) {
+  return std::apply(
+      [&](const auto&... x) {
+        return [lines = std::tuple(x.line(at, axis)...)](index_t i) {
+          return std::apply([&](const auto&... line) { return std::tuple<typename X::value_type...>(line(i)...); },
+                            lines);
+        };
+      },
+      inputs);
+}
+
+/// Which dimensions are folded, and what is left.
+template <int Rank, std::size_t N>
+struct split_shape {
+  static constexpr std::size_t kept_rank = static_cast<std::size_t>(Rank) - N;
+  index_of_rank<Rank> kept{}, folded{};  // extents, 1 on the axes of the other kind
+  std::array<bool, static_cast<std::size_t>(Rank)> is_folded{};
+  std::array<int, kept_rank> kept_axes{};
+  int last_folded = -1;
+
+  split_shape(const index_of_rank<Rank>& extents, const dimension_list<N>& dims) {
+    for (int d : dims.items) {
+      require(d >= 0 && d < Rank, "dimension ", d, " is reduced, but the inputs have rank ", Rank,
+              "; constraint (C4): 0 <= dimensions < rank(inputs[0]).");
+      require(!is_folded[static_cast<std::size_t>(d)], "dimension ", d,
+              " is given twice; constraint (C5): is_unique(dimensions).");
+      is_folded[static_cast<std::size_t>(d)] = true;
+    }
+    std::size_t next = 0;
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      kept[axis] = is_folded[axis] ? 1 : extents[axis];
+      folded[axis] = is_folded[axis] ? extents[axis] : 1;
+      if (is_folded[axis])
+        last_folded = static_cast<int>(axis);
+      else
+        kept_axes[next++] = static_cast<int>(axis);
+    }
+  }
+  /// An index of the result.
+  std::array<index_t, kept_rank> result_index(const index_of_rank<Rank>& at) const {
+    std::array<index_t, kept_rank> index{};
+    for (std::size_t i = 0; i < kept_rank; ++i) index[i] = at[static_cast<std::size_t>(kept_axes[i])];
+    return index;
+  }
+};
+
+/// Calls write(result index, results) for every result of a fold. Whatever the order in memory, each result is seeded
+/// first and takes its elements by ascending index, last axis fastest.
+template <class Inputs, class Fold, std::size_t N, int Rank, class Write>
+void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed,
+                     const split_shape<Rank, N>& shape, Write write) {
+  using state = typename Fold::state;
+  using index_array = index_of_rank<Rank>;
+  // Along the contiguous axis where the order allows it: one result a line where it is the last folded axis, a panel of
+  // results side by side where it is kept.
+  int axis = std::get<0>(inputs).contiguous_axis();
+  const bool panels = N == 0 || !shape.is_folded[static_cast<std::size_t>(axis)];
+  if (!panels) axis = shape.last_folded;
+  const auto a = static_cast<std::size_t>(axis);
+  index_array kept = shape.kept, folded = shape.folded;
+  const index_t length = panels ? kept[a] : folded[a];
+  (panels ? kept : folded)[a] = length > 0 ? 1 : 0;
+
+  const auto result = [&](const index_array& at) {
+    state acc = seed;
+    reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
+      const auto line = lines_of(inputs, sum_of(at, along), axis);
+      for (index_t i = 0; i < length; ++i) acc = fold.step(acc, fold.leaf(line(i)));
+    });
+    write(shape.result_index(at), fold.finish(seed, acc));
+  };
+  constexpr index_t panel = 64;
+  std::vector<state> acc(panels ? static_cast<std::size_t>(std::min(panel, length)) : 0, seed);
+  const auto results = [&](index_array at) {
+    for (at[a] = 0; at[a] < length; at[a] += panel) {
+      const index_t count = std::min(panel, length - at[a]);
+      std::fill(acc.begin(), acc.end(), seed);
+      reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
+        const auto line = lines_of(inputs, sum_of(at, along), axis);
+        for (index_t i = 0; i < count; ++i) {
+          state& one = acc[static_cast<std::size_t>(i)];
+          one = fold.step(one, fold.leaf(line(i)));
+        }
+      });
+      for (index_t i = 0; i < count; ++i)
+        write(shape.result_index(moved_along(at, axis, i)), fold.finish(seed, acc[static_cast<std::size_t>(i)]));
+    }
+  };
+  if constexpr (byte_fold<Inputs, Fold>::value && N > 0) {
+    // Not where a fold along lines has to go another way than memory does.
+    const bool in_order = axis == std::get<0>(inputs).contiguous_axis();
+    if (in_order && dynamic_extents<Rank>(std::get<0>(inputs).extents()).size() >= fewest_bytes &&
+        fold_bytes(inputs, fold, seed, shape, write, result, results))
+      return;
+  }
+  if (panels)
+    reference::for_each_index(index_array{}, kept, results);
+  else
+    reference::for_each_index(index_array{}, kept, result);
+}
+
+/// What holds results of one element type: a quantized tensor, dense elements, or one element where no axis is left.
+template <class T, std::size_t Rank>
+struct result_of {
+  using type = dense<T, static_cast<int>(Rank)>;
+};
+template <class S, std::size_t Rank>
+struct result_of<quantized_number<S>, Rank> {
+  static_assert(std::is_same_v<typename S::granularity_type, per_tensor> &&
+                    std::is_same_v<typename S::zero_granularity_type, per_tensor>,
+                "qtensor: a reduction gives per-tensor quantized results; name a per_tensor scheme in the output "
+                "conversion, requantize_to<S>(scale, zero_point).");
+  using type = tensor<S, dynamic_extents<static_cast<int>(Rank)>>;
+};
+template <class T>
+struct result_of<T, 0> {
+  using type = T;
+};
+template <class S>
+struct result_of<quantized_number<S>, 0> {
+  using type = quantized_number<S>;
+};
+
+/// Writes results of one type; quantized ones all have the type of the result of the seed alone.
+template <class T, std::size_t Rank>
+class result_writer {
+ public:
+  using type = typename result_of<T, Rank>::type;
+  using index_array = std::array<index_t, Rank>;
+  /// Whether a result lies in memory as a unit of its own.
+  static constexpr bool has_units = [] {
+    if constexpr (quantized_number_type<T>)
+      return Rank > 0 && !is_packed<typename T::scheme_type::code_format>;
+    else
+      return Rank > 0;
+  }();
+
+  result_writer(const index_array& extents, const T& of_seed) : like_(of_seed), strides_(dense_strides(extents)) {
+    if constexpr (Rank == 0) {
+      out_ = of_seed;
+    } else if constexpr (quantized_number_type<T>) {
+      using S = typename T::scheme_type;
+      out_ = type(dynamic_extents<static_cast<int>(Rank)>(extents));
+      if (out_.size() > 0) {
+        out_.span().set_storage_scale_code({}, encode<typename S::scale_format>(of_seed.scale));
+        if constexpr (S::has_zero_point) out_.span().set_storage_zero_point({}, of_seed.zero_point);
+      }
+    } else {
+      out_ = type(extents);
+    }
+  }
+  /// What the memory holds for a result; throws where it has another type than the others.
+  auto unit_of(const T& value) const {
+    require(same_run_time_type(like_, value),
+            "two results have different scales or zero points; constraint: results have one element type.");
+    if constexpr (quantized_number_type<T>)
+      return qtensor::detail::unit_from<typename T::scheme_type::code_format>(value.code);
+    else
+      return value;
+  }
+  /// The units of the results from an index on, along the last axis.
+  auto* units(const index_array& at) requires has_units {
+    index_t place = 0;
+    for (std::size_t axis = 0; axis < Rank; ++axis) place += at[axis] * strides_[axis];
+    if constexpr (quantized_number_type<T>)
+      return out_.codes().data() + place;
+    else
+      return out_.data() + place;
+  }
+  void set(const index_array& at, const T& value) {
+    if constexpr (Rank == 0) {
+      out_ = value;
+    } else if constexpr (has_units) {
+      *units(at) = unit_of(value);
+    } else {
+      unit_of(value);
+      out_.span().set_storage_code(at, value.code);
+    }
+  }
+  type take() { return std::move(out_); }
+
+ private:
+  T like_;
+  index_array strides_;
+  type out_{};
+};
+
+/// Writers of a tuple of results.
+template <class Results, std::size_t Rank>
+class result_writers;
+template <class... T, std::size_t Rank>
+class result_writers<std::tuple<T...>, Rank> {
+ public:
+  using index_array = std::array<index_t, Rank>;
+  result_writers(const index_array& extents, const std::tuple<T...>& of_seed)
+      : all_(std::apply([&](const T&... seed) { return std::tuple(result_writer<T, Rank>(extents, seed)...); },
+                        of_seed)) {}
+  void operator()(const index_array& at, const std::tuple<T...>& values) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(all_).set(at, std::get<I>(values)), ...); }
+    (std::index_sequence_for<T...>{});
+  }
+  /// The writer of the first results.
+  auto& first() { return std::get<0>(all_); }
+  auto take() {
+    return std::apply(
+        [](auto&... writer) {
+          return from_tuple(std::tuple<typename std::remove_reference_t<decltype(writer)>::type...>(writer.take()...));
+        },
+        all_);
+  }
+
+ private:
+  std::tuple<result_writer<T, Rank>...> all_;
+};
+
+/// Folds dimensions by any fold, into new results.
+template <class Inputs, class Fold, std::size_t N>
+auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed,
+               const dimension_list<N>& dims) {
+  constexpr int rank = element_tuple<Inputs>::rank;
+  static_assert(static_cast<int>(N) <= rank,
+                "qtensor: reduce (C4, C5): more dimensions are given than the inputs have.");
+  const split_shape<rank, N> shape(std::get<0>(inputs).extents(), dims);
+  result_writers<typename Fold::result, shape.kept_rank> out(shape.result_index(shape.kept), fold.finish(seed, seed));
+  fold_dimensions(inputs, fold, seed, shape, [&](const auto& at, const auto& results) { out(at, results); });
+  return out.take();
+}
+
+}  // namespace ops
+
+/// results[j...] = output_conversion(fold of input_conversion(x[...]) over `dims`): the accumulator starts as
+/// input_conversion(init), then takes body(accumulator, element) for one element after the other by ascending index,
+/// last axis fastest. (The RFC leaves the order free; this is ours, for every body.)
+///
+///   x         a tensor (see `elements`), or a std::tuple of N tensors of one shape
+///   init      an element of x's type (number_like(x, 0)), or a tuple of N; used once, at the front
+///   dims      any subset of the dimensions; results keep the others in order
+///   regions   [input_conversion,] body [, output_conversion]: callables; conversions take N elements and give N (as a
+///             tuple where N > 1), the body takes N accumulators and N elements and gives N. A missing conversion is
+///             the identity.
+///
+/// Gives a tensor<S> where results are quantized numbers, else dense elements; a single element where no dimension is
+/// left; a tuple of these where N > 1. Types that cannot match do not compile; shapes, scales and zero points that do
+/// not match throw, naming the constraint of the RFC.
+///   reduce(x, number_like(x, 0), dimensions(1), requantize_to<i32>(.25f), add, requantize_to<u8>(1.f, 5))
+template <class X, class Init, std::size_t N, class... Region>
+auto reduce(const X& x, const Init& init, const dimension_list<N>& dims, const Region&... regions) {
+  const auto inputs = ops::inputs_of(x);
+  using element = typename ops::element_tuple<std::remove_const_t<decltype(inputs)>>::type;
+  const auto inits = ops::as_tuple(init);
+  static_assert(std::is_same_v<std::remove_const_t<decltype(inits)>, element>,
+                "qtensor: reduce (C2): each init value has the element type of its input; number_like(x, 0) makes it.");
+  ops::check_inputs(inputs, inits);
+  const auto all = ops::regions_of<element>(regions...);
+  using regions_type = std::remove_const_t<decltype(all)>;
+  const ops::folding<element, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
+                     std::tuple_element_t<2, regions_type>>
+      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  return ops::reduce_by(inputs, fold, fold.leaf(inits), dims);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

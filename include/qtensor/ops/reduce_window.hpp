@@ -1,0 +1,173 @@
+// Reduce over windows: strides, dilations of input and window, padding; with quantized pooling as presets.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/reduce_window_bytes.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// The windows of a tensor of this rank. Only `sizes` must be given: `window<2>{.sizes = {3, 3}, .strides = {2, 2}}`.
+/// Padding counts dilated elements and may be negative, which takes elements away.
+template <int Rank>
+struct window {
+  using array = ops::index_of_rank<Rank>;
+  static constexpr array all(index_t value) {
+    array a{};
+    a.fill(value);
+    return a;
+  }
+  array sizes = all(1);
+  array strides = all(1);
+  array base_dilations = all(1);    // 2: a hole between neighbours of the input
+  array window_dilations = all(1);  // 2: every second element
+  array padding_low = all(0);
+  array padding_high = all(0);
+
+  /// Windows along each axis of an input; throws on a size, stride or dilation below 1 (NUMERICS 7.3, 7.4).
+  constexpr array counts(const array& extents) const {
+    array n{};
+    for (std::size_t axis = 0; axis < n.size(); ++axis) {
+      const int a = static_cast<int>(axis);
+      require(sizes[axis] > 0, "the window has ", sizes[axis], " elements along axis ", a,
+              "; constraint: 0 < window_dimensions.");
+      require(strides[axis] > 0, "the window's stride along axis ", a, " is ", strides[axis],
+              "; constraint: 0 < window_strides.");
+      require(base_dilations[axis] > 0, "the base dilation of axis ", a, " is ", base_dilations[axis],
+              "; constraint: 0 < base_dilations.");
+      require(window_dilations[axis] > 0, "the window dilation of axis ", a, " is ", window_dilations[axis],
+              "; constraint: 0 < window_dilations.");
+      const index_t dilated = extents[axis] == 0 ? 0 : (extents[axis] - 1) * base_dilations[axis] + 1;
+      const index_t padded = padding_low[axis] + dilated + padding_high[axis];
+      const index_t reach = (sizes[axis] - 1) * window_dilations[axis] + 1;
+      n[axis] = padded <= 0 || reach > padded ? 0 : (padded - reach) / strides[axis] + 1;
+    }
+    return n;
+  }
+};
+
+namespace ops {
+
+/// Element `place` of a padded and dilated axis as an element of the input's axis, or -1 for padding and holes.
+constexpr index_t undilated(index_t place, index_t dilation, index_t extent) {
+  return place < 0 || place % dilation != 0 || place / dilation >= extent ? -1 : place / dilation;
+}
+
+/// Calls write(window index, results) for every window. An element is read through lines along the last axis.
+template <class Inputs, class Fold, int Rank, class Write>
+void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed, const window<Rank>& w,
+                  const index_of_rank<Rank>& counts, Write write) {
+  using index_array = index_of_rank<Rank>;
+  constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
+  const index_array extents = std::get<0>(inputs).extents();
+  index_array rows = w.sizes;
+  rows[last] = 1;
+  reference::for_each_index(index_array{}, counts, [&](const index_array& window_index) {
+    typename Fold::state acc = seed;
+    // Where a row of the window lies along the last axis is the same for all of its rows.
+    const index_t start = window_index[last] * w.strides[last] - w.padding_low[last];
+    reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
+      index_array at{};
+      bool inside = true;
+      for (std::size_t axis = 0; axis < last; ++axis) {
+        const index_t place =
+            window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
+        at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
+        inside = inside && at[axis] >= 0;
+      }
+      if (!inside) {
+        for (index_t i = 0; i < w.sizes[last]; ++i) acc = fold.step(acc, seed);
+        return;
+      }
+      const auto line = lines_of(inputs, at, Rank - 1);
+      for (index_t i = 0; i < w.sizes[last]; ++i) {
+        const index_t place = undilated(start + i * w.window_dilations[last], w.base_dilations[last], extents[last]);
+        acc = fold.step(acc, place >= 0 ? fold.leaf(line(place)) : seed);
+      }
+    });
+    write(window_index, fold.finish(seed, acc));
+  });
+}
+
+}  // namespace ops
+
+/// As `reduce`, over windows: results[i...] folds the elements of window i by ascending index, seeded with the
+/// converted init value; elements of the window that are padding or holes of base_dilations are the converted init
+/// value too.
+///   reduce_window(x, number_like(x, 0), {.sizes = {1, 2}}, requantize_to<i32>(.25f), add, requantize_to<u8>(1.f, 5))
+template <class X, class Init, int Rank, class... Region>
+auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Region&... regions) {
+  const auto inputs = ops::inputs_of(x);
+  using all_elements = ops::element_tuple<std::remove_const_t<decltype(inputs)>>;
+  using element = typename all_elements::type;
+  static_assert(all_elements::rank == Rank,
+                "qtensor: reduce_window: size(window_dimensions) = rank(inputs[0]); the window has another rank.");
+  const auto inits = ops::as_tuple(init);
+  static_assert(std::is_same_v<std::remove_const_t<decltype(inits)>, element>,
+                "qtensor: reduce_window: element_type(inputs...) = element_type(init_values...); number_like(x, 0) "
+                "makes an init value.");
+  ops::check_inputs(inputs, inits);
+  const auto all = ops::regions_of<element>(regions...);
+  using regions_type = std::remove_const_t<decltype(all)>;
+  const ops::folding<element, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
+                     std::tuple_element_t<2, regions_type>>
+      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  const auto counts = w.counts(std::get<0>(inputs).extents());
+  const auto seed = fold.leaf(inits);
+  ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(counts,
+                                                                                           fold.finish(seed, seed));
+  if constexpr (ops::byte_fold<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>::value) {
+    using result = typename decltype(fold)::result;
+    if constexpr (std::tuple_size_v<result> == 1 && std::remove_reference_t<decltype(out.first())>::has_units)
+      if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, w, counts, out.first())) return out.take();
+  }
+  ops::fold_windows(inputs, fold, seed, w, counts, [&](const auto& at, const auto& results) { out(at, results); });
+  return out.take();
+}
+
+// ---- pooling -------------------------------------------------------------------------------------------------------
+
+/// The largest number of each window, in the type of x. Padding never wins: it is the smallest code (or -infinity).
+template <class X, int Rank>
+auto max_pool(const X& x, const window<Rank>& w) {
+  using value = element_t<X>;
+  if constexpr (quantized_number_type<value>) {
+    using code = typename value::scheme_type::code_format;
+    static_assert(code::is_integer, "qtensor: pooling quantized numbers needs integer codes.");
+    const auto lowest = elements(x).type().of_code(
+        static_cast<std::uint32_t>(static_cast<std::int64_t>(value::scheme_type::codes.low)) & low_bits(code::bits));
+    return reduce_window(x, lowest, w, max);
+  } else {
+    return reduce_window(x, static_cast<value>(-infinity), w, max);
+  }
+}
+
+/// What an average divides by.
+enum class pool_count {
+  window,   // the size of the window: padding counts as zeros
+  elements  // the elements that are not padding
+};
+
+/// The average of each window: its sum in the type `accumulator` (requantize_to<S>(scale), S of int32 codes), divided
+/// in f32, then converted by `result`. Padding adds nothing; a window of nothing but padding gives 0.
+template <class X, int Rank, class Accumulator, class Result>
+auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumulator, const Result& result,
+                  pool_count count = pool_count::window) {
+  const auto mean = [&](float sum, float n) { return result(n > 0.f ? sum / n : 0.f); };
+  const auto zero = number_like(x, 0.f);
+  if (count == pool_count::window) {
+    float n = 1.f;
+    for (index_t size : w.sizes) n *= static_cast<float>(size);
+    return reduce_window(x, zero, w, accumulator, add,
+                         [&](const auto& sum) { return mean(qtensor::detail::to_f32(sum), n); });
+  }
+  // A count beside every element: 1, and 0 in the padding.
+  const auto source = elements(x);
+  const auto ones = converted(source, [](const auto&) { return 1.f; });
+  return std::get<0>(reduce_window(
+      std::tie(source, ones), std::tuple(zero, 0.f), w,
+      [&](const auto& e, float one) { return std::tuple(accumulator(e), one); },
+      [](const auto& a, float m, const auto& b, float n) { return std::tuple(add(a, b), m + n); },
+      [&](const auto& sum, float n) { return std::tuple(mean(qtensor::detail::to_f32(sum), n), n); }));
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

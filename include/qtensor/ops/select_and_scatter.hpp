@@ -1,0 +1,95 @@
+// Select and scatter: each window selects one of its elements, and values are folded into the places selected.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/reduce_window.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// The gradient of pooling. For every window of `operand` (padding is not an element of it), in ascending order, the
+/// element that wins `select(winner so far, next) ? winner : next` is selected, and the window's value in `source` goes
+/// to its place: results[i] = output_conversion(fold of input_conversion(values) by scatter), seeded with
+/// input_conversion(init), values in the order of their windows. With >= the first of equal elements stays. A window of
+/// nothing but padding selects nothing, and its value is dropped.
+///
+///   select    a callable (E, E) -> bool on elements as they are: the conversions are not for it
+///   regions   [input_conversion,] scatter [, output_conversion], as in `reduce`
+///   w         sizes, strides and padding; its dilations must be 1
+///
+/// Types that cannot match do not compile; shapes, scales and zero points that do not match throw, naming the
+/// constraint of the RFC.
+template <class Operand, class Source, class Init, int Rank, class Select, class... Region>
+auto select_and_scatter(const Operand& operand, const Source& source, const Init& init, const window<Rank>& w,
+                        const Select& select, const Region&... regions) {
+  using element = element_t<Operand>;
+  using index_array = ops::index_of_rank<Rank>;
+  static_assert(std::is_same_v<element_t<Source>, element>,
+                "qtensor: select_and_scatter (C1): element_type(operand) = element_type(source).");
+  static_assert(std::is_same_v<Init, element>,
+                "qtensor: select_and_scatter (C3): element_type(init_value) = element_type(operand); number_like(x, 0) "
+                "makes an init value.");
+  static_assert(elements_type<Operand>::rank == Rank && elements_type<Source>::rank == Rank,
+                "qtensor: select_and_scatter: operand, source and window have one rank.");
+  static_assert(std::is_invocable_r_v<bool, const Select&, const element&, const element&>,
+                "qtensor: select_and_scatter (C9): select takes two elements of the operand and gives a bool.");
+  const auto x = elements(operand);
+  const auto values = elements(source);
+  const auto check_type = [&](const auto& type_of, const char* constraint) {
+    if constexpr (requires { type_of.type() == init.type(); })
+      require(type_of.type() == init.type(), "the init value has scale ", init.scale, " and zero point ",
+              init.zero_point, ", not ", type_of.type().scale, " and ", type_of.type().zero_point, "; constraint ",
+              constraint);
+  };
+  const index_array extents = x.extents();
+  const index_array counts = w.counts(extents);
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    require(w.base_dilations[axis] == 1 && w.window_dilations[axis] == 1,
+            "select_and_scatter is given a dilation; its windows have none.");
+    require(values.extents()[axis] == counts[axis], "source has ", values.extents()[axis], " values along axis ",
+            static_cast<int>(axis), " for ", counts[axis], " windows; constraint (C2): shape(source) = num_windows.");
+  }
+  if (dynamic_extents<Rank>(extents).size() > 0)
+    check_type(x, "(C3): element_type(init_value) = element_type(operand).");
+  if (dynamic_extents<Rank>(counts).size() > 0)
+    check_type(values, "(C1): element_type(operand) = element_type(source).");
+
+  const auto all = ops::regions_of<std::tuple<element>>(regions...);
+  using regions_type = std::remove_const_t<decltype(all)>;
+  const ops::folding<std::tuple<element>, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
+                     std::tuple_element_t<2, regions_type>>
+      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  using state = typename decltype(fold)::state;
+  const state seed = fold.leaf(std::tuple<element>(init));
+
+  // One accumulator a place; windows come in ascending order, and so do the values of a place.
+  const auto strides = ops::dense_strides(extents);
+  std::vector<state> sums(static_cast<std::size_t>(dynamic_extents<Rank>(extents).size()), seed);
+  reference::for_each_index(index_array{}, counts, [&](const index_array& window_index) {
+    index_t selected = -1;
+    element winner = init;
+    reference::for_each_index(index_array{}, w.sizes, [&](const index_array& k) {
+      index_array at{};
+      index_t place = 0;
+      for (std::size_t axis = 0; axis < at.size(); ++axis) {
+        at[axis] = window_index[axis] * w.strides[axis] + k[axis] - w.padding_low[axis];
+        if (at[axis] < 0 || at[axis] >= extents[axis]) return;
+        place += at[axis] * strides[axis];
+      }
+      const element next = x.line(at, Rank - 1)(0);
+      if (selected >= 0 && select(winner, next)) return;
+      selected = place;
+      winner = next;
+    });
+    if (selected < 0) return;
+    state& sum = sums[static_cast<std::size_t>(selected)];
+    sum = fold.step(sum, fold.leaf(std::tuple<element>(values.line(window_index, Rank - 1)(0))));
+  });
+  ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(extents,
+                                                                                           fold.finish(seed, seed));
+  std::size_t next = 0;
+  reference::for_each_index(index_array{}, extents,
+                            [&](const index_array& at) { out(at, fold.finish(seed, sums[next++])); });
+  return out.take();
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

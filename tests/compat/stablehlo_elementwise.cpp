@@ -1,0 +1,197 @@
+// Mirrors include/qtensor/compat/stablehlo_elementwise.hpp: NUMERICS 7.2 and every operation on every kind of type.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <qtensor/compat/stablehlo_elementwise.hpp>
+
+#include "core/sentence.hpp"
+
+namespace shlo = qtensor::compat::stablehlo;
+using qtensor::index_t;
+using shlo::basic_type;
+using shlo::binary;
+using shlo::direction;
+using shlo::unary;
+
+namespace {
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class T>
+shlo::tensor tensor_of(const char* type, const std::vector<T>& elements) {
+  return shlo::tensor(shlo::parse_type(type), {static_cast<index_t>(elements.size())}, std::span<const T>(elements));
+}
+/// A tensor of a type from real numbers (or integers), each rounded into it.
+shlo::tensor reals(const char* type, const std::vector<double>& x) {
+  const auto t = shlo::parse_type(type);
+  shlo::tensor out(t, {static_cast<index_t>(x.size())});
+  for (index_t i = 0; i < out.size(); ++i) {
+    const double v = x[static_cast<std::size_t>(i)];
+    out.set(i, t.is_quantized()             ? shlo::scalar{0.0, t.quantized().quantize(v, out.channel(i))}
+               : shlo::is_float(t.stored()) ? shlo::scalar{v, 0}
+                                            : shlo::scalar{0.0, static_cast<shlo::wide_integer>(v)});
+  }
+  return out;
+}
+/// The elements of a tensor as real numbers, dequantized.
+std::vector<double> numbers(const shlo::tensor& x) {
+  std::vector<double> out;
+  for (index_t i = 0; i < x.size(); ++i) {
+    const auto v = shlo::detail::expressed(x.type(), x.at(i), x.channel(i));
+    out.push_back(shlo::is_float(x.type().computed()) ? v.real : static_cast<double>(v.integer));
+  }
+  return out;
+}
+using list = std::vector<double>;
+const double inf = std::numeric_limits<double>::infinity(), not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+list result(binary op, const char* type, const list& a, const list& b) {
+  return numbers(shlo::elementwise(op, reals(type, a), reals(type, b), shlo::parse_type(type)));
+}
+list result(unary op, const char* type, const list& a) {
+  return numbers(shlo::elementwise(op, reals(type, a), shlo::parse_type(type)));
+}
+
+}  // namespace
+
+TEST_CASE("stablehlo elementwise: the quantized sum of NUMERICS 7.2") {
+  const auto a = reals("!quant.uniform<i8:f32, 0.1:-30>", {1, 2}), b = reals("!quant.uniform<i8:f32, 0.5:-20>", {3, 4});
+  CHECK(a.to_vector<std::int8_t>() == std::vector<std::int8_t>{-20, -10});
+  CHECK(b.to_vector<std::int8_t>() == std::vector<std::int8_t>{-14, -12});
+  const auto sum = shlo::elementwise(binary::add, a, b, b.type());
+  CHECK(sum.to_vector<std::int8_t>() == std::vector<std::int8_t>{-12, -8});
+}
+
+TEST_CASE("stablehlo elementwise: dequantize, operate, quantize for every storage and expressed type") {
+  for (const char* storage : {"i4", "i8", "i16", "i32", "i64", "ui4", "ui8", "ui16", "ui32", "ui64"})
+    for (const char* expressed : {"f16", "bf16", "f32", "f64"}) {
+      const std::string spelled = std::string("!quant.uniform<") + storage + ":" + expressed + ", 0.5:4>";
+      const char* type = spelled.c_str();
+      INFO(spelled);
+      CHECK(result(binary::add, type, {1, .5}, {-.5, .5}) == list{.5, 1});
+      CHECK(result(binary::subtract, type, {1, -1}, {.5, .5}) == list{.5, -1.5});
+      CHECK(result(binary::multiply, type, {1.5, -1}, {1, 1.5}) == list{1.5, -1.5});
+      CHECK(result(binary::divide, type, {1.5, -1}, {-1, .5}) == list{-1.5, -2});
+      CHECK(result(binary::maximum, type, {1, -1}, {.5, 1}) == list{1, 1});
+      CHECK(result(binary::minimum, type, {1, -1}, {.5, 1}) == list{.5, -1});
+      CHECK(result(unary::negate, type, {1, -.5}) == list{-1, .5});
+      CHECK(result(unary::abs, type, {1, -.5}) == list{1, .5});
+      CHECK(result(unary::sign, type, {1.5, -.5, 0}) == list{1, -1, 0});
+      CHECK(result(unary::floor, type, {.5, -.5}) == list{0, -1});
+      CHECK(result(unary::ceil, type, {.5, -.5}) == list{1, 0});
+    }
+}
+
+TEST_CASE("stablehlo elementwise: per-axis and hybrid operands") {
+  const auto a = reals("!quant.uniform<i8:f32:0, {0.5, 10}>", {4, 40});
+  const auto b = reals("!quant.uniform<i8:f32:0, {1, 1}>", {1, 2});
+  CHECK(numbers(shlo::elementwise(binary::add, a, b, a.type())) == list{5, 40});  // 42 is 4.2 quanta of 10
+  const auto f = reals("f32", {.25, .25});
+  CHECK(numbers(shlo::elementwise(binary::multiply, f, a, basic_type::f32)) == list{1, 10});
+  CHECK(numbers(shlo::elementwise(binary::multiply, f, a, a.type())) == list{1, 10});
+  CHECK(shlo::compare(direction::lt, f, a).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 1});
+}
+
+TEST_CASE("stablehlo elementwise: float operations round once to their type") {
+  CHECK(result(binary::add, "bf16", {256}, {1}) == list{256});
+  CHECK(result(binary::multiply, "f16", {300}, {300}) == list{inf});
+  CHECK(result(binary::add, "f32", {16777216}, {1}) == list{16777216});
+  CHECK(result(binary::divide, "f32", {1}, {3}) == list{static_cast<double>(1.f / 3.f)});
+  CHECK(result(binary::divide, "f64", {1}, {3}) == list{1.0 / 3.0});
+  CHECK(std::isnan(result(binary::maximum, "f32", {1}, {not_a_number})[0]));
+  CHECK(std::isnan(result(binary::minimum, "f32", {not_a_number}, {1})[0]));
+  CHECK(std::signbit(result(binary::minimum, "f32", {0}, {-0.0})[0]));
+  CHECK(!std::signbit(result(binary::maximum, "f32", {-0.0}, {0})[0]));
+  CHECK(result(unary::sign, "f16", {-inf}) == list{-1});
+  CHECK(std::isnan(result(unary::sign, "f32", {not_a_number})[0]));
+}
+
+TEST_CASE("stablehlo elementwise: integers wrap, divide toward zero, and have and and or") {
+  CHECK(result(binary::add, "i8", {127}, {1}) == list{-128});
+  CHECK(result(binary::subtract, "ui8", {0}, {1}) == list{255});
+  CHECK(result(binary::multiply, "i16", {300}, {300}) == list{24464});
+  CHECK(result(binary::divide, "i8", {-7, -128, 5}, {2, -1, 0}) == list{-3, -128, -1});
+  CHECK(result(binary::maximum, "ui8", {200}, {100}) == list{200});
+  CHECK(result(binary::minimum, "i4", {-8}, {7}) == list{-8});
+  CHECK(result(binary::and_, "i8", {-1, 12}, {10, 10}) == list{10, 8});
+  CHECK(result(binary::or_, "ui4", {9}, {6}) == list{15});
+  CHECK(result(unary::abs, "i8", {-128, -5, 5}) == list{-128, 5, 5});
+  CHECK(result(unary::negate, "ui8", {1}) == list{255});
+  CHECK(result(unary::sign, "i32", {-9, 0, 9}) == list{-1, 0, 1});
+  const auto big = tensor_of<std::uint64_t>("ui64", {~std::uint64_t{0}});
+  CHECK(shlo::elementwise(binary::multiply, big, big, basic_type::ui64).to_vector<std::uint64_t>()[0] == 1);
+  CHECK(shlo::compare(direction::gt, big, reals("ui64", {1})).at(0).integer == 1);
+}
+
+TEST_CASE("stablehlo elementwise: booleans: add and maximum are or, multiply and minimum and") {
+  const list a = {0, 0, 1, 1}, b = {0, 1, 0, 1};
+  for (binary op : {binary::add, binary::maximum, binary::or_}) CHECK(result(op, "i1", a, b) == list{0, 1, 1, 1});
+  for (binary op : {binary::multiply, binary::minimum, binary::and_}) CHECK(result(op, "i1", a, b) == list{0, 0, 0, 1});
+}
+
+TEST_CASE("stablehlo elementwise: comparisons and select see dequantized numbers") {
+  const auto a = reals("!quant.uniform<i8:f32, 0.5:3>", {1, 2, 3}),
+             b = reals("!quant.uniform<i8:f32, 1:-3>", {2, 2, 2});
+  const auto check = [&](direction d, std::vector<std::uint8_t> expected) {
+    CHECK(shlo::compare(d, a, b).to_vector<std::uint8_t>() == expected);
+  };
+  check(direction::eq, {0, 1, 0});
+  check(direction::ne, {1, 0, 1});
+  check(direction::ge, {0, 1, 1});
+  check(direction::gt, {0, 0, 1});
+  check(direction::le, {1, 1, 0});
+  check(direction::lt, {1, 0, 0});
+  const auto nan = reals("f32", {not_a_number});
+  CHECK(shlo::compare(direction::eq, nan, nan).at(0).integer == 0);
+  CHECK(shlo::compare(direction::ne, nan, nan).at(0).integer == 1);
+  const auto chosen = shlo::select(shlo::compare(direction::lt, a, b), a, b, b.type());
+  CHECK(numbers(chosen) == list{1, 2, 2});
+  CHECK(chosen.type() == b.type());
+  const shlo::tensor yes(basic_type::i1, {});
+  CHECK(numbers(shlo::select(yes, a, b, a.type())) == numbers(b));
+}
+
+TEST_CASE("stablehlo elementwise: convert between booleans, integers and floats") {
+  CHECK(numbers(shlo::convert(reals("f32", {1.9, -1.9, 300, -300, not_a_number, -inf}), basic_type::i8)) ==
+        list{1, -1, 127, -128, 0, -128});
+  CHECK(numbers(shlo::convert(reals("i32", {300, -1}), basic_type::ui8)) == list{44, 255});
+  CHECK(numbers(shlo::convert(reals("i32", {16777217}), basic_type::f32)) == list{16777216});
+  CHECK(numbers(shlo::convert(reals("f32", {0, -2}), basic_type::i1)) == list{0, 1});
+  CHECK(numbers(shlo::convert(reals("i1", {0, 1}), basic_type::bf16)) == list{0, 1});
+  CHECK(numbers(shlo::convert(reals("f64", {1e300}), basic_type::f32)) == list{inf});
+}
+
+TEST_CASE("stablehlo elementwise: to_destination_type: requantize, quantize, dequantize, convert") {
+  const auto u8 = shlo::parse_type("!quant.uniform<ui8:f32, 0.5:10>"),
+             i32 = shlo::parse_type("!quant.uniform<i32:f32, 0.25>");
+  CHECK(shlo::to_destination_type(u8, {0.0, 110}, i32).integer == 200);
+  CHECK(shlo::to_destination_type(basic_type::f32, {50.0, 0}, u8).integer == 110);
+  CHECK(shlo::to_destination_type(u8, {0.0, 110}, basic_type::f32).real == 50.0);
+  CHECK(shlo::to_destination_type(basic_type::bf16, {3.0, 0}, basic_type::f32).real == 3.0);
+  CHECK(mentions(sentence([&] { shlo::to_destination_type(basic_type::f64, {}, u8); }), "the expressed types agree"));
+  CHECK(mentions(sentence([&] { shlo::to_destination_type(u8, {}, basic_type::bf16); }), "its expressed type"));
+}
+
+TEST_CASE("stablehlo elementwise: constraints by name") {
+  const auto f = reals("f32", {1, 2});
+  const auto q = reals("!quant.uniform<i8:f32, 1>", {1, 2}), w = reals("!quant.uniform<i16:f32, 1>", {1, 2});
+  const auto axis = reals("!quant.uniform<i8:f32:0, {1, 1}>", {1, 2});
+  const auto said = [](const shlo::tensor& a, const shlo::tensor& b, const shlo::element_type& type) {
+    return sentence([&] { shlo::elementwise(binary::add, a, b, type); });
+  };
+  CHECK(mentions(said(f, reals("f32", {1}), basic_type::f32), "same(shape(operands...))"));
+  CHECK(mentions(said(f, reals("f64", {1, 2}), basic_type::f32), "the expressed types"));
+  CHECK(mentions(said(q, w, q.type()), "storage_type(operands...) = storage_type(result)"));
+  CHECK(mentions(said(axis, q, q.type()), "quantization_dimension(operand) = quantization_dimension(result)"));
+  CHECK(mentions(sentence([&] { shlo::compare(direction::eq, f, reals("i8", {1, 2})); }), "the expressed types"));
+  CHECK(mentions(sentence([&] { shlo::elementwise(binary::and_, f, f, basic_type::f32); }), "booleans and integers"));
+  CHECK(mentions(sentence([&] { shlo::elementwise(unary::floor, reals("i8", {1}), basic_type::i8); }),
+                 "floor and ceil take floats"));
+  CHECK(mentions(sentence([&] { shlo::elementwise(unary::abs, reals("ui8", {1}), basic_type::ui8); }), "signed"));
+  CHECK(mentions(sentence([&] { result(binary::divide, "i1", {1}, {1}); }), "divide is not defined on i1"));
+  CHECK(mentions(sentence([&] { result(binary::subtract, "i1", {1}, {1}); }), "subtract is not defined on i1"));
+  CHECK(mentions(sentence([&] { shlo::convert(q, basic_type::f32); }), "use uniform_dequantize"));
+  CHECK(mentions(sentence([&] { shlo::select(f, f, f, basic_type::f32); }), "element_type(pred) = i1"));
+  CHECK(mentions(sentence([&] { shlo::select(reals("i1", {1}), f, f, basic_type::f32); }), "shape(pred)"));
+}

@@ -1,0 +1,14 @@
+// EXPECT: qtensor: reduce (C6): the body takes N accumulators and N elements
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/reduce.hpp>
+#include <qtensor/scheme/schemes.hpp>
+
+namespace qt = qtensor;
+using u8 = qt::scheme<qt::uint8, qt::per_tensor, qt::zero_point<qt::uint8>, qt::static_only>;
+qt::tensor<u8> x;
+#ifdef QTENSOR_VALID
+auto y = qt::reduce(x, qt::number_like(x, 0.f), qt::dimensions(0), qt::convert_to<qt::f32>{},
+                    [](float a, float b) { return a + b; });
+#else
+auto y = qt::reduce(x, qt::number_like(x, 0.f), qt::dimensions(0), [](float a, float b) { return a + b; });
+#endif

@@ -1,0 +1,13 @@
+// EXPECT: qtensor: reduce (C2): each init value has the element type of its input
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/reduce.hpp>
+#include <qtensor/scheme/schemes.hpp>
+
+namespace qt = qtensor;
+using u8 = qt::scheme<qt::uint8, qt::per_tensor, qt::zero_point<qt::uint8>, qt::static_only>;
+qt::tensor<u8> x;
+#ifdef QTENSOR_VALID
+auto y = qt::reduce(x, qt::number_like(x, 0.f), qt::dimensions(0), qt::add);
+#else
+auto y = qt::reduce(x, 0.f, qt::dimensions(0), qt::add);
+#endif

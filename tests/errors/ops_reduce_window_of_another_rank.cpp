@@ -1,0 +1,13 @@
+// EXPECT: qtensor: reduce_window: size(window_dimensions) = rank(inputs[0])
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/reduce_window.hpp>
+#include <qtensor/scheme/schemes.hpp>
+
+namespace qt = qtensor;
+using u8 = qt::scheme<qt::uint8, qt::per_tensor, qt::zero_point<qt::uint8>, qt::static_only>;
+qt::tensor<u8> x;
+#ifdef QTENSOR_VALID
+auto y = qt::reduce_window(x, qt::number_like(x, 0.f), qt::window<2>{}, qt::add);
+#else
+auto y = qt::reduce_window(x, qt::number_like(x, 0.f), qt::window<3>{}, qt::add);
+#endif

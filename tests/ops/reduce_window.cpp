@@ -1,0 +1,132 @@
+// Mirrors include/qtensor/ops/reduce_window.hpp: NUMERICS 7.4, and windows cut out by hand.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <numeric>
+#include <qtensor/ops/reduce_window.hpp>
+
+#include "ops/reduce_check.hpp"
+
+using namespace reduce_check;
+
+namespace {
+
+/// The definition in two steps: an input padded and dilated with holes, then its windows. Rank 2.
+template <class Body>
+std::vector<double> by_padding(const std::vector<double>& x, index_t rows, index_t cols, double hole,
+                               const window<2>& w, Body body) {
+  const auto padded = [&](int axis, index_t extent) {
+    const auto a = static_cast<std::size_t>(axis);
+    return w.padding_low[a] + (extent == 0 ? 0 : (extent - 1) * w.base_dilations[a] + 1) + w.padding_high[a];
+  };
+  const index_t r = padded(0, rows), c = padded(1, cols);
+  std::vector<double> p(static_cast<std::size_t>(std::max<index_t>(r, 0) * std::max<index_t>(c, 0)), hole);
+  for (index_t i = 0; i < rows; ++i)
+    for (index_t k = 0; k < cols; ++k) {
+      const index_t to_row = w.padding_low[0] + i * w.base_dilations[0],
+                    to_col = w.padding_low[1] + k * w.base_dilations[1];
+      if (to_row >= 0 && to_row < r && to_col >= 0 && to_col < c)
+        p[static_cast<std::size_t>(to_row * c + to_col)] = x[static_cast<std::size_t>(i * cols + k)];
+    }
+  std::vector<double> out;
+  for (index_t i = 0; i + (w.sizes[0] - 1) * w.window_dilations[0] < r; i += w.strides[0])
+    for (index_t k = 0; k + (w.sizes[1] - 1) * w.window_dilations[1] < c; k += w.strides[1]) {
+      double acc = hole;
+      for (index_t a = 0; a < w.sizes[0]; ++a)
+        for (index_t b = 0; b < w.sizes[1]; ++b)
+          acc = body(acc,
+                     p[static_cast<std::size_t>((i + a * w.window_dilations[0]) * c + k + b * w.window_dilations[1])]);
+      out.push_back(acc);
+    }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("reduce_window: the vectors of NUMERICS 7.4") {
+  const std::vector<std::int64_t> x = {1, 2, 3, 4, 5, 6};
+  window<2> w{.sizes = {2, 1},
+              .strides = {4, 1},
+              .base_dilations = {2, 1},
+              .window_dilations = {3, 1},
+              .padding_low = {2, 0},
+              .padding_high = {1, 0}};
+  const auto y = reduce_window(values(x.data(), extents(3, 2)), std::int64_t{0}, w, add);
+  CHECK(y.extents() == std::array<index_t, 2>{2, 2});
+  CHECK(all_of(y) == std::vector<std::int64_t>{0, 0, 3, 4});
+  w.sizes = {3, 1};
+  const auto z = reduce_window(values(x.data(), extents(3, 2)), std::int64_t{0}, w, add);
+  CHECK(z.extents() == std::array<index_t, 2>{1, 2});
+  CHECK(all_of(z) == std::vector<std::int64_t>{5, 6});
+}
+
+TEST_CASE("reduce_window: strides, both dilations and padding of either sign, against a padded copy") {
+  std::vector<double> x(35);
+  std::iota(x.begin(), x.end(), 1.0);
+  const auto body = [](double a, double b) { return a * .5 + b; };  // the order matters
+  for (index_t size : {1, 2, 3})
+    for (index_t stride : {1, 2})
+      for (index_t base : {1, 2, 3})
+        for (index_t dilation : {1, 2})
+          for (index_t low : {-2, 0, 1})
+            for (index_t high : {-8, -1, 0, 2}) {
+              const window<2> w{.sizes = {size, 2},
+                                .strides = {stride, 1},
+                                .base_dilations = {base, 2},
+                                .window_dilations = {dilation, 3},
+                                .padding_low = {low, 1},
+                                .padding_high = {high, low}};
+              INFO("size ", size, " stride ", stride, " base ", base, " dilation ", dilation, " low ", low, " high ",
+                   high);
+              const auto y = reduce_window(values(x.data(), extents(5, 7)), -3.0, w, body);
+              CHECK(all_of(y) == by_padding(x, 5, 7, -3.0, w, body));
+            }
+}
+
+TEST_CASE("reduce_window: quantized, holes hold the converted init value") {
+  const auto x = codes_in<u8>(extents(1, 3), .5f, 10, {110, 130, 250});  // 50, 60, 120
+  const window<2> w{.sizes = {1, 2}, .padding_low = {0, 1}};
+  const auto y = reduce_window(x, number_like(x, 5.f), w, requantize_to<i32>(.25f), add, requantize_to<u8>(1.f, 5));
+  // init 5, then: 5 + 50; 50 + 60; 60 + 120
+  CHECK(codes_of(y) == std::vector<int>{65, 120, 190});
+  const auto floats = reduce_window(x, number_like(x, 5.f), w, convert_to<f32>{}, add);
+  CHECK(all_of(floats) == std::vector<float>{60.f, 115.f, 185.f});
+}
+
+TEST_CASE("reduce_window: N inputs and a window of rank 1") {
+  const std::vector<float> x = {3, 1, 4, 1, 5, 9, 2, 6};
+  const auto position = generated(extents(8), [](const auto& at) { return at[0]; });
+  const auto larger = [](float best, index_t best_at, float v, index_t v_at) {
+    return v > best ? std::tuple(v, v_at) : std::tuple(best, best_at);
+  };
+  const auto source_x = source(x.data(), extents(8));
+  const auto [value, at] = reduce_window(std::tie(source_x, position), std::tuple(-infinity, index_t{-1}),
+                                         window<1>{.sizes = {3}, .strides = {2}}, larger);
+  CHECK(all_of(value) == std::vector<float>{4, 5, 9});
+  CHECK(all_of(at) == std::vector<index_t>{2, 4, 5});
+}
+
+TEST_CASE("pooling: the largest and the mean of windows, padding left out or counted") {
+  const auto x = codes_in<u8>(extents(3, 3), .5f, 10, {10, 20, 30, 40, 50, 60, 70, 80, 90});
+  const window<2> w{.sizes = {2, 2}, .strides = {2, 2}, .padding_high = {1, 1}};
+  CHECK(codes_of(max_pool(x, w)) == std::vector<int>{50, 60, 80, 90});
+  const auto sum = requantize_to<i32>(.5f);
+  const auto out = requantize_to<u8>(.5f, 10);
+  // Real numbers 0, 5, 10 / 15, 20, 25 / 30, 35, 40.
+  CHECK(codes_of(average_pool(x, w, sum, out)) == std::vector<int>{30, 28, 42, 30});
+  CHECK(codes_of(average_pool(x, w, sum, out, pool_count::elements)) == std::vector<int>{30, 45, 75, 90});
+  const auto signed_x = codes_in<i8>(extents(1, 2), 1.f, 0, {-100, -50});
+  CHECK(codes_of(max_pool(signed_x, window<2>{.sizes = {1, 3}, .padding_low = {0, 1}})) == std::vector<int>{-50});
+  const std::vector<float> f = {-3.f, -1.f};
+  CHECK(max_pool(source(f.data(), extents(2)), window<1>{.sizes = {3}, .padding_high = {1}})(0) == -1.f);
+}
+
+TEST_CASE("reduce_window: constraints by name") {
+  const std::vector<float> x(6);
+  const auto s = source(x.data(), extents(2, 3));
+  const auto said = [&](const window<2>& w) { return sentence([&] { reduce_window(s, 0.f, w, add); }); };
+  CHECK(mentions(said({.sizes = {0, 1}}), "0 < window_dimensions"));
+  CHECK(mentions(said({.strides = {1, 0}}), "0 < window_strides"));
+  CHECK(mentions(said({.base_dilations = {0, 1}}), "0 < base_dilations"));
+  CHECK(mentions(said({.window_dilations = {1, -1}}), "0 < window_dilations"));
+  CHECK(reduce_window(s, 0.f, window<2>{.sizes = {3, 1}}, add).size() == 0);
+  CHECK(reduce_window(s, 0.f, window<2>{.padding_low = {-5, 0}}, add).size() == 0);
+}
