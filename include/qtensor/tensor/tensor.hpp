@@ -2,12 +2,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <iosfwd>
+#include <memory>
 #include <new>
 #include <qtensor/tensor/view.hpp>
 #include <utility>
 
 namespace qtensor {
+
+/// For tensors all of whose codes, scales and zero points are about to be written: `tensor<S>(uninitialized, extents)`.
+struct uninitialized_t {
+  explicit uninitialized_t() = default;
+};
+inline constexpr uninitialized_t uninitialized{};
 
 namespace detail {
 
@@ -35,7 +43,14 @@ class heap_memory {
 
  public:
   heap_memory() = default;
-  explicit heap_memory(const Shape& shape) : sizes_(sizes_of<Shape, S>(shape)) {
+  explicit heap_memory(const Shape& shape) : heap_memory(uninitialized, shape) {
+    std::fill_n(codes_, sizes_.codes, code_unit{});
+    std::fill_n(scales_, sizes_.scales, scale_unit{});
+    std::fill_n(zeros_, sizes_.zero_points, zero_unit{});
+    std::fill_n(offsets_, sizes_.offsets, offset_unit{});
+    std::fill_n(tensor_scale_, sizes_.tensor_scales, tensor_scale_unit{});
+  }
+  heap_memory(uninitialized_t, const Shape& shape) : sizes_(sizes_of<Shape, S>(shape)) {
     index_t bytes = 0;
     const auto take = [&](index_t count, std::size_t unit) {
       const index_t start = bytes;
@@ -75,7 +90,7 @@ class heap_memory {
   template <class T>
   T* start_array(index_t at, index_t count) const {
     T* first = reinterpret_cast<T*>(memory_ + at);
-    for (index_t i = 0; i < count; ++i) ::new (static_cast<void*>(first + i)) T{};
+    std::uninitialized_default_construct_n(first, count);
     return first;
   }
   void swap(heap_memory& other) noexcept {
@@ -115,6 +130,7 @@ class inline_memory {
  public:
   constexpr inline_memory() = default;
   constexpr explicit inline_memory(const Shape&) {}
+  constexpr inline_memory(uninitialized_t, const Shape&) {}
   constexpr auto* codes() { return codes_.data(); }
   constexpr auto* codes() const { return codes_.data(); }
   constexpr auto* scales() { return scales_.data(); }
@@ -171,6 +187,9 @@ class tensor {
       fill(memory_.tensor_scale(), 1, detail::one_code<typename S::tensor_scale_format>());
     if constexpr (S::is_interleaved) fill_block_scales();
   }
+  /// Codes, scales and zero points of any value: for whoever writes all of them. Inline tensors start as zeros.
+  constexpr tensor(uninitialized_t, const Extents& extents, const granularity_type& granularity = {})
+      : shape_{extents, granularity, zero_like(granularity)}, memory_(uninitialized, shape_) {}
 
   constexpr tensor(const tensor& other) : shape_(other.shape_), memory_(other.shape_) { copy_arrays(other); }
   constexpr tensor(tensor&& other) noexcept : shape_(other.shape_), memory_(std::move(other.memory_)) {
