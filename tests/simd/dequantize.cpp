@@ -124,3 +124,29 @@ TEST_CASE("a user's own kernel is found under the stored form of its scheme") {
   CHECK(out[0] == 2.f);
   CHECK(out[1] == 6.f);
 }
+
+TEST_CASE("decode_values: every code of every length as bf16, nothing outside") {
+  const auto check = []<class F>(std::type_identity<F>) {
+    if constexpr (simd::bf16_values<F>) {
+      bool ok = true;
+      for (const index_t n : {0, 1, 3, 31, 32, 33, 63, 64, 65, 127, 128, 511, 512, 513, 1000}) {
+        check::fenced<std::uint8_t> codes(n), packed((n * F::bits + 7) / 8);
+        check::fenced<std::uint16_t> out(n);
+        for (index_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>((i * 37 + n) & ((1 << F::bits) - 1));
+        simd::pack_codes<simd::best_arch, F::bits>(codes.data(), n, packed.data());
+        simd::decode_values<F>(packed.data(), n, out.data());
+        for (index_t i = 0; i < n; ++i) {
+          const float expected = decode<F>(codes[i]);
+          ok = ok && (float_of(std::uint32_t{out[i]} << 16) == expected || is_nan(expected)) &&
+               (out[i] >> 15) == (bits_of(expected) >> 31);
+        }
+      }
+      CHECK(ok);
+    }
+  };
+  check(std::type_identity<e4m3>{});
+  check(std::type_identity<e5m2>{});
+  check(std::type_identity<hif8>{});
+  check(std::type_identity<e2m3>{});
+  check(std::type_identity<e2m1>{});
+}

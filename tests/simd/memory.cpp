@@ -81,3 +81,16 @@ TEST_CASE("fetch: reads nothing outside") {
     simd::fetch(y.data(), n);
   }
 }
+
+TEST_CASE("transpose_floats: every size, nothing outside") {
+  bool ok = true;
+  for (index_t rows = 0; rows < 35; rows += rows < 18 ? 1 : 4)
+    for (index_t cols = 0; cols < 35; cols += cols < 18 ? 1 : 4) {
+      check::fenced<float> from(rows * cols), to(rows * cols);
+      for (index_t i = 0; i < rows * cols; ++i) from[i] = static_cast<float>(i), to[i] = -1.f;
+      simd::transpose_floats(from.data(), rows, rows, cols, to.data(), cols);
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
+    }
+  CHECK(ok);
+}

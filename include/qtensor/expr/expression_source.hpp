@@ -32,8 +32,9 @@ class expression_source {
 
  public:
   static constexpr bool reads_rows = is_row_major == std::is_same_v<Order, row_major>;
+  static constexpr bool is_repeatable = expr_detail::is_repeatable<evaluator>;
   static constexpr bool reads_twice =
-      expr_detail::is_repeatable<evaluator> && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
+      is_repeatable && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
 
   explicit expression_source(const Xpr& x) : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()) {
     if constexpr (expr_detail::has_memory<Xpr>) {
@@ -54,6 +55,11 @@ class expression_source {
       if (along == 1) return data_ + row * across + col;
     }
     return nullptr;
+  }
+
+  std::optional<index_t> row_step() const {
+    const index_t across = by_rows ? row_stride_ : col_stride_, along = by_rows ? col_stride_ : row_stride_;
+    return expr_detail::has_memory<Xpr> && along == 1 ? std::optional(across) : std::nullopt;
   }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {

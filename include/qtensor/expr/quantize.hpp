@@ -3,7 +3,7 @@
 #pragma once
 
 #include <qtensor/expr/expression_source.hpp>
-#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
 #include <tuple>
 #include <vector>
@@ -54,11 +54,24 @@ typename S::granularity_type granularity_of(const How&... how) {
   return found;
 }
 
-/// The arguments that are not granularities, as a tuple of references.
+/// The executor among the arguments, or none.
+template <class... How>
+auto execution_of(const How&... how) {
+  const auto given = std::tuple_cat(qtensor::detail::only<true>(how)...);
+  constexpr std::size_t count = std::tuple_size_v<std::remove_const_t<decltype(given)>>;
+  static_assert(count <= 1, "qtensor: quantize takes one executor.");
+  if constexpr (count == 1)
+    return std::get<0>(given);
+  else
+    return on(serial());
+}
+
+/// The arguments that are neither granularities nor executors, as a tuple of references.
 template <class... How>
 auto values_of(const How&... how) {
   [[maybe_unused]] const auto one = []([[maybe_unused]] const auto& value) {
-    if constexpr (is_granularity<std::remove_cvref_t<decltype(value)>>)
+    using type = std::remove_cvref_t<decltype(value)>;
+    if constexpr (is_granularity<type> || qtensor::detail::is_execution<type>)
       return std::tuple<>();
     else
       return std::tie(value);
@@ -72,15 +85,18 @@ auto values_of(const How&... how) {
 ///
 /// `how` is empty (dynamic: scales by the scheme's rule); scales; scales, then zero points (both static); and at any
 /// place the scheme's granularity where that holds run-time sizes. Scales and zero points are a number, any contiguous
-/// range, or an Eigen expression with one element a block; they are checked before anything is written. Elements are
-/// float, or half and bfloat16 (widened exactly); other types do not compile. The expression is read in tiles, once or,
-/// where scales depend on more than a tile, twice; products inside it are evaluated once. The result never aliases its
-/// source: `W = quantize<S>(dequantize(W) + B)` is right. Throws qtensor::error.
+/// range, or an Eigen expression with one element a block; they are checked before anything is written. An executor may
+/// be among the arguments, `quantize<mxfp4>(A, on(openmp()))`; it does not change a bit. Elements are float, or half
+/// and bfloat16 (widened exactly); other types do not compile. The expression is read in tiles, once or, where scales
+/// depend on more than a tile, twice; products inside it are evaluated once. The result never aliases its source: `W =
+/// quantize<S>(dequantize(W) + B)` is right. Throws qtensor::error.
 template <quantization_scheme S, storage_order Order = row_major, class Xpr, class... How>
 tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
   static_assert(
-      ((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How>)&&...),
-      "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers) and a granularity.");
+      ((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How> ||
+        qtensor::detail::is_execution<How>)&&...),
+      "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a granularity and an "
+      "executor.");
   tensor<S, matrix_extents, Order> out(matrix_extents(x.rows(), x.cols()), expr_detail::granularity_of<S>(how...));
   const auto store = [&](const auto&... values) {
     constexpr std::size_t given = sizeof...(values);
@@ -97,28 +113,31 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
     return std::bool_constant<(given > 0)>{};
   };
   const auto is_static = std::apply(store, expr_detail::values_of(how...));
+  const auto by = expr_detail::execution_of(how...);
   expr_detail::with_floats(x, [&](const auto& floats) {
     const auto source = expr_detail::source_of<Order>(floats);
     if constexpr (decltype(is_static)::value)
-      quantize_static_into(source, out.span());
+      quantize_static_into(source, out.span(), by);
     else
-      quantize_into(source, out.span());
+      quantize_into(source, out.span(), by);
   });
   return out;
 }
 
 /// Dynamic quantization into memory that is there already. Sizes must agree; the expression must not read what is
 /// written.
-template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr>
-void quantize_into(const tensor_span<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x) {
+template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
+void quantize_into(const tensor_span<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x,
+                   const execution<By>& on = {}) {
   static_assert(Extents::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");
   require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(),
           " is quantized into a tensor of ", out.rows(), "x", out.cols(), "; sizes must agree.");
-  expr_detail::with_floats(x, [&](const auto& floats) { quantize_into(expr_detail::source_of<Order>(floats), out); });
+  expr_detail::with_floats(x,
+                           [&](const auto& floats) { quantize_into(expr_detail::source_of<Order>(floats), out, on); });
 }
-template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr>
-void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x) {
-  quantize_into(out.span(), x);
+template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
+void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x, const execution<By>& on = {}) {
+  quantize_into(out.span(), x, on);
 }
 
 /// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself,

@@ -1,5 +1,4 @@
-// Reductions of Eigen expressions: reduce and reduce_window take them as they are, and give Eigen what is not
-// quantized.
+// Reductions of Eigen expressions: taken as they are; what is not quantized comes back as Eigen objects.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

@@ -17,7 +17,9 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
                     bool one_block = false) {
   constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
   constexpr bool by_runs = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
-  if constexpr (!by_runs) {
+  if constexpr (simd::block_decodable<S>) {
+    dequantize_blocks(w, at, col, n, out);
+  } else if constexpr (!by_runs) {
     for (index_t i = 0; i < n; ++i) {
       at[last] = col + i;
       out[i] = reference::storage_value(w, at);
@@ -65,7 +67,8 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
         simd::decode_uniform<S>(from, count, element_scale{*scales, tensor_scale}, S::has_zero_point ? zeros[0] : 0,
                                 out + done);
       } else {
-        const index_t blocks = left / length < most ? left / length : most;
+        const bool in_place = scales_are_floats && in_order && !S::has_zero_point;
+        const index_t blocks = in_place || left / length < most ? left / length : most;
         const float* scales = parameters(first, blocks);
         count = blocks * length;
         if (length == 1)
@@ -124,8 +127,7 @@ struct transposed_source {
       for (index_t r = 0; r < rows; r += side) {
         const index_t down = rows - r < side ? rows - r : side, across = cols - c < side ? cols - c : side;
         source.read(col + c, across, row + r, down, square, side);
-        for (index_t i = 0; i < down; ++i)
-          for (index_t k = 0; k < across; ++k) tile[(r + i) * stride + c + k] = square[k * side + i];
+        simd::transpose_floats(square, side, down, across, tile + r * stride + c, stride);
       }
   }
 };
@@ -159,7 +161,19 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> ||
   alignas(64) storage_t<F> narrow[static_cast<std::size_t>(std::same_as<F, f32> ? 1 : ops::tile_floats)];
   // Elements [col, col + n) of the row at an index; narrow formats and streams go through a tile.
   const ops::row_blocks blocks(w);
+  // Codes that are bf16 numbers themselves, where nothing but a scale of 1 stands between.
+  constexpr bool may_cast = std::same_as<F, bf16> && simd::bf16_values<typename S::code_format> && !S::is_interleaved &&
+                            std::same_as<typename S::layout::order, low_first> && !S::has_zero_point &&
+                            !S::has_offset && !S::has_tensor_scale;
+  const bool casts = may_cast && blocks.one_block && decode<typename S::scale_format>(w.storage_scale_code({})) == 1.f;
   const auto decoded = [&](const typename E::array& at, index_t col, index_t n) -> const storage_t<F>* {
+    if constexpr (may_cast) {
+      if (casts) {
+        const auto codes = w.row(at) + ops::unit_of_element<S>(col);
+        simd::decode_values<typename S::code_format>(reinterpret_cast<const std::uint8_t*>(codes), n, narrow);
+        return narrow;
+      }
+    }
     ops::dequantize_row(w, at, col, n, tile, blocks.one_block);
     if constexpr (std::same_as<F, f32>) {
       return tile;

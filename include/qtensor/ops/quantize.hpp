@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/quantize.hpp>
@@ -82,12 +83,28 @@ void join_statistics(const float* x, index_t n, index_t length, const statistics
 /// Statistics of a piece alone, whose blocks of `length` start at its first element.
 template <class S>
 void block_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {
-  if constexpr (needs_extremes<S> || leaves_out<S>) {
+  using arch = simd::best_arch;
+  const index_t whole = n / length;
+  if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
     seen.clear(divide_up(n, length));
     join_statistics<S>(x, n, length, seen);
+  } else if constexpr (needs_extremes<S>) {
+    constexpr index_t most = 64;
+    std::uint32_t low[most], high[most];
+    for (index_t first = 0; first < whole; first += most) {
+      const index_t count = whole - first < most ? whole - first : most;
+      simd::range_blocks<arch>(x + first * length, count, length, low, high);
+      for (index_t b = 0; b < count; ++b) {
+        seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
+        seen.low[first + b] = 0.f - float_of(low[b]);
+        seen.high[first + b] = float_of(high[b]);
+      }
+    }
+    if (whole * length < n) {
+      seen.from(whole).clear(1);
+      join_statistics<S>(x + whole * length, n - whole * length, length, seen.from(whole));
+    }
   } else {
-    using arch = simd::best_arch;
-    const index_t whole = n / length;
     if (length == 32)
       simd::amax_blocks_of<arch, 32>(x, whole, seen.amax);
     else
@@ -220,6 +237,8 @@ class row_quantizer {
 
   /// Whether the tensor is one long row.
   bool is_flat() const { return rows_.flat; }
+  /// Whether all of it shares a scale.
+  bool is_one_block() const { return rows_.one_block; }
   /// Elements of a row, of the one long row where the tensor is flat.
   index_t row_length() const { return rows_.row_length; }
   /// Elements of a row that share a scale.
@@ -312,19 +331,25 @@ class row_quantizer {
     if (!streams_) return encode_piece<S>(x, n, length, p, tensor_scale(), codes);
     alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
     encode_piece<S>(x, n, length, p, tensor_scale(), kept);
-    simd::stream_bytes(kept, (unit_of_element<S>(n - 1) + 1) * static_cast<index_t>(sizeof(unit)), codes);
+    constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
+    simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
   }
 
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.
   void mend(const index_array& row, index_t col, index_t n, const float* x, index_t first,
             const statistics_view& seen) const {
-    for (index_t i = 0; i < n; ++i) {
-      const index_t position = col + i;
-      const auto block = reference::parameters_of<S>(seen[position / rows_.block_length - first], tensor_term_);
-      if (!is_special(block)) continue;
-      index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
-      at[last] = rows_.flat ? position % extents_[last] : position;
-      out_.set_storage_code(at, reference::code_of<S>(x[i], block, tensor_scale(), 0));
+    for (index_t i = 0, left; i < n; i += left) {
+      const index_t block = (col + i) / rows_.block_length,
+                    in_block = rows_.block_length - (col + i) % rows_.block_length;
+      left = in_block < n - i ? in_block : n - i;
+      const auto p = reference::parameters_of<S>(seen[block - first], tensor_term_);
+      if (!is_special(p)) continue;
+      for (index_t k = i; k < i + left; ++k) {
+        const index_t position = col + k;
+        index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
+        at[last] = rows_.flat ? position % extents_[last] : position;
+        out_.set_storage_code(at, reference::code_of<S>(x[k], p, tensor_scale(), 0));
+      }
     }
   }
 
@@ -357,28 +382,38 @@ void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, Visi
     for_each_piece(x, 0, x.rows(), step, visit);
 }
 
-/// Codes of rows [start, start + rows), every element of a row with an entry of p, where the rows lie in memory: the
-/// entries are made ready once for all rows. False, with nothing written, where they do not.
+/// Codes of rows [start, start + rows) and columns [col, col + n), every column with an entry of p, which is made ready
+/// once for all rows (once for every tile of rows where they do not lie in memory). False, with nothing written, where
+/// rows of codes do not lie at one distance.
 template <tile_source X, class Quantizer>
-bool encode_columns(const X& x, const Quantizer& q, index_t start, index_t rows, const parameters_view& p) {
-  const std::optional<index_t> step = row_step(x);
-  if (!step || !q.rows_are_even()) return false;
-  q.encode_columns(q.index_of_row(start), rows, 0, x.cols(), x.direct(start, 0), *step, p);
+bool encode_columns(const X& x, const Quantizer& q, index_t start, index_t rows, index_t col, index_t n,
+                    const parameters_view& p) {
+  if (!q.rows_are_even() || q.is_flat()) return false;
+  if (const std::optional<index_t> step = row_step(x)) {
+    q.encode_columns(q.index_of_row(start), rows, col, n, x.direct(start, col), *step, p);
+    return true;
+  }
+  constexpr index_t height = tile_rows, width = tile_floats / tile_rows;
+  alignas(64) float tile[tile_floats];
+  for (index_t row = 0; row < rows; row += height)
+    for (index_t at = 0; at < n; at += width) {
+      const index_t down = rows - row < height ? rows - row : height, across = n - at < width ? n - at : width;
+      x.read(start + row, down, col + at, across, tile, width);
+      q.encode_columns(q.index_of_row(start + row), down, col + at, across, tile, width, p.from(at));
+    }
   return true;
 }
 
-/// The same for scales that are stored already: columns by panels of rows, as many as have entries in p.
+/// The same for scales that are stored already: panel by panel, as many columns at a time as p has entries.
 template <tile_source X, class Quantizer>
 bool encode_static_columns(const X& x, const Quantizer& q, const parameters_view& p) {
-  const std::optional<index_t> step = row_step(x);
-  if (!step || !q.rows_are_even() || q.is_flat()) return false;
+  if (!q.rows_are_even() || q.is_flat()) return false;
   q.for_each_panel([&](const auto& first, const auto& count) {
     for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
-      const auto at = q.index_of_row(start);
       for (index_t col = 0; col < x.cols(); col += tile_floats) {
         const index_t n = x.cols() - col < tile_floats ? x.cols() - col : tile_floats;
-        q.load(at, col, n, 1, p);
-        q.encode_columns(at, rows, col, n, x.direct(start, col), *step, p);
+        q.load(q.index_of_row(start), col, n, 1, p);
+        encode_columns(x, q, start, rows, col, n, p);
       }
     });
   });
@@ -451,7 +486,7 @@ void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, in
     return for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
       encode(q.index_of_row(0), piece, size, floats);
     });
-  if (length == 1 && !special && encode_columns(x, q, start, rows, p)) return;
+  if (length == 1 && !special && encode_columns(x, q, start, rows, 0, x.cols(), p)) return;
   for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const float* floats) {
     encode(q.index_of_row(row), piece, size, floats);
   });
@@ -516,6 +551,20 @@ constexpr index_t piece_step(index_t block_length, index_t row_length) {
   return block_length % byte_step<S> == 0 ? byte_step<S> : 0;
 }
 
+/// A tensor that is about to be quantized into: its arrays are not cleared where all of them will be written. Codes
+/// that go to packed memory one by one need zeros around them.
+template <quantization_scheme S, tensor_extents E, storage_order O>
+tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_type& granularity = {}) {
+  if constexpr (walks_rows<S>) {
+    const tensor_shape<S, E, O> shape{extents, granularity, {}};
+    const index_t row = shape.row_length();
+    const index_t block = shape.scale_grid().block[static_cast<std::size_t>(E::rank) - 1];
+    if (!is_packed<typename S::code_format> || piece_step<S>(block < row ? block : row, row) != 0)
+      return tensor<S, E, O>(uninitialized, extents, granularity);
+  }
+  return tensor<S, E, O>(extents, granularity);
+}
+
 }  // namespace ops
 
 /// Dynamic quantization of a source into a tensor: scales (and zero points) by the scheme's rule, then codes.
@@ -531,24 +580,33 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
                 "their own must be "
                 "given (quantize<S>(x, scales, zero_points)).");
   ops::check_source(x, out);
-  if (out.size() == 0) return;
+  if (out.size() == 0) {
+    if constexpr (S::has_tensor_scale)
+      reference::quantize([](const auto&) { return 0.f; }, out);  // its scale of nothing
+    return;
+  }
+  if constexpr (simd::block_encodable<S>) return ops::quantize_to_blocks(x, out);
   if constexpr (ops::walks_rows<S>) {
     ops::row_quantizer<S, E, O> quantizer(out, ops::row_step(x).has_value());
     const index_t length = quantizer.block_length(), cols = quantizer.row_length();
     if (const index_t step = ops::piece_step<S>(length, cols); step != 0) {
-      const bool row_is_block = length >= cols && cols <= ops::tile_floats;
-      const bool once = quantizer.rows_are_panels() && (row_is_block || step % length == 0);
-      const auto by_rows = [&](const auto& source) {
+      // One block of several rows comes in one piece only from sources that give whole rows.
+      const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || ops::reads_by_rows(x, 0);
+      const bool row_is_block = length >= cols && cols <= ops::tile_floats && in_one_piece;
+      const bool once = quantizer.rows_are_panels() && (row_is_block || (in_one_piece && step % length == 0));
+      const auto twice = [&](const auto& source) {
         if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(ops::finite_amax(source));
         if (once)
           ops::quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
           ops::quantize_in_two_passes(source, quantizer, step);
       };
-      if (X::reads_twice || (once && !S::has_tensor_scale))
-        by_rows(x);
+      if constexpr (X::reads_twice)
+        twice(x);
+      else if (once && !S::has_tensor_scale)
+        ops::quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
-        by_rows(ops::kept_source<X>(x).ref());
+        twice(ops::kept_source<X>(x).ref());
       return;
     }
   }
@@ -606,7 +664,7 @@ template <quantization_scheme S, storage_order Order, tensor_extents Extents, ti
 tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, const How&... how) {
   constexpr bool sized = (granularity<How> || ... || false);
   if constexpr (sizeof...(How) == 0 || (sizeof...(How) == 1 && sized)) {
-    tensor<S, Extents, Order> out(extents, typename S::granularity_type(how)...);
+    auto out = ops::tensor_to_fill<S, Extents, Order>(extents, typename S::granularity_type(how)...);
     quantize_into(x, out.span());
     return out;
   } else {
@@ -618,7 +676,7 @@ tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, con
     static_assert(S::has_zero_point == (sizeof...(How) == 2),
                   "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
                   "alone where it is symmetric.");
-    tensor<S, Extents, Order> out(extents);
+    auto out = ops::tensor_to_fill<S, Extents, Order>(extents);
     const auto store = [&](const auto& scales, const auto&... zero_points) {
       store_scales(out.span(), scales);
       (store_zero_points(out.span(), zero_points), ...);

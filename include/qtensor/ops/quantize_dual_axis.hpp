@@ -49,9 +49,11 @@ void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_
 
   const index_t group = by_rows.granularity().size(), height_of_group = by_cols.granularity().size();
   const index_t rows = extents[down], cols = extents[across];
+  // Whole rows where they fit, which are one long run of codes; small enough for half a second-level cache.
   const index_t width =
-      ops::piece_length(ops::common_multiple(group, ops::byte_step<R>), ops::tile_floats / height_of_group + 1);
-  std::vector<float> tile(static_cast<std::size_t>(height_of_group * width));
+      ops::piece_length(ops::common_multiple(group, ops::byte_step<R>), 12 * ops::tile_floats / height_of_group + 1);
+  const std::optional<index_t> step = ops::row_step(x);  // rows that lie in memory are read where they are
+  std::vector<float> tile(step ? 0 : static_cast<std::size_t>(height_of_group * width));
   auto leading = extents.to_array();
   leading[static_cast<std::size_t>(down)] = leading[static_cast<std::size_t>(across)] = 1;
   index_t first_row = 0;  // of the matrix at this leading index, in rows of x
@@ -62,8 +64,12 @@ void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_
       const index_t height = rows - row < height_of_group ? rows - row : height_of_group;
       for (index_t col = 0; col < cols; col += width) {
         const index_t count = cols - col < width ? cols - col : width;
-        x.read(first_row + row, height, col, count, tile.data(), width);
-        const matrix_ref<const float> here{tile.data(), height, count, width, 1};
+        const float* floats = tile.data();
+        if (step)
+          floats = x.direct(first_row + row, col);
+        else
+          x.read(first_row + row, height, col, count, tile.data(), width);
+        const matrix_ref<const float> here{floats, height, count, step.value_or(width), 1};
         quantize_into(here, row_span.template slice<down>(row, height).template slice<across>(col, count));
         quantize_into(here, col_span.template slice<down>(row, height).template slice<across>(col, count));
       }

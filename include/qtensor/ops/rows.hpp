@@ -90,7 +90,10 @@ struct row_blocks {
     row_length = extents[last];
     block_length = scales.block[last] < row_length ? scales.block[last] : row_length;
     flat = one_block = false;
-    if constexpr (!S::is_interleaved) {
+    if constexpr (S::is_interleaved) {
+      flat = blocks_are_dense<S>(w, extents);
+      if (flat) row_length = w.size();
+    } else {
       if (!codes_are_dense<S>(w, extents)) return;
       const bool zeros_alike = !S::has_zero_point || w.zero_grid().block == scales.block;
       if (holds_everything(scales, extents) && zeros_alike) {
@@ -109,6 +112,18 @@ struct row_blocks {
     constexpr std::size_t last = std::tuple_size_v<Array> - 1;
     if (extents[last] % byte_step<S> != 0) return last == 0;
     index_t next = unit_of_element<S>(extents[last]);
+    for (std::size_t axis = last; axis > 0; --axis) {
+      if (w.row_strides()[axis - 1] != next && extents[axis - 1] != 1) return false;
+      next *= extents[axis - 1];
+    }
+    return true;
+  }
+  template <class S, class View, class Array>
+  static bool blocks_are_dense(const View& w, const Array& extents) {
+    constexpr std::size_t last = std::tuple_size_v<Array> - 1;
+    const index_t elements = interleaved_block<S>::elements(w.granularity());
+    if (extents[last] % elements != 0) return last == 0;
+    index_t next = extents[last] / elements * interleaved_block<S>::bytes(w.granularity());
     for (std::size_t axis = last; axis > 0; --axis) {
       if (w.row_strides()[axis - 1] != next && extents[axis - 1] != 1) return false;
       next *= extents[axis - 1];
@@ -138,6 +153,12 @@ struct row_blocks {
 /// Pieces of a row: a multiple of `step` elements each (the last may be short), at most `most`, at least one step.
 constexpr index_t piece_length(index_t step, index_t most) { return most / step > 0 ? most / step * step : step; }
 
+/// Whether one row at a time is as cheap as a tile of rows.
+template <tile_source X>
+bool reads_by_rows(const X& x, index_t row) {
+  return X::reads_rows || x.direct(row, 0) != nullptr;
+}
+
 /// Calls visit(row, col, count, floats) for every piece of rows [first_row, first_row + row_count) of a source, where a
 /// piece starts at a multiple of `step`; `floats` are its `count` elements, in the source's own memory where it has
 /// them in order, else in a tile. Needs step <= tile_floats.
@@ -146,7 +167,7 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
   const index_t cols = x.cols();
   if (cols == 0) return;
   alignas(64) float tile[tile_floats];
-  if (X::reads_rows || row_count == 1 || step > tile_floats / 2) {
+  if (reads_by_rows(x, first_row) || row_count == 1 || step > tile_floats / 2) {
     const index_t length = piece_length(step, tile_floats);
     for (index_t row = first_row; row < first_row + row_count; ++row)
       for (index_t col = 0; col < cols; col += length) {
@@ -182,7 +203,7 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
     return;
   }
   alignas(64) float tile[tile_floats];
-  if (cols <= tile_floats) {
+  if (reads_by_rows(x, 0) && cols <= tile_floats) {
     const index_t rows_at_once = tile_floats / cols;
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;

@@ -32,7 +32,7 @@ template <class T>
 struct matrix_ref {
   T* data;
   index_t row_count, col_count, row_stride, col_stride;
-  static constexpr bool reads_rows = true;
+  static constexpr bool reads_rows = false;  // tiles of rows, where it is not direct
   static constexpr bool reads_twice = true;
 
   index_t rows() const { return row_count; }
@@ -42,6 +42,9 @@ struct matrix_ref {
   const T* direct(index_t row, index_t col) const { return col_stride == 1 ? data + row * row_stride + col : nullptr; }
   std::optional<index_t> row_step() const { return col_stride == 1 ? std::optional(row_stride) : std::nullopt; }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    if constexpr (std::is_same_v<std::remove_const_t<T>, float>)
+      if (row_stride == 1 && col_stride != 1)
+        return simd::transpose_floats(data + row + col * col_stride, col_stride, rows, cols, tile, stride);
     for (index_t r = 0; r < rows; ++r)
       for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = (*this)(row + r, col + c);
   }
@@ -68,7 +71,7 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
   template <storage_order Order>
   struct in_order {
     static constexpr std::size_t last = static_cast<std::size_t>(Extents::rank) - 1;
-    static constexpr bool reads_rows = true;
+    static constexpr bool reads_rows = !std::same_as<F, f32>;
     static constexpr bool reads_twice = true;
     const storage_t<F>* data;
     typename Extents::array sizes, strides;  // storage order
@@ -104,6 +107,9 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
       return last == 0 ? sizes[0] : strides[last - (last > 0)];
     }
     void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+      if constexpr (std::same_as<F, f32> && last == 1)
+        if (strides[0] == 1 && strides[1] != 1)
+          return simd::transpose_floats(element(row, col), strides[1], rows, cols, tile, stride);
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
         if (strides[last] == 1)

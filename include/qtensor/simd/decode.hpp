@@ -76,16 +76,26 @@ inline constexpr auto part_of_plane = [] {
   return part;
 }();
 
-/// The sign of mirrored codes joins the upper plane; code 0x80 is mended where it is not -0. Values of both planes.
+/// The upper two bytes of values.
+template <class A>
+struct byte_planes {
+  bytes<A> high, low;
+};
+
+/// The sign of mirrored codes joins the upper plane; code 0x80 is mended where it is not -0.
 template <class F, class A>
-QTENSOR_INLINE std::array<floats<A>, 4> with_signs(const bytes<A>& codes, bytes<A> high, bytes<A> low) {
+QTENSOR_INLINE byte_planes<A> with_signs(const bytes<A>& codes, bytes<A> high, bytes<A> low) {
   high = high | (codes & bytes<A>(std::uint8_t{0x80}));
   if constexpr (!has_negative_zero<F>) {
     const auto at = codes == bytes<A>(std::uint8_t{0x80});
     high = simd::select(at, bytes<A>(byte_plane<F, 24>[128]), high);
     low = simd::select(at, bytes<A>(byte_plane<F, 16>[128]), low);
   }
-  return simd::floats_from_planes(high, low);
+  return {high, low};
+}
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> floats_of(const byte_planes<A>& p) {
+  return simd::floats_from_planes(p.high, p.low);
 }
 
 template <class F, class A, decoding How>
@@ -123,10 +133,10 @@ struct value_decoder<F, A, decoding::planes> {
   simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()},
       low{part_of_plane<F, 16, 0, entries>.data()};
 
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const { return {high(c), low(c)}; }
   template <class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
-    const bytes<A> c = simd::order_for_floats(simd::load<A>(codes));
-    return simd::floats_from_planes(high(c), low(c));
+    return floats_of(planes(simd::order_for_floats(simd::load<A>(codes))));
   }
 };
 
@@ -135,10 +145,13 @@ template <class F, class A>
 struct value_decoder<F, A, decoding::mirrored_planes> {
   simd::byte_table<A, 128> high{byte_plane<F, 24>.data()}, low{byte_plane<F, 16>.data()};
 
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const {
+    const bytes<A> m = c & bytes<A>(std::uint8_t{0x7f});
+    return with_signs<F>(c, high(m), low(m));
+  }
   template <class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
-    const bytes<A> c = simd::order_for_floats(simd::load<A>(codes)), m = c & bytes<A>(std::uint8_t{0x7f});
-    return with_signs<F>(c, high(m), low(m));
+    return floats_of(planes(simd::order_for_floats(simd::load<A>(codes))));
   }
 };
 
@@ -175,7 +188,7 @@ struct value_decoder<F, A, decoding::sixteenths> {
       high = simd::select(last, last_high(index), high);
       low = simd::select(last, last_low(index), low);
     }
-    return with_signs<F>(c, high, low);
+    return floats_of(with_signs<F>(c, high, low));
   }
 };
 
@@ -221,5 +234,19 @@ concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::la
 /// 128 bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 9.
 template <vector_decodable_format F, usable_arch A>
 using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
+
+/// Formats whose values a decoder gives as bf16 without a detour: two look-ups and an interleaving.
+template <class F, class A>
+concept bf16_decodable = vector_decodable_format<F> && usable_arch<A> && requires(const decoder<F, A>& d, bytes<A> c) {
+  d.planes(c);
+};
+
+/// bf16 numbers of 4 * lanes codes, one per byte, in order: exactly decode<F>(code).
+template <class F, class A>
+requires bf16_decodable<F, A> QTENSOR_INLINE std::array < halves<A>,
+2 > decode_bf16(const decoder<F, A>& decode, const std::uint8_t* codes) {
+  const auto planes = decode.planes(simd::order_for_halves(simd::load<A>(codes)));
+  return simd::halves_from_planes(planes.high, planes.low);
+}
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

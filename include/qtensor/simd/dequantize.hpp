@@ -40,9 +40,8 @@ struct kernel<op::decode, S, scalar_arch> {
   static void uniform(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, n, p, out); }
   static void vector(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, 1, p, out); }
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
-    static_assert(
-        !S::is_interleaved,
-        "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
+    static_assert(!S::is_interleaved,
+                  "qtensor: run kernels take planar layouts; encode_interleaved and decode_interleaved take blocks.");
     using format = typename S::code_format;
     index_t g = 0, left = group;
     for (index_t i = 0; i < n; ++i, --left) {
@@ -294,6 +293,40 @@ void decode_grouped(const code_unit_t<S>* codes, index_t n, index_t group, const
   QTENSOR_ASSERT(group >= 1, "decode_grouped needs groups of at least one element");
   if (n > 0)
     best_kernel<op::decode, stored<S>>::grouped(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
+}
+
+/// Formats that decode_values takes, on the best architecture.
+template <class F>
+concept bf16_values = bf16_decodable<F, best_arch>;
+
+/// The bf16 numbers that n codes are, without any scale: out[i] = decode<F>(code i), which is exact. Reads the bytes of
+/// n codes, which start on a byte.
+template <bf16_values F>
+void decode_values(const std::uint8_t* codes, index_t n, std::uint16_t* out) {
+  using A = best_arch;
+  constexpr index_t step = 4 * lanes<A>, chunk = 512;
+  const decoder<F, A> decode;
+  alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk)];
+  for (index_t first = 0; first < n; first += chunk) {
+    const index_t count = std::min(chunk, n - first);
+    const std::uint8_t* from = codes + first;
+    if (F::bits != 8 || count < chunk) {
+      unpack_codes<A, F::bits>(codes + first * F::bits / 8, count, bytes);
+      std::fill(bytes + count, bytes + round_up(count, step), std::uint8_t{0});
+      from = bytes;
+    }
+    for (index_t i = 0; i < count; i += step) {
+      const std::array<halves<A>, 2> v = decode_bf16<F, A>(decode, from + i);
+      const index_t left = count - i;
+      if (left >= step) {
+        simd::store(out + first + i, v[0]);
+        simd::store(out + first + i + step / 2, v[1]);
+      } else {
+        simd::store_n(out + first + i, std::min(left, step / 2), v[0]);
+        simd::store_n(out + first + i + std::min(left, step / 2), std::max(left - step / 2, index_t{0}), v[1]);
+      }
+    }
+  }
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -33,6 +33,18 @@ void widen_floats(const storage_t<F>* from, index_t n, float* out) {
   }
 }
 
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols.
+template <usable_arch A = best_arch>
+void transpose_floats(const float* from, index_t from_step, index_t rows, index_t cols, float* to, index_t to_step) {
+  constexpr index_t side = square_side<A>;
+  const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
+  for (index_t c = 0; c < whole_cols; c += side)
+    for (index_t r = 0; r < whole_rows; r += side)
+      simd::transpose_square<A>(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+}
+
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.
 template <format F, usable_arch A = best_arch>
 void narrow_floats(const float* x, index_t n, storage_t<F>* to) {

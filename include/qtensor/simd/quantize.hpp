@@ -21,7 +21,7 @@ namespace detail {
 template <class S>
 constexpr void check_run_scheme() {
   static_assert(!S::is_interleaved,
-                "qtensor: run kernels take planar layouts; interleaved blocks are read and written by the reference.");
+                "qtensor: run kernels take planar layouts; encode_interleaved and decode_interleaved take blocks.");
   static_assert(!S::has_offset,
                 "qtensor: run kernels encode without offsets; schemes that have one are quantized by the reference.");
   static_assert(

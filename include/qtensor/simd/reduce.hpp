@@ -102,8 +102,14 @@ std::uint64_t sum_bytes(const std::uint8_t* x, index_t n, std::uint8_t flip) {
     // One sum of a chain takes 64 bytes a lane, so that the even and odd sums of two chains fit 16 bits together; and a
     // lane of `total` 2^14 of those.
     for (int rounds = 0; rounds < (1 << 14) && i + step <= n; ++rounds) {
-      detail::split_sums<A> a, b, c, d;
       const index_t left = std::min((n - i) / (unroll * step), detail::bytes_in_half / 4);
+      if (left == 0) {
+        detail::split_sums<A> rest;
+        for (; i + step <= n; i += step) rest.add(simd::load<A>(x + i) ^ mask);
+        total = total + detail::paired<A>(rest.even + rest.odd);
+        break;
+      }
+      detail::split_sums<A> a, b, c, d;
       for (const index_t end = i + left * unroll * step; i < end; i += unroll * step) {
         a.add(simd::load<A>(x + i) ^ mask);
         b.add(simd::load<A>(x + i + step) ^ mask);
@@ -112,11 +118,6 @@ std::uint64_t sum_bytes(const std::uint8_t* x, index_t n, std::uint8_t flip) {
       }
       total = total + detail::paired<A>((a.even + a.odd) + (b.even + b.odd)) +
               detail::paired<A>((c.even + c.odd) + (d.even + d.odd));
-      if (left == 0) {
-        detail::split_sums<A> rest;
-        for (; i + step <= n; i += step) rest.add(simd::load<A>(x + i) ^ mask);
-        total = total + detail::paired<A>(rest.even + rest.odd);
-      }
     }
     if (i < n && i + step > n) {  // the rest is the end of the last batch
       detail::split_sums<A> rest;

@@ -181,9 +181,10 @@ bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::sc
     std::array<words<A>, 4> codes;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      const index_t at = first + k * step, left = std::clamp(n - at, index_t{0}, step);
-      const words<A> m =
-          left == step ? simd::load<A>(amax + at) : simd::load_n<A>(amax + std::min(at, n), left, 0x3f800000u);
+      const index_t at = first + k * step, left = std::min(n - at, step);
+      codes[k] = words<A>(0u);
+      if (left <= 0) continue;
+      const words<A> m = left == step ? simd::load<A>(amax + at) : simd::load_n<A>(amax + at, left, 0x3f800000u);
       largest = simd::max(largest, m);
       if constexpr (minds_zeros) smallest = simd::min(smallest, m);
       floats<A> s = detail::vector_rule<typename S::rule, S, A>::scale(m, tensor_term);
@@ -194,7 +195,7 @@ bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::sc
       if (left == step)
         simd::store(scales + at, s);
       else
-        simd::store_n(scales + std::min(at, n), left, s);
+        simd::store_n(scales + at, left, s);
     }
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }

@@ -1,0 +1,264 @@
+// Interleaved blocks to floats: scales and codes that share memory are split, many blocks at a time, and decoded.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/scales.hpp>
+
+// A run of blocks is one row, or rows without gaps; it starts at any byte. Groups are short: their codes pass through a
+// buffer in L1, one per byte, where whole batches are read and written.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
+template <class G>
+inline constexpr index_t static_group = 0;
+template <index_t N, index_t Axis>
+requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
+
+/// S with its groups along the only axis of a row.
+template <class S, class G>
+struct row_scheme {
+  using type = qtensor::with<S, G>;
+};
+template <class S>
+struct row_scheme<S, typename S::granularity_type> {
+  using type = S;
+};
+template <class S, class G>
+requires(std::same_as<stored<S>, S> && !std::same_as<G, typename S::granularity_type>) struct row_scheme<S, G> {
+  using type = stored<qtensor::with<S, static_only, G>>;
+};
+
+/// The blocks of an interleaved scheme.
+template <class S>
+struct blocks_of {
+  using place = interleaved_block<S>;
+  using code = typename S::code_format;
+  using order = typename S::layout::order;
+  static constexpr int bits = code::bits;
+  static constexpr index_t group = static_group<typename S::granularity_type>, groups = place::groups,
+                           elements = groups * group;
+  static constexpr index_t code_bytes = place::code_bytes({}), bytes = place::bytes({});
+  /// n elements in such blocks as a tensor.
+  template <class Access>
+  static constexpr auto row(auto* memory, index_t n) {
+    using extents = qtensor::extents<dynamic>;
+    using scheme = typename row_scheme<S, qtensor::group<group>>::type;
+    return basic_tensor_view<scheme, extents, row_major, Access>({extents(n), {}, {}}, {memory, {}, {}, {}, {}});
+  }
+};
+
+/// Sizes that kernels take: groups of whole batches, that fill whole chunks with whole batches of groups.
+inline constexpr index_t block_chunk = 2048;
+template <class S>
+constexpr bool has_regular_blocks() {
+  if constexpr (!S::is_interleaved || S::code_format::bits > 8) {
+    return false;
+  } else {
+    constexpr index_t n = static_group<typename S::granularity_type>;
+    if constexpr (n > 0)
+      return n % 16 == 0 && block_chunk % (16 * n) == 0 && 4 % blocks_of<S>::groups == 0;
+    else
+      return false;
+  }
+}
+
+/// Code c is the number c above the lowest one.
+template <class F>
+inline constexpr bool counts_from_lowest = [] {
+  if constexpr (F::bits <= 8)
+    for (std::size_t c = 0; c < decode_table<F>.size(); ++c)
+      if (decode_table<F>[c] != static_cast<float>(F::min) + static_cast<float>(c)) return false;
+  return F::bits <= 8;
+}();
+
+// ---- The codes of one group, one per byte <-> as the layout has them, eight at a time in 64-bit words ------------------
+
+inline std::uint64_t load_eight(const std::uint8_t* from) {
+  std::uint64_t v;
+  std::memcpy(&v, from, 8);
+  return v;
+}
+inline void store_eight(std::uint8_t* to, std::uint64_t v) { std::memcpy(to, &v, 8); }
+constexpr std::uint64_t eight_of(std::uint64_t byte) { return byte * 0x0101010101010101u; }
+
+/// Bit 4 of eight codes as a byte, and back: code k's is bit k.
+constexpr std::uint8_t fifth_bits(std::uint64_t codes) {
+  return static_cast<std::uint8_t>(((codes >> 4 & eight_of(1)) * 0x0102040810204080u) >> 56);
+}
+constexpr std::uint64_t spread_fifth_bits(std::uint8_t bits) {
+  const std::uint64_t each = eight_of(bits) & 0x8040201008040201u;  // bit k of byte k
+  return ((each + eight_of(0x7f)) >> 3) & eight_of(0x10);
+}
+
+template <class S>
+inline constexpr bool has_halves = blocks_of<S>::group % 16 == 0 && std::endian::native == std::endian::little &&
+                                   ((std::same_as<typename S::layout::order, split_halves> &&
+                                     S::code_format::bits == 4) ||
+                                    std::same_as<typename S::layout::order, high_bits_then_halves>);
+
+template <class S, class A>
+QTENSOR_INLINE void join_codes(const std::uint8_t* codes, std::uint8_t* to) {
+  using b = blocks_of<S>;
+  constexpr index_t half = b::group / 2;
+  if constexpr (b::bits == 8) {
+    std::memcpy(to, codes, static_cast<std::size_t>(b::group));
+  } else if constexpr (has_halves<S>) {
+    if constexpr (b::bits == 5)
+      for (index_t i = 0; i < b::group; i += 8) *to++ = fifth_bits(load_eight(codes + i));
+    for (index_t i = 0; i < half; i += 8)
+      store_eight(to + i, (load_eight(codes + i) & eight_of(15)) | (load_eight(codes + half + i) & eight_of(15)) << 4);
+  } else if constexpr (std::same_as<typename b::order, low_first> && (b::bits == 2 || b::bits == 4 || b::bits == 6)) {
+    pack_codes<A, b::bits>(codes, b::group, to);
+  } else {
+    std::memset(to, 0, static_cast<std::size_t>(b::code_bytes));
+    for (index_t i = 0; i < b::group; ++i)
+      qtensor::detail::store_bits<b::bits>(to, b::order::bit(i, b::group, b::bits), codes[i]);
+  }
+}
+
+template <class S, class A>
+QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
+  using b = blocks_of<S>;
+  constexpr index_t half = b::group / 2;
+  if constexpr (b::bits == 8) {
+    std::memcpy(codes, from, static_cast<std::size_t>(b::group));
+  } else if constexpr (has_halves<S>) {
+    const auto fifth = [&](index_t i) QTENSOR_INLINE_LAMBDA {
+      return b::bits == 5 ? spread_fifth_bits(from[i / 8]) : std::uint64_t{0};
+    };
+    const std::uint8_t* nibbles = from + (b::bits == 5 ? b::group / 8 : 0);
+    for (index_t i = 0; i < half; i += 8) {
+      const std::uint64_t v = load_eight(nibbles + i);
+      store_eight(codes + i, (v & eight_of(15)) | fifth(i));
+      store_eight(codes + half + i, (v >> 4 & eight_of(15)) | fifth(half + i));
+    }
+  } else if constexpr (std::same_as<typename b::order, low_first> && (b::bits == 2 || b::bits == 4 || b::bits == 6)) {
+    unpack_codes<A, b::bits>(from, b::group, codes);
+  } else {
+    for (index_t i = 0; i < b::group; ++i)
+      codes[i] = static_cast<std::uint8_t>(
+          qtensor::detail::load_bits<b::bits>(from, b::order::bit(i, b::group, b::bits)));
+  }
+}
+
+template <class S>
+inline constexpr bool has_bit_order = requires(index_t i) {
+  S::layout::order::bit(i, i, 4);
+};
+
+// ---- Decode --------------------------------------------------------------------------------------------------------
+
+/// Values of codes, one per byte, four batches at a time.
+template <class F, class A>
+struct block_values {
+  decoder<F, A> table;
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes) const {
+    return table(codes, [](int) QTENSOR_INLINE_LAMBDA { return ints<A>(0); });
+  }
+};
+template <class F, class A>
+requires counts_from_lowest<F>
+struct block_values<F, A> {
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes) const {
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k)
+      v[k] = simd::to_float(simd::bits_as<std::int32_t>(simd::widen_u8<A>(codes + k * lanes<A>)) +
+                            ints<A>(static_cast<std::int32_t>(F::min)));
+    return v;
+  }
+};
+
+template <class S, class A>
+class block_decoder {
+  using b = blocks_of<S>;
+  using scale_format = typename S::scale_format;
+  using offset_format = typename S::offset_format;
+  static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group;
+  static constexpr std::size_t offset_room = S::has_offset ? static_cast<std::size_t>(most) : 1;
+
+ public:
+  /// At most block_chunk elements.
+  void chunk(const std::uint8_t* from, index_t blocks, float* out) {
+    const index_t n = blocks * b::elements, whole = n / step * step;
+    split(from, blocks);
+    if (whole < n) std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
+    for (index_t i = 0; i < whole; i += step) {
+      const std::array<floats<A>, 4> v = value_(codes_ + i);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(out + i + k * lanes<A>, scaled(v[k], (i + k * lanes<A>) / b::group));
+    }
+    if (whole < n) {
+      const std::array<floats<A>, 4> v = value_(codes_ + whole);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k)
+        if (const index_t i = whole + k * lanes<A>; i < n) simd::store(out + i, scaled(v[k], i / b::group));
+    }
+  }
+
+ private:
+  void split(const std::uint8_t* from, index_t blocks) {
+    storage_t<scale_format> units[static_cast<std::size_t>(most)];
+    [[maybe_unused]] qtensor::detail::unit_t<offset_format> offset_units[offset_room];
+    std::uint8_t* codes = codes_;
+    index_t g = 0;
+    for (index_t block = 0; block < blocks; ++block, from += b::bytes)
+#pragma GCC unroll 4
+      for (index_t k = 0; k < b::groups; ++k, ++g, codes += b::group) {
+        std::memcpy(units + g, from + k * b::place::scale_bytes, sizeof *units);
+        if constexpr (S::has_offset) std::memcpy(offset_units + g, from + b::place::offset_at, sizeof *offset_units);
+        split_codes<S, A>(from + b::place::codes_at + k * b::code_bytes, codes);
+      }
+    decode_scales<scale_format, A>(units, g, scales_);
+    if constexpr (S::has_offset) decode_scales<offset_format, A>(offset_units, g, offsets_);
+  }
+  QTENSOR_INLINE floats<A> scaled(const floats<A>& v, index_t g) const {
+    floats<A> value = simd::mul(v, floats<A>(scales_[g]));
+    if constexpr (S::has_offset) value = simd::add(value, floats<A>(offsets_[g]));
+    return value;
+  }
+
+  const block_values<typename S::code_format, A> value_{};
+  alignas(64) float scales_[static_cast<std::size_t>(most)];
+  alignas(64) float offsets_[offset_room];
+  alignas(64) std::uint8_t codes_[static_cast<std::size_t>(block_chunk + step)];
+};
+
+}  // namespace detail
+
+/// Interleaved schemes whose blocks vectors decode: groups of 16, 32, 64 or 128 along the row, at most four in a block,
+/// codes of at most 8 bits that count up from the lowest value or have 2, 4, 6 or 8 bits.
+template <class S>
+concept block_decodable =
+    quantization_scheme<S> && detail::has_regular_blocks<S>() &&
+    (detail::has_bit_order<S> || std::same_as<typename S::layout::order, high_bits_then_halves>) &&
+    (S::code_format::bits != 8 || std::same_as<typename S::layout::order, low_first>) &&
+    (detail::counts_from_lowest<typename S::code_format> || vector_decodable_format<typename S::code_format>);
+
+/// Values of the n elements whose blocks start at `bytes`; the last block may be short. Element i is
+/// dequantize_element<S>, bit for bit; only the payload of a NaN that comes of a NaN scale is the CPU's.
+///
+/// Reads the bytes of the codes and scales of n elements, writes out[0, n).
+template <block_decodable S, usable_arch A = best_arch>
+void decode_interleaved(const std::uint8_t* bytes, index_t n, float* out) {
+  using b = detail::blocks_of<S>;
+  constexpr index_t most = detail::block_chunk / b::elements;
+  const index_t blocks = n / b::elements;
+  detail::block_decoder<S, A> decode;
+  for (index_t first = 0; first < blocks; first += most)
+    decode.chunk(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements);
+  if (const index_t rest = n - blocks * b::elements; rest > 0)
+    reference::dequantize(b::template row<read_only>(bytes + blocks * b::bytes, rest),
+                          [to = out + blocks * b::elements](const auto& i, float value) { to[i[0]] = value; });
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,540 @@
+// Floats to interleaved blocks: statistics, scales and codes of many blocks side by side, then put together.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/blocks.hpp>
+#include <qtensor/simd/encode.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+// Every block equals reference::quantize bit for bit. Blocks that no formula gives (infinities, NaN, scales whose
+// inverse overflows) are found in the arrays of their neighbours and written again by the reference.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+// ---- Statistics: one or two words a group, as the rule asks for ------------------------------------------------------
+
+/// words(g) = the lane-wise maximum of map(batch) over group g; one maximum for each of `lanes` groups. The sign of T
+/// decides what is larger.
+template <index_t Group, class T, class A, class Map>
+QTENSOR_INLINE words<A> largest_of_groups(const float* x, Map map) {
+  return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
+    const float* from = x + k * Group;
+    xsimd::batch<T, A> m(T(0));
+#pragma GCC unroll 8
+    for (index_t i = 0; i < Group; i += lanes<A>)
+      m = simd::max(m, simd::bits_as<T>(map(simd::bits_as<std::uint32_t>(simd::load<A>(from + i)))));
+    return simd::bits_as<std::uint32_t>(m);
+  });
+}
+
+/// Absolute maximum: `a` is the largest magnitude.
+template <class Statistics, index_t Group, class A>
+struct group_statistics {
+  static constexpr bool enabled = std::same_as<Statistics, absolute_maximum>;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+    amax_blocks_of<A, Group>(x, groups, a);
+  }
+};
+
+/// Peak: `a` is the first number of the largest magnitude, with its sign.
+template <index_t Group, class A>
+struct group_statistics<peak, Group, A> {
+  static constexpr bool enabled = true;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+    const auto same = [](const words<A>& v) QTENSOR_INLINE_LAMBDA { return v; };
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.
+      const words<A> up = largest_of_groups<Group, std::int32_t, A>(x + g * Group, same),
+                     any = largest_of_groups<Group, std::uint32_t, A>(x + g * Group, same);
+      const words<A> sign(sign_bit), down = any & words<A>(magnitude_bits) & (words<A>(0u) - (any >> 31));
+      simd::store(a + g, simd::select(simd::below(up, down), down | sign, up));
+      if (const auto tie = simd::mask_as<float>(up == down) & simd::mask_as<float>(simd::below(words<A>(0u), up));
+          simd::any(tie))
+        for (index_t k = 0; k < lanes<A>; ++k)
+          if (a[g + k] != 0) a[g + k] = first_of(x + (g + k) * Group, a[g + k]);
+    }
+  }
+  static std::uint32_t first_of(const float* x, std::uint32_t number) {
+    const words<A> magnitude(number & magnitude_bits);
+    for (index_t i = 0; i < Group; i += lanes<A>)
+      if (const std::uint32_t found = simd::mask_bits(magnitude_words(simd::load<A>(x + i)) == magnitude); found != 0)
+        return bits_of(x[i + std::countr_zero(found)]);
+    return number;
+  }
+};
+
+/// Own extremes: `a` is the smallest number, `b` the largest one; of zeros the first.
+template <index_t Group, class A>
+struct group_statistics<own_extremes, Group, A> {
+  static constexpr bool enabled = true;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
+    // Integers in the order of the numbers: negative ones have their bits flipped, the others their sign.
+    const auto ascending = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
+      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(v) >> 31) | words<A>(sign_bit));
+    };
+    const auto descending = [&](const words<A>& v) QTENSOR_INLINE_LAMBDA { return ~ascending(v); };
+    const auto number = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
+      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(~v) >> 31) | words<A>(sign_bit));
+    };
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      const words<A> low = number(~largest_of_groups<Group, std::uint32_t, A>(x + g * Group, descending));
+      simd::store(a + g, low);
+      simd::store(b + g, number(largest_of_groups<Group, std::uint32_t, A>(x + g * Group, ascending)));
+      if (simd::any(low == words<A>(sign_bit)))
+        for (index_t k = 0; k < lanes<A>; ++k)
+          if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A>::first_of(x + (g + k) * Group, 0);
+    }
+  }
+};
+
+// ---- Scales ----------------------------------------------------------------------------------------------------------
+
+/// Scales (and offsets) before storing, from statistics. A rule that vectors do not know is asked block by block.
+template <class Rule, class S, class A>
+struct block_rule {
+  static constexpr bool enabled = vector_rule<Rule, S, A>::enabled;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    return vector_rule<Rule, S, A>::scale(a, 1.f);
+  }
+};
+template <index_t N, index_t D, class S, class A>
+struct block_rule<bounded_amax<N, D>, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    const floats<A> s = simd::div(simd::bits_as<float>(a), floats<A>(S::codes.high));
+    if constexpr (N == 0) return s;
+    return simd::min(s, floats<A>(1.f / (static_cast<float>(N) / static_cast<float>(D))));
+  }
+};
+template <class S, class A>
+struct block_rule<peak_scale, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    return simd::div(simd::bits_as<float>(a), floats<A>(S::codes.low));
+  }
+};
+template <class S, class A>
+struct block_rule<offset_min_max, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>& b) {
+    return simd::div(simd::sub(simd::bits_as<float>(b), simd::bits_as<float>(a)),
+                     floats<A>(S::codes.high - S::codes.low));
+  }
+  static QTENSOR_INLINE floats<A> offset(const words<A>& a) { return simd::bits_as<float>(a); }
+};
+
+/// Rules whose scales vectors compute and store.
+template <class S, class A>
+inline constexpr bool scales_by_vectors =
+    block_rule<typename S::rule, S, A>::enabled && one_of<typename S::scale_format, f32, bf16, f16> &&
+    one_of<typename S::offset_format, none, f32, bf16, f16> && std::same_as<typename S::subnormal_amax, subnormal_exact>;
+
+// ---- Codes -----------------------------------------------------------------------------------------------------------
+
+/// Codes that are searched for: those of positive values first, ascending from 0, then the same with a sign.
+template <class S>
+inline constexpr bool searches = std::same_as<ordinary_division<S>, least_distance>;
+
+/// The middles between neighbouring values. A number takes the upper one if it lies beyond the middle times the scale:
+/// where products are exact, neighbours are no further apart than twice, and x is at most twice the largest product,
+/// the differences that decide are exact (Sterbenz), and all others are larger by more than a rounding.
+template <class F>
+inline constexpr auto middles = [] {
+  constexpr std::size_t half = std::size_t{1} << (F::bits - 1);
+  std::array<float, half - 1> m{};
+  for (std::size_t i = 0; i + 1 < half; ++i) m[i] = (decode_table<F>[i] + decode_table<F>[i + 1]) * 0.5f;
+  return m;
+}();
+template <class F, class Scale>
+constexpr bool can_search() {
+  if constexpr (F::bits != 4 || Scale::bits > 8) {
+    return false;
+  } else {
+    constexpr auto& v = decode_table<F>;
+    if (v[0] != 0.f || v[8] != 0.f) return false;
+    for (std::size_t i = 1; i < 8; ++i)
+      if (!(v[i - 1] < v[i]) || v[i + 8] != -v[i] || (i > 1 && v[i] > 2.f * v[i - 1]) || v[i] > 64.f * v[1]) return false;
+    const auto exact = [](float a, float b) {
+      const double product = static_cast<double>(a) * static_cast<double>(b);
+      return product >= 0x1p127 || static_cast<double>(static_cast<float>(product)) == product;
+    };
+    for (const float s : decode_table<Scale>)
+      for (std::size_t i = 0; i < 7; ++i)
+        if (!exact(v[i + 1], s) || !exact(middles<F>[i], s)) return false;
+    return true;
+  }
+}
+
+/// The code of a number that a format of few bits holds exactly; -1 where it does not.
+template <class F>
+std::int32_t exact_code(float x) {
+  int low = 0, high = sorted<F>.count;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (sorted<F>.value(middle) <= x ? low : high) = middle;
+  }
+  return sorted<F>.value(low) == x ? static_cast<std::int32_t>(sorted<F>.code[static_cast<std::size_t>(low)]) : -1;
+}
+
+/// What a rounding comes to for numbers near the codes' range.
+template <class Rounding>
+struct near_rounding {
+  using type = Rounding;
+  static constexpr bool enabled = true;
+};
+template <class Rounding>
+requires requires { typename Rounding::ordinary; }
+struct near_rounding<Rounding> {
+  using type = typename Rounding::ordinary;
+  static constexpr bool enabled = true;
+};
+
+template <class S>
+inline constexpr bool truncates_sums = std::same_as<typename near_rounding<typename S::rounding>::type, truncated_sum>;
+
+/// Quotients near the codes' range to integers: codes themselves, or counted from the lowest one for truncated sums.
+template <class S, class A>
+QTENSOR_INLINE ints<A> near_counts(const floats<A>& q) {
+  using rounding = typename near_rounding<typename S::rounding>::type;
+  if constexpr (truncates_sums<S>) {
+    return simd::truncate_to_int(simd::add(q, floats<A>(0.5f - static_cast<float>(S::code_format::min))));
+  } else if constexpr (std::same_as<rounding, nearest_away>) {
+    // The float below a half, of q's sign: the sum reaches the next integer exactly where q is a half or more away.
+    const words<A> half = (simd::bits_as<std::uint32_t>(q) & words<A>(sign_bit)) | words<A>(0x3effffffu);
+    return simd::truncate_to_int(simd::add(q, simd::bits_as<float>(half)));
+  } else {
+    return round_by<rounding>(q);
+  }
+}
+
+template <class S, class A>
+QTENSOR_INLINE bytes<A> near_codes(const std::array<ints<A>, 4>& r) {
+  using code = typename S::code_format;
+  if constexpr (truncates_sums<S>) {
+    const auto from_lowest = [](float v) { return static_cast<std::uint8_t>(v - static_cast<float>(code::min)); };
+    constexpr std::uint8_t low = code::is_integer ? from_lowest(S::codes.low) : 0;
+    constexpr std::uint8_t high = from_lowest(code::is_integer ? S::codes.high : static_cast<float>(code::max));
+    const bytes<A> c = simd::min(simd::narrow_u8(r[0], r[1], r[2], r[3]), bytes<A>(high));
+    return low == 0 ? c : simd::max(c, bytes<A>(low));
+  } else {
+    return narrowed<S>(r);
+  }
+}
+
+/// The sum of a group's numbers, from their codes.
+template <class S>
+inline std::int32_t sum_of_codes(const std::uint8_t* codes) {
+  using b = blocks_of<S>;
+  constexpr bool twos_complement = b::code::is_integer && b::code::is_signed;
+  constexpr std::uint64_t flip = twos_complement ? eight_of(1u << (b::bits - 1)) : 0, pairs = 0x00ff00ff00ff00ffu;
+  std::uint64_t sum = 0;
+  for (index_t i = 0; i < b::group; i += 8) {
+    const std::uint64_t v = (load_eight(codes + i) & eight_of(low_bits(b::bits))) ^ flip;
+    sum += (v & pairs) + (v >> 8 & pairs);
+  }
+  return static_cast<std::int32_t>((sum * 0x0001000100010001u) >> 48) +
+         static_cast<std::int32_t>(b::group) * static_cast<std::int32_t>(b::code::min);
+}
+
+// ---- Blocks ----------------------------------------------------------------------------------------------------------
+
+template <class S, class A>
+class block_encoder {
+  using b = blocks_of<S>;
+  using rule = block_rule<typename S::rule, S, A>;
+  using scale_format = typename S::scale_format;
+  using offset_format = typename S::offset_format;
+  static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group, run = lanes<A> * b::group;
+  static constexpr bool literal = std::same_as<typename S::nonfinite_block, block_literal>;
+  /// Codes of both halves of a group meet in registers: codes_ holds them as the layout does.
+  static constexpr bool joins_halves =
+      has_halves<S> && b::bits == 4 && b::group / 2 % lanes<A> == 0 && !S::has_code_sum;
+  static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
+  /// Quotients, as bits, that are no longer near the codes.
+  static constexpr std::uint32_t far = bits_of(0x1p20f);
+  template <bool Wanted>
+  static constexpr std::size_t room = static_cast<std::size_t>(Wanted ? most : 1);
+
+ public:
+  /// At most block_chunk elements. Whole batches of groups are read where they are, the rest from a padded copy.
+  void chunk(const float* x, index_t blocks, std::uint8_t* to) {
+    const index_t n = blocks * b::elements, whole = n / run * run;
+    if (whole > 0) groups(x, whole / b::group, whole / b::elements, to);
+    if (whole < n) {
+      alignas(64) float padded[static_cast<std::size_t>(run)];
+      std::fill(std::copy(x + whole, x + n, padded), padded + run, 0.f);
+      groups(padded, lanes<A>, (n - whole) / b::elements, to + whole / b::elements * b::bytes);
+    }
+  }
+
+ private:
+  void groups(const float* x, index_t count, index_t blocks, std::uint8_t* to) {
+    group_statistics<typename S::rule::statistics, b::group, A>::find(x, count, a_, b_);
+    bool special = false;
+    if constexpr (scales_by_vectors<S, A>)
+      special = find_scales(count);
+    else
+      special = ask_for_scales(blocks * b::groups);
+    encode(x, count * b::group);
+    if constexpr (S::has_code_sum) find_sums(count);
+    for (index_t block = 0; block < blocks; ++block) join(block * b::groups, to + block * b::bytes);
+    if (special) mend(x, blocks, to);
+  }
+
+  /// Scales, what to multiply (or divide) by, and offsets; NaN marks special groups. Says whether there are any.
+  bool find_scales(index_t count) {
+    const words<A> magnitude(magnitude_bits), finite(infinity_bits);
+    words<A> worst(0u);
+    for (index_t g = 0; g < count; g += lanes<A>) {
+      const words<A> a = simd::load<A>(a_ + g);
+      words<A> b = a, largest = a & magnitude;
+      if constexpr (std::same_as<typename S::rule::statistics, own_extremes>) {
+        b = simd::load<A>(b_ + g);
+        largest = simd::max(largest, b & magnitude);
+      }
+      floats<A> s = rule::scale(a, b);
+      const auto include = [&](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+        largest = simd::max(largest, simd::bits_as<std::uint32_t>(v) & magnitude);
+      };
+      if constexpr (!literal)  // too large a scale is saturated
+        largest = simd::select(simd::below(words<A>(bits_of(static_cast<float>(scale_format::max))),
+                                           simd::bits_as<std::uint32_t>(s) & magnitude),
+                               finite, largest);
+      const words<A> code = scale_codes<scale_format, A>(s);
+      simd::store(scale_code_ + g, code);
+      if constexpr (stored) s = scale_values<scale_format, A>(code);
+      include(s);
+      const auto zero = s == floats<A>(0.f);
+      floats<A> by = simd::select(zero, floats<A>(infinity), s);
+      if constexpr (is_reciprocal<S>) {
+        by = simd::select(zero, floats<A>(0.f), simd::div(floats<A>(1.f), s));
+        include(by);
+      }
+      floats<A> offset(0.f);
+      if constexpr (S::has_offset) {
+        offset = rule::offset(a);
+        const words<A> offset_code = scale_codes<offset_format, A>(offset);
+        simd::store(offset_code_ + g, offset_code);
+        if constexpr (stored) offset = scale_values<offset_format, A>(offset_code);
+        include(offset);
+        simd::store(offset_ + g, offset);
+      }
+      if constexpr (S::has_code_sum) simd::store(scale_ + g, s);
+      // A scale that was kept inside its format may leave quotients far from the codes.
+      const auto include_quotient = [&](const words<A>& number) QTENSOR_INLINE_LAMBDA {
+        const floats<A> q = quotient(simd::sub(simd::bits_as<float>(number), offset), by);
+        largest = simd::select(simd::below(simd::bits_as<std::uint32_t>(q) & magnitude, words<A>(far)), largest,
+                               simd::max(largest, finite));
+      };
+      include_quotient(a);
+      if constexpr (S::has_offset) include_quotient(b);
+      const auto regular = simd::mask_as<float>(simd::below(largest, finite));
+      simd::store(by_ + g, simd::select(regular, by, floats<A>(quiet_nan)));
+      worst = simd::max(worst, largest);
+    }
+    return simd::reduce_max(worst) >= infinity_bits;
+  }
+
+  /// The same by a rule that vectors do not know.
+  bool ask_for_scales(index_t count) {
+    bool special = false;
+    if constexpr (searches<S>) {
+      using rule_type = typename S::rule;
+      constexpr float largest = decode_table<typename b::code>[7];
+      for (index_t g = 0; g < count; ++g) {
+        const float seen = float_of(a_[g]);
+        const float s = is_finite(seen) ? rule_type::template scale<typename b::code, scale_format>(seen, S::codes) : 0.f;
+        const std::int32_t code = exact_code<scale_format>(s);
+        // No scale: every product is 0, and no limit is passed.
+        const bool reached = s == 0.f || (magnitude(seen) * 0.5f <= largest * s && is_finite(largest * s));
+        const bool odd = !is_finite(seen) || code < 0 || !reached;
+        scale_code_[g] = static_cast<std::uint32_t>(code);
+        by_[g] = odd ? quiet_nan : s == 0.f ? infinity : s;
+        special = special || odd;
+      }
+      for (index_t g = 0; g < round_up(count, lanes<A>); g += lanes<A>)
+        for (std::size_t i = 0; i < 7; ++i)
+          simd::store(limit_[i] + g, simd::mul(simd::load<A>(by_ + g), floats<A>(middles<typename b::code>[i])));
+      return special;
+    }
+    for (index_t g = 0; g < count; ++g) {
+      reference::block_statistics seen;
+      seen.amax_bits = a_[g] & magnitude_bits;
+      seen.peak = float_of(a_[g]);
+      if constexpr (std::same_as<typename S::rule::statistics, own_extremes>) {
+        seen.amax_bits = std::max(seen.amax_bits, b_[g] & magnitude_bits);
+        seen.own_low = float_of(a_[g]), seen.own_high = float_of(b_[g]);
+      }
+      const bool finite = seen.amax_bits < infinity_bits;
+      const auto p = reference::parameters_of<S>(finite ? seen : reference::block_statistics{});
+      const float by = p.code_scale == 0.f ? (is_reciprocal<S> ? 0.f : infinity)
+                                           : (is_reciprocal<S> ? 1.f / p.code_scale : p.code_scale);
+      const auto near = [&](std::uint32_t number) {
+        const float x = float_of(number) - p.offset;
+        return magnitude(is_reciprocal<S> ? x * by : x / by) < float_of(far);
+      };
+      const bool odd = !finite || p.poisoned || p.zero_codes || !is_finite(p.code_scale) || !is_finite(p.offset) ||
+                       (is_reciprocal<S> && !is_finite(by)) || !near(a_[g]) || (S::has_offset && !near(b_[g]));
+      scale_code_[g] = p.scale_code;
+      by_[g] = odd ? quiet_nan : by;
+      if constexpr (S::has_offset) offset_code_[g] = p.offset_code, offset_[g] = p.offset;
+      if constexpr (S::has_code_sum) scale_[g] = p.code_scale;
+      special = special || odd;
+    }
+    return special;
+  }
+
+  static QTENSOR_INLINE floats<A> quotient(const floats<A>& x, const floats<A>& by) {
+    constexpr quotient_by how = safe_quotient<S>;
+    return quotients<S, how>(x, divisor<how, A>{by});
+  }
+
+  /// Codes of four batches, batch k at x + place(k) of the chunk.
+  template <class Place>
+  QTENSOR_INLINE bytes<A> codes_at(const float* x, Place place) const {
+    if constexpr (searches<S>) return searched_codes(x, place);
+    std::array<ints<A>, 4> r;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const index_t at = place(k), g = at / b::group;
+      floats<A> v = simd::load<A>(x + at);
+      if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset_[g]));
+      r[k] = near_counts<S>(quotient(v, floats<A>(by_[g])));
+    }
+    return near_codes<S>(r);
+  }
+
+  template <class Place>
+  QTENSOR_INLINE bytes<A> searched_codes(const float* x, Place place) const {
+    std::array<floats<A>, 4> v;
+    std::array<ints<A>, 4> r;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      v[k] = simd::load<A>(x + place(k));
+      const index_t g = place(k) / b::group;
+      // As integers: a limit is passed where the number less 1 is not below it. Minus one for every limit that is not.
+      const ints<A> less_one = simd::bits_as<std::int32_t>(magnitude_words(v[k])) - ints<A>(1);
+      r[k] = ints<A>(7);
+#pragma GCC unroll 7
+      for (std::size_t i = 0; i < 7; ++i)
+        r[k] = r[k] + ((less_one - ints<A>(std::bit_cast<std::int32_t>(limit_[i][g]))) >> 31);
+    }
+    const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
+    return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
+  }
+
+  void encode(const float* x, index_t n) {
+    if constexpr (joins_halves) {
+      constexpr index_t half = b::group / 2;
+      const words<A> low(0x0f0f0f0fu);
+      for (index_t i = 0; i < n / 2; i += step) {
+        const auto codes = [&](index_t from) QTENSOR_INLINE_LAMBDA {
+          return simd::bits_as<std::uint32_t>(codes_at(x, [&](int k) QTENSOR_INLINE_LAMBDA {
+                   const index_t at = i + k * lanes<A>;
+                   return at / half * b::group + at % half + from;
+                 })) & low;
+        };
+        simd::store(codes_ + i, simd::bits_as<std::uint8_t>(codes(0) | (codes(half) << 4)));
+      }
+    } else {
+      for (index_t i = 0; i < n; i += step)
+        simd::store(codes_ + i, codes_at(x, [&](int k) QTENSOR_INLINE_LAMBDA { return i + k * lanes<A>; }));
+    }
+  }
+
+  void find_sums(index_t count) {
+    using format = typename S::layout::code_sum_format;
+    alignas(64) std::int32_t sums[static_cast<std::size_t>(most)];
+    for (index_t g = 0; g < count; ++g) sums[g] = sum_of_codes<S>(codes_ + g * b::group);
+    for (index_t g = 0; g < count; g += lanes<A>)
+      simd::store(sum_code_ + g, scale_codes<format, A>(simd::mul(simd::to_float(simd::load<A>(sums + g)),
+                                                                  simd::load<A>(scale_ + g))));
+  }
+
+  QTENSOR_INLINE void join(index_t g, std::uint8_t* to) const {
+    using place = typename b::place;
+#pragma GCC unroll 4
+    for (index_t k = 0; k < b::groups; ++k) {
+      qtensor::detail::store_unit<scale_format>(to + k * place::scale_bytes, scale_code_[g + k]);
+      std::uint8_t* codes = to + place::codes_at + k * b::code_bytes;
+      if constexpr (joins_halves)
+        std::memcpy(codes, codes_ + (g + k) * b::code_bytes, static_cast<std::size_t>(b::code_bytes));
+      else
+        join_codes<S, A>(codes_ + (g + k) * b::group, codes);
+    }
+    if constexpr (S::has_offset) qtensor::detail::store_unit<offset_format>(to + place::offset_at, offset_code_[g]);
+    if constexpr (S::has_code_sum)
+      qtensor::detail::store_unit<typename S::layout::code_sum_format>(to + place::sum_at, sum_code_[g]);
+  }
+
+  void mend(const float* x, index_t blocks, std::uint8_t* to) const {
+    for (index_t block = 0; block < blocks; ++block)
+      if (std::any_of(by_ + block * b::groups, by_ + (block + 1) * b::groups, [](float by) { return is_nan(by); }))
+        by_reference(x + block * b::elements, b::elements, to + block * b::bytes);
+  }
+
+ public:
+  /// One block, which may be short.
+  static void by_reference(const float* x, index_t n, std::uint8_t* to) {
+    reference::quantize([x](const auto& i) { return x[i[0]]; }, b::template row<read_write>(to, n));
+  }
+
+ private:
+  // Statistics, and what becomes of them, of the groups of a chunk.
+  alignas(64) std::uint32_t a_[room<true>];
+  alignas(64) std::uint32_t b_[room<S::has_offset>];
+  alignas(64) std::uint32_t scale_code_[room<true>];
+  alignas(64) std::uint32_t offset_code_[room<S::has_offset>];
+  alignas(64) std::uint32_t sum_code_[room<S::has_code_sum>];
+  alignas(64) float by_[room<true>];
+  alignas(64) float limit_[7][room<searches<S>>];
+  alignas(64) float offset_[room<S::has_offset>];
+  alignas(64) float scale_[room<S::has_code_sum>];
+  alignas(64) std::uint8_t codes_[static_cast<std::size_t>(block_chunk)];
+};
+
+template <class S>
+constexpr bool has_near_codes() {
+  if constexpr (searches<S>)
+    return can_search<typename S::code_format, typename S::scale_format>() && !S::has_offset && !S::has_code_sum &&
+           std::same_as<typename S::nonfinite_block, block_literal> && std::same_as<typename S::code_scale, stored_scale>;
+  using code = typename S::code_format;
+  using rounding = typename near_rounding<typename S::rounding>::type;
+  if constexpr (std::same_as<rounding, truncated_sum>)
+    return counts_from_lowest<code>;
+  else
+    return code::is_integer && code::bits <= 8 && vector_rounding<rounding, code>() && !has_intermediate<S>;
+}
+
+}  // namespace detail
+
+/// Interleaved schemes whose blocks vectors write: regular blocks as for block_decodable, any rule over the absolute
+/// maximum, the peak or the extremes of a block, exact or reciprocal division, codes that are integers or count up from
+/// the lowest number, a rounding that is not random (or names the one it comes to).
+template <class S>
+concept block_encodable =
+    block_decodable<S> && !std::same_as<typename S::rule, static_only> &&
+    detail::group_statistics<typename S::rule::statistics, detail::blocks_of<S>::group, best_arch>::enabled &&
+    (detail::one_of<typename S::division, exact_division, reciprocal> || detail::searches<S>) &&
+    std::same_as<typename S::division_type, f32> &&
+    !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
+
+/// n floats to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
+/// unused codes stay as they are.
+///
+/// Reads x[0, n), writes the bytes of its blocks.
+template <block_encodable S, usable_arch A = best_arch>
+void encode_interleaved(const float* x, index_t n, std::uint8_t* bytes) {
+  using b = detail::blocks_of<S>;
+  constexpr index_t most = detail::block_chunk / b::elements;
+  const index_t blocks = n / b::elements;
+  detail::block_encoder<S, A> encoder;
+  for (index_t first = 0; first < blocks; first += most)
+    encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
+  if (const index_t rest = n - blocks * b::elements; rest > 0)
+    encoder.by_reference(x + blocks * b::elements, rest, bytes + blocks * b::bytes);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,71 @@
+// Folds of quantized numbers in f32, step by step, many of them side by side: each lane is one result.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/ops.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// What a step does after its operation: q = real / scale; then rne(clamp(q + zero_point)) - zero_point where the zero
+/// point comes before rounding, else clamp(rne(q)). Codes without their zero point stay in [low, high].
+struct fold_rule {
+  float scale, zero_point;
+  bool zero_before;
+  float low, high;
+  float largest;  // |q| for which that is exact: 2^23 for codes of 32 bits, else infinity
+};
+
+struct add_reals {
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> of(const floats<A>& a, const floats<A>& b) {
+    return simd::add(a, b);
+  }
+};
+struct multiply_reals {
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> of(const floats<A>& a, const floats<A>& b) {
+    return simd::mul(a, b);
+  }
+};
+
+/// Results that fold_lanes works on at a time.
+template <usable_arch A>
+inline constexpr index_t fold_width = 4 * lanes<A>;
+
+/// k[c] for c < fold_width: `steps` steps of real = Op(k * scale, leaves[x[s * stride + c] ^ flip]) and the rule, each
+/// operation rounded to f32. False where some |q| was above rule.largest or NaN; k is then of no use. Reads fold_width
+/// bytes a step. Cost: a division, a look-up and 8-10 operations a step for each batch of floats.
+template <class Op, usable_arch A>
+bool fold_lanes(const std::uint8_t* x, index_t steps, index_t stride, std::uint8_t flip, const float* leaves,
+                const fold_rule& rule, float* k) {
+  constexpr index_t step = lanes<A>, chains = 4;
+  const floats<A> scale(rule.scale), zero(rule.zero_point), nothing(0.f);
+  // Clamped where the rule does it: beside the zero point, or without it.
+  const float shift = rule.zero_before ? rule.zero_point : 0.f;
+  const floats<A> low(rule.low + shift), high(rule.high + shift);
+  const words<A> mask(std::uint32_t{flip}), no_sign(magnitude_bits);
+  floats<A> state[chains];
+  words<A> worst(0u);
+#pragma GCC unroll 4
+  for (index_t c = 0; c < chains; ++c) state[c] = simd::load<A>(k + c * step);
+  for (index_t s = 0; s < steps; ++s) {
+#pragma GCC unroll 4
+    for (index_t c = 0; c < chains; ++c) {
+      const floats<A> leaf = simd::lookup<A>(leaves, simd::widen_u8<A>(x + s * stride + c * step) ^ mask);
+      floats<A> q = simd::div(Op::of(simd::mul(state[c], scale), leaf), scale);
+      worst = simd::max(worst, simd::bits_as<std::uint32_t>(q) & no_sign);
+      if (rule.zero_before) {
+        q = simd::nearest(simd::min(simd::max(simd::add(q, zero), low), high));
+        q = simd::sub(q, zero);
+      } else {
+        q = simd::min(simd::max(simd::nearest(q), low), high);
+      }
+      state[c] = simd::add(q, nothing);  // no code is -0
+    }
+  }
+#pragma GCC unroll 4
+  for (index_t c = 0; c < chains; ++c) simd::store(k + c * step, state[c]);
+  return simd::reduce_max(worst) <= bits_of(rule.largest);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

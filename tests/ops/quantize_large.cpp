@@ -1,0 +1,66 @@
+// Tensors beyond the last-level cache: what goes past the caches equals, byte for byte, what goes through them.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
+
+#include <cstring>
+#include <doctest/doctest.h>
+#include <vector>
+
+using namespace qtensor;
+
+namespace {
+
+constexpr index_t cols = 4099;  // no row starts on a cache line, and the last bytes of rows are not full
+constexpr index_t rows = ops::streaming_floats / cols + 3;
+
+const std::vector<float>& numbers() {
+  static const std::vector<float> x = [] {
+    std::vector<float> v(static_cast<std::size_t>(rows * cols));
+    std::uint32_t state = 5;
+    for (float& f : v) {
+      state = state * 1664525u + 1013904223u;
+      f = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-28f;
+    }
+    v[12345] = quiet_nan, v[777777] = infinity;  // special blocks too
+    return v;
+  }();
+  return x;
+}
+
+/// Quantizes all rows at once, and every 97th alone, and the way back.
+template <class S, class... How>
+void check_streams(const How&... how) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  const auto all = quantize<S>(source(numbers().data(), extents(rows, cols)), how...);
+  std::vector<float> back(static_cast<std::size_t>(rows * cols));
+  std::vector<std::uint16_t> half(back.size());
+  dequantize_into(all.view(), back.data(), {cols, 1});
+  dequantize_into<bf16>(all.view(), half.data(), {cols, 1});
+  bool ok = true;
+  for (index_t row = 0; row < rows; row += 97) {
+    const float* x = numbers().data() + row * cols;
+    const auto one = quantize<S>(source(x, extents(1, cols)), how...);
+    const std::size_t bytes = one.codes().size_bytes();
+    const auto* codes = all.view().row({row, 0});
+    ok = ok && std::memcmp(one.codes().data(), codes, bytes) == 0;
+    for (index_t col = 0; col < cols; ++col) {
+      const std::size_t i = static_cast<std::size_t>(row * cols + col);
+      const float value = reference::value(all.view(), {row, col});
+      ok = ok && (bits_of(value) == bits_of(back[i]) || (is_nan(value) && is_nan(back[i])));
+      ok = ok && half[i] == (encode<bf16, nearest_even, to_special>(back[i]));
+    }
+  }
+  CHECK(ok);
+}
+
+}  // namespace
+
+TEST_CASE("large tensors: codes that bypass the caches") {
+  check_streams<mxfp6_e2m3>();
+  check_streams<mxfp4>();
+  check_streams<int8_per_channel<0>>();
+  check_streams<uint4_group<32>>();
+  check_streams<int8_per_tensor>(0.37f);
+  check_streams<scheme<hif8, per_tensor, static_only>>(1.f);
+}

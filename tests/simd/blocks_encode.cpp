@@ -1,0 +1,125 @@
+// Mirrors include/qtensor/simd/blocks_encode.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "blocks_check.hpp"
+
+using namespace qtensor;
+namespace ggml = qtensor::compat::ggml;
+
+namespace {
+
+template <class S>
+inline constexpr bool encodable = simd::block_encodable<S>;
+
+/// A block of ones, but for two numbers.
+std::vector<float> ones_but(float first, index_t i, float second, index_t j) {
+  std::vector<float> x(16 * 32, 1.f);
+  x[static_cast<std::size_t>(5 * 32 + i)] = first;
+  x[static_cast<std::size_t>(5 * 32 + j)] = second;
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("encode_interleaved: q8_0 and q8_1") {
+  blocks::check_encode_everything<ggml::q8_0>();
+  blocks::check_encode_everything<ggml::q8_1>();
+}
+
+TEST_CASE("encode_interleaved: q4_0 and q5_0, the first of two peaks gives the sign") {
+  blocks::check_encode_everything<ggml::q4_0>();
+  blocks::check_encode_everything<ggml::q5_0>();
+  for (const index_t i : {0, 3, 15, 16, 31})
+    for (const index_t j : {0, 1, 14, 17, 30})
+      for (const float m : {2.f, 0x1p-140f, 3e38f, infinity}) {
+        if (i == j) continue;
+        blocks::check_encode<ggml::q4_0>(ones_but(m, i, -m, j));
+        blocks::check_encode<ggml::q5_0>(ones_but(-m, i, m, j));
+      }
+}
+
+TEST_CASE("encode_interleaved: q4_1 and q5_1, the first of two zeros gives the sign") {
+  blocks::check_encode_everything<ggml::q4_1>();
+  blocks::check_encode_everything<ggml::q5_1>();
+  for (const index_t i : {0, 3, 15, 16, 31})
+    for (const index_t j : {1, 14, 17, 30}) {
+      blocks::check_encode<ggml::q4_1>(ones_but(-0.f, i, 0.f, j));
+      blocks::check_encode<ggml::q5_1>(ones_but(0.f, i, -0.f, j));
+    }
+}
+
+TEST_CASE("encode_interleaved: mxfp4 and nvfp4, the nearest code by search") {
+  blocks::check_encode_everything<ggml::mxfp4>();
+  blocks::check_encode_everything<ggml::nvfp4>();
+  // Every number of few bits, and its neighbours, beside peaks that give every scale.
+  for (int scale = -140; scale < 128; scale += 3) {
+    std::vector<float> x;
+    const float peak = static_cast<float>(8 + check::random_below(8)) * exp2i(scale > 123 ? 123 : scale);
+    for (int eighths = 0; eighths <= 128; ++eighths)
+      for (const int ulps : {-1, 0, 1}) {
+        if (x.size() % 16 == 0) x.push_back(peak);
+        const float v = peak * static_cast<float>(eighths) / 128.f;
+        x.push_back(float_of((bits_of(v) + (v != 0.f ? static_cast<std::uint32_t>(ulps) : 0u)) ^
+                             (x.size() % 2 != 0 ? sign_bit : 0u)));
+      }
+    blocks::check_encode<ggml::mxfp4>(x);
+    blocks::check_encode<ggml::nvfp4>(x);
+  }
+}
+
+TEST_CASE("encode_interleaved: nvfp4, every scale at every limit") {
+  // A peak of six times a scale gives this scale; the other numbers lie on its limits and beside them.
+  for (std::uint32_t code = 0; code < 0x7f; ++code) {
+    const float s = ggml::ue4m3::decode(code);
+    std::vector<float> x;
+    for (const float middle : {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.f})
+      for (const int ulps : {-1, 0, 1}) {
+        if (x.size() % 16 == 0) x.push_back(6.f * s);
+        const std::uint32_t at = bits_of(middle * s);
+        x.push_back(float_of((at + (at != 0 ? static_cast<std::uint32_t>(ulps) : 0u)) ^ (x.size() % 2 != 0 ? sign_bit : 0u)));
+      }
+    blocks::check_encode<ggml::nvfp4>(x);
+  }
+}
+
+TEST_CASE("encode_interleaved: a special number at every place") {
+  for (const float special : {infinity, -infinity, quiet_nan, -quiet_nan, 0x1.fffffep127f, -0x1p-149f})
+    for (index_t i = 0; i < 64; ++i) {
+      std::vector<float> x(64 * 32, 0.25f);
+      x[static_cast<std::size_t>(i * 32 + i % 32)] = special;
+      blocks::check_encode<ggml::q8_0>(x);
+      blocks::check_encode<ggml::q4_0>(x);
+      blocks::check_encode<ggml::q4_1>(x);
+    }
+}
+
+TEST_CASE("encode_interleaved: products near every half") {
+  // The peak is 127 (or -8) times a power of two: other numbers meet the halves between codes exactly, or nearly.
+  for (const int e : {0, -20, 30})
+    for (const std::int32_t ulps : {-1, 0, 1}) {
+      std::vector<float> x;
+      for (int half = -254; half < 258; ++half) {
+        const float v = static_cast<float>(half) * 0.5f * exp2i(e);
+        x.push_back(x.size() % 32 == 0 ? 127.f * exp2i(e)
+                                       : float_of(bits_of(v) + (v != 0.f ? static_cast<std::uint32_t>(ulps) : 0u)));
+      }
+      blocks::check_encode<ggml::q8_0>(x);
+      for (float& v : x) v *= 0.0625f;
+      blocks::check_encode<ggml::q4_0>(x);
+      blocks::check_encode<ggml::q5_0>(x);
+    }
+}
+
+TEST_CASE("encode_interleaved: other policies, formats, orders and sizes") {
+  blocks::check_encode_everything<scheme<int8, group<64>, scale_as<f16>, interleaved<>>>();
+  blocks::check_encode_everything<scheme<int4, group<16>, scale_as<f32>, interleaved_groups<2, low_first>>>();
+  blocks::check_encode_everything<
+      scheme<uint4, group<32>, scale_as<bf16>, offset<f16>, interleaved<high_first>, offset_min_max, reciprocal>>();
+}
+
+TEST_CASE("block_encodable: what vectors follow") {
+  CHECK(encodable<ggml::q8_0>);
+  CHECK(encodable<ggml::q5_1>);
+  CHECK_FALSE(encodable<with<ggml::q8_0, static_only>>);
+  CHECK_FALSE(encodable<with<ggml::q8_0, stochastic<>>>);
+  CHECK_FALSE(encodable<int8_group<32>>);
+}
