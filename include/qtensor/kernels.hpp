@@ -7,6 +7,7 @@
 #include <qtensor/ops/calibrate.hpp>
 #include <qtensor/ops/kernels.hpp>
 #include <qtensor/ops/matmul.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
 #include <qtensor/ops/statistics.hpp>

@@ -40,7 +40,7 @@ TEST_CASE("data types: names, formats, bits and bytes") {
 }
 
 TEST_CASE("philox: the known answer, and oneDNN's words, today's and those of 2025-03") {
-  CHECK(dnn::philox_words({0, 0, 0, 0}, {0, 0}) ==
+  CHECK(qtensor::philox_words({0, 0, 0, 0}, {0, 0}) ==
         std::array<std::uint32_t, 4>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8});
   struct words {
     std::uint32_t seed, index, current, old;

@@ -3,6 +3,7 @@
 #include <array>
 #include <qtensor/expr/assign.hpp>
 #include <qtensor/expr/quantize.hpp>
+#include <thread>
 #include <vector>
 
 #include "check.hpp"
@@ -192,4 +193,26 @@ TEST_CASE("quantize: empty expressions give empty tensors") {
   CHECK(qt::quantize<qt::mxfp4>(MatrixXf(0, 5)).rows() == 0);
   CHECK(qt::quantize<qt::mxfp4>(MatrixXf(0, 5)).cols() == 5);
   CHECK(qt::quantize<qt::int8_per_tensor>(MatrixXf(5, 0)).size() == 0);
+}
+
+TEST_CASE("quantize: an executor changes no bit") {
+  const auto threads = [](index_t count, const auto& part) {
+    std::vector<std::thread> others;
+    for (index_t i = 1; i < count; ++i) others.emplace_back([&part, i] { part(i); });
+    part(0);
+    for (std::thread& t : others) t.join();
+  };
+  const MatrixXf a = check::numbers(301, 229), b = check::numbers(301, 229, 1);
+  const MatrixXf sum = a * 2 + b;
+  for (index_t n : {2, 3}) {
+    const auto pool = qt::on(qt::parallel_for(n, threads));
+    CHECK(check::same_tensor(qt::quantize<qt::mxfp4>(a * 2 + b, pool), by_reference<qt::mxfp4>(sum)));
+    CHECK(check::same_tensor(qt::quantize<qt::int8_per_tensor, qt::col_major>(a * 2 + b, pool),
+                             by_reference<qt::int8_per_tensor, qt::col_major>(sum)));
+    CHECK(check::same_tensor(qt::quantize<qt::int8_per_tensor>(a, 0.5f, pool),
+                             qt::quantize<qt::int8_per_tensor>(a, 0.5f)));
+    qt::tensor<qt::mxfp4> out(qt::extents(301, 229));
+    qt::quantize_into(out, a * 2 + b, pool);
+    CHECK(check::same_tensor(out, by_reference<qt::mxfp4>(sum)));
+  }
 }

@@ -33,6 +33,7 @@ void check_bodies(const X& x, const To& to, float init = 0.f) {
   check(x, to, add, init);
   check(x, to, max, init);
   check(x, to, min, init);
+  check(x, to, multiply, init);
 }
 
 /// Every pair of codes, as the columns of two rows (or the rows of two columns).
@@ -51,13 +52,16 @@ using i16 = scheme<int16, per_tensor, zero_point<int16>, static_only, zp_before_
 
 }  // namespace
 
-TEST_CASE("folds on bytes: they are chosen for 8-bit codes and int32 accumulators of add, any of max and min") {
+TEST_CASE(
+    "folds on bytes: they are chosen for 8-bit codes under bodies of ours; integers add where the accumulator is "
+    "int32") {
   using inputs = std::tuple<elements_type<tensor<u8>>>;
   using element = std::tuple<quantized_number<u8>>;
   static_assert(ops::byte_fold<inputs, ops::folding<element, number_type<i32>, add_body, identity>>::value);
   static_assert(ops::byte_fold<inputs, ops::folding<element, identity, max_body, identity>>::value);
-  static_assert(!ops::byte_fold<inputs, ops::folding<element, identity, add_body, identity>>::value);
-  static_assert(!ops::byte_fold<inputs, ops::folding<element, number_type<i32>, multiply_body, identity>>::value);
+  static_assert(ops::byte_fold<inputs, ops::folding<element, identity, add_body, identity>>::value);
+  static_assert(ops::byte_fold<inputs, ops::folding<element, number_type<i32>, multiply_body, identity>>::value);
+  static_assert(ops::adds_exactly<i32> && !ops::adds_exactly<u8>);
   static_assert(!ops::byte_fold<inputs, ops::folding<element, convert_to<f32>, add_body, identity>>::value);
   CHECK(ops::exact_limit(.1f) == 15 * 131072);
   CHECK(ops::exact_limit(.5f) == 16777216);

@@ -113,6 +113,9 @@ TEST_CASE("pooling: the largest and the mean of windows, padding left out or cou
   // Real numbers 0, 5, 10 / 15, 20, 25 / 30, 35, 40.
   CHECK(codes_of(average_pool(x, w, sum, out)) == std::vector<int>{30, 28, 42, 30});
   CHECK(codes_of(average_pool(x, w, sum, out, pool_count::elements)) == std::vector<int>{30, 45, 75, 90});
+  const window<2> dilated{.sizes = {2, 1}, .base_dilations = {2, 1}, .window_dilations = {2, 1}, .padding_low = {2, 0}};
+  const auto means = average_pool(x, dilated, sum, convert_to<f32>{}, pool_count::elements);
+  CHECK(all_of(means) == std::vector<float>{0, 5, 10, 0, 0, 0, 7.5f, 12.5f, 17.5f, 0, 0, 0, 22.5f, 27.5f, 32.5f});
   const auto signed_x = codes_in<i8>(extents(1, 2), 1.f, 0, {-100, -50});
   CHECK(codes_of(max_pool(signed_x, window<2>{.sizes = {1, 3}, .padding_low = {0, 1}})) == std::vector<int>{-50});
   const std::vector<float> f = {-3.f, -1.f};

@@ -77,7 +77,9 @@ void check_decode(const std::vector<std::uint8_t>& bytes, index_t n) {
 /// of either sign, one sign only, subnormal, huge, tiny enough that an inverse overflows, a special number somewhere.
 inline std::vector<float> awkward(index_t blocks, index_t elements) {
   std::vector<float> x;
-  const auto small = [](std::uint32_t n) { return static_cast<float>(check::random_below(2 * n + 1)) - static_cast<float>(n); };
+  const auto small = [](std::uint32_t n) {
+    return static_cast<float>(check::random_below(2 * n + 1)) - static_cast<float>(n);
+  };
   for (index_t b = 0; b < blocks; ++b) {
     const std::uint32_t kind = check::random_below(12), at = check::random_below(static_cast<std::uint32_t>(elements));
     const float special = check::hard_float(), scale = exp2i(static_cast<int>(check::random_below(250)) - 125);
@@ -108,7 +110,8 @@ void check_encode_everything() {
   const std::vector<float> pool = awkward(130, elements);
   for (index_t n = 0; n <= 2 * elements + 1; ++n)
     check_encode<S>(std::vector<float>(pool.begin() + 7, pool.begin() + 7 + n));
-  for (const index_t n : {15 * elements, 16 * elements, 17 * elements + 5, 64 * elements, 65 * elements, 130 * elements})
+  for (const index_t n :
+       {15 * elements, 16 * elements, 17 * elements + 5, 64 * elements, 65 * elements, 130 * elements})
     check_encode<S>(std::vector<float>(pool.begin(), pool.begin() + n));
   check_encode<S>(awkward(3000, elements));
 }

@@ -75,7 +75,8 @@ TEST_CASE("encode_interleaved: nvfp4, every scale at every limit") {
       for (const int ulps : {-1, 0, 1}) {
         if (x.size() % 16 == 0) x.push_back(6.f * s);
         const std::uint32_t at = bits_of(middle * s);
-        x.push_back(float_of((at + (at != 0 ? static_cast<std::uint32_t>(ulps) : 0u)) ^ (x.size() % 2 != 0 ? sign_bit : 0u)));
+        x.push_back(
+            float_of((at + (at != 0 ? static_cast<std::uint32_t>(ulps) : 0u)) ^ (x.size() % 2 != 0 ? sign_bit : 0u)));
       }
     blocks::check_encode<ggml::nvfp4>(x);
   }

@@ -103,11 +103,15 @@ struct mxfp4_rule {
   using statistics = peak;
   static constexpr fixed_string name = "ggml::mxfp4_rule";
 
-  template <format Code, format Scale>
-  static constexpr float scale(float peak, code_range) {
+  /// For kernels: the code of the scale.
+  static constexpr std::uint32_t code(float peak) {
     const float amax = magnitude(peak);
     const int e = amax > 0.f && is_finite(amax) ? qtensor::detail::floor_of_log2f(amax) + 125 : 0;
-    return Scale::decode(static_cast<std::uint32_t>(e) & 0xffu);
+    return static_cast<std::uint32_t>(e) & 0xffu;
+  }
+  template <format Code, format Scale>
+  static constexpr float scale(float peak, code_range) {
+    return Scale::decode(code(peak));
   }
 };
 
@@ -117,9 +121,11 @@ struct nvfp4_rule {
   using statistics = peak;
   static constexpr fixed_string name = "ggml::nvfp4_rule";
 
+  /// For kernels: the code of the scale.
+  static constexpr std::uint32_t code(float peak) { return ue4m3::encode(magnitude(peak) / 6.f); }
   template <format Code, format Scale>
   static constexpr float scale(float peak, code_range) {
-    return ue4m3::decode(ue4m3::encode(magnitude(peak) / 6.f));
+    return ue4m3::decode(code(peak));
   }
 };
 
@@ -127,6 +133,7 @@ struct nvfp4_rule {
 /// overflowed) is code 0.                                                                    2.5 -> 3, infinity -> 0
 struct c_round {
   using slot = slot::rounding;
+  using ordinary = nearest_away;
   static constexpr fixed_string name = "ggml::c_round";
   static constexpr bool up(bool negative, bool odd, remainder r) { return nearest_away::up(negative, odd, r); }
   template <format F>
@@ -139,6 +146,7 @@ struct c_round {
 ///                                                                     2.5 -> 3, -2.5 -> -2, the float below -0.5 -> 0
 struct c_truncate {
   using slot = slot::rounding;
+  using ordinary = truncated_sum;
   static constexpr fixed_string name = "ggml::c_truncate";
   static constexpr bool up(bool, bool, remainder) { return false; }
   template <format F>
@@ -156,6 +164,7 @@ struct c_truncate {
 template <class Code>
 struct searched {
   using slot = slot::division;
+  using ordinary = least_distance;
   static constexpr auto name = "ggml::searched<" + Code::name + ">";
   static constexpr float quotient(float x, float scale, float) {
     float best = Code::decode(0), least = magnitude(x);

@@ -4,6 +4,7 @@
 
 #include <qtensor/compat/ggml.hpp>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/blocks_encode.hpp>
 #include <string>
 
 namespace qtensor::compat::ggml {
@@ -205,15 +206,15 @@ inline std::string refusal(int id, block_size block, const float* x, const void*
   return "";
 }
 
-template <class S>
-tensor_span<S, extents<dynamic>> blocks_at(std::uint8_t* bytes, index_t n) {
-  return {{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
-}
+inline namespace QTENSOR_ABI {
 
 template <class Tag>
 void write(const float* x, std::uint8_t* bytes, index_t n) {
-  if constexpr (quantization_scheme<Tag>) {
-    reference::quantize([x](const auto& i) { return x[i[0]]; }, blocks_at<Tag>(bytes, n));
+  if constexpr (simd::block_encodable<Tag>) {
+    simd::encode_interleaved<Tag>(x, n, bytes);
+  } else if constexpr (quantization_scheme<Tag>) {
+    const tensor_span<Tag, extents<dynamic>> blocks{{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
+    reference::quantize([x](const auto& i) { return x[i[0]]; }, blocks);
   } else {
     using number = typename Tag::number;
     for (index_t i = 0; i < n; ++i)
@@ -224,14 +225,15 @@ void write(const float* x, std::uint8_t* bytes, index_t n) {
 template <class Tag>
 void read(const std::uint8_t* bytes, float* x, index_t n) {
   if constexpr (quantization_scheme<Tag>) {
-    const tensor_view<Tag, extents<dynamic>> blocks{{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
-    reference::dequantize(blocks, [x](const auto& i, float value) { x[i[0]] = value; });
+    simd::decode_interleaved<Tag>(bytes, n, x);
   } else {
     using number = typename Tag::number;
     for (index_t i = 0; i < n; ++i)
       x[i] = decode<number>(qtensor::detail::load_unit<number>(bytes + i * size_of<Tag>().bytes));
   }
 }
+
+}  // namespace QTENSOR_ABI
 
 }  // namespace rows
 
@@ -246,6 +248,8 @@ inline index_t row_bytes(int id, index_t n) {
   const block_size size = block_size_of(id);
   return size.elements != 0 && n >= 0 && n % size.elements == 0 ? n / size.elements * size.bytes : 0;
 }
+
+inline namespace QTENSOR_ABI {
 
 /// n floats to a row of blocks at y, at any alignment: row_bytes(id, n) bytes. On failure nothing is written. No
 /// thread, no allocation.
@@ -262,5 +266,7 @@ inline status dequantize_row(int id, const void* y, float* x, index_t n) {
     rows::visit_type(id, [&](auto tag) { rows::read<decltype(tag)>(static_cast<const std::uint8_t*>(y), x, n); });
   return result;
 }
+
+}  // namespace QTENSOR_ABI
 
 }  // namespace qtensor::compat::ggml

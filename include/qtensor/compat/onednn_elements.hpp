@@ -7,6 +7,7 @@
 #include <qtensor/compat/onednn_types.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/quantize.hpp>
 
 // 4-bit elements lie two a byte, even ones in the low half. Arrays are aligned to their elements.
@@ -150,17 +151,10 @@ inline void encode_codes(data_type type, const float* x, index_t n, std::uint8_t
 
 /// Floats to 16 bits, ties to even, overflow to infinity.
 inline void narrow(data_type type, const float* x, index_t n, std::uint16_t* to) {
-  constexpr index_t lanes = simd::lanes<arch>, step = 2 * lanes;
-  const auto narrowed = [type](const float* v) {
-    const auto a = simd::load<arch>(v), b = simd::load<arch>(v + lanes);
-    return type == data_type::bf16 ? simd::narrow_bf16(a, b) : simd::narrow_f16(a, b);
-  };
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(to + i, narrowed(x + i));
-  if (i == n) return;
-  alignas(64) float last[static_cast<std::size_t>(step)] = {};
-  std::copy_n(x + i, n - i, last);
-  simd::store_n(to + i, n - i, narrowed(last));
+  if (type == data_type::bf16)
+    simd::narrow_floats<bf16>(x, n, to);
+  else
+    simd::narrow_floats<f16>(x, n, to);
 }
 
 /// Floats, no NaN among them, to s32; the highest float among its codes is 2147483520.

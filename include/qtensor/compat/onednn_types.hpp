@@ -78,23 +78,6 @@ constexpr index_t byte_count(data_type type, index_t n) {
 
 // ---- Random numbers ------------------------------------------------------------------------------------------------
 
-/// Philox4x32-10: the four words of a counter under a key.
-constexpr std::array<std::uint32_t, 4> philox_words(std::array<std::uint32_t, 4> counter,
-                                                    std::array<std::uint32_t, 2> key) {
-  auto [c0, c1, c2, c3] = counter;
-  auto [k0, k1] = key;
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
-    c0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0;
-    c1 = static_cast<std::uint32_t>(b);
-    c2 = static_cast<std::uint32_t>(a >> 32) ^ c3 ^ k1;
-    c3 = static_cast<std::uint32_t>(a);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {c0, c1, c2, c3};
-}
-
 /// The word of an index in the release 3.12.1 and in its 2026-08 source: the same for all four indices of a group.
 ///   philox(0, 12345) == philox(3, 12345) == 0x3CFF5B8A
 constexpr std::uint32_t philox(std::uint32_t index, std::uint32_t seed) {

@@ -188,29 +188,7 @@ tensor<S, Extents> from_arrays(codes_in<S> codes, scales_in<S> scales, codes_in<
 
 inline namespace QTENSOR_ABI {
 
-namespace pieces {
-
-/// n floats to an array of f16 or bf16, ties to even, overflow to infinity.
-template <format Out>
-void narrow(const float* x, index_t n, unit<Out>* y) {
-  using arch = simd::best_arch;
-  constexpr index_t lanes = simd::lanes<arch>, step = 2 * lanes;
-  const auto narrowed = [](const float* v) {
-    const auto a = simd::load<arch>(v), b = simd::load<arch>(v + lanes);
-    if constexpr (std::is_same_v<Out, bf16>)
-      return simd::narrow_bf16(a, b);
-    else
-      return simd::narrow_f16(a, b);
-  };
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(y + i, narrowed(x + i));
-  if (i == n) return;
-  alignas(64) float last[static_cast<std::size_t>(step)] = {};
-  std::copy_n(x + i, n - i, last);
-  simd::store_n(y + i, n - i, narrowed(last));
-}
-
-}  // namespace pieces
+namespace pieces {}  // namespace pieces
 
 /// QuantizeLinear of any source with the rows of a row-major tensor of these extents. One scale, or as `granularity_of`
 /// says; zero_points is empty (all 0) or one a scale, packed as codes are. Throws before anything is written on wrong
@@ -278,7 +256,7 @@ void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::sch
         ops::dequantize_row(view, ops::row_index(row, extents), col, n, to);
       } else {
         ops::dequantize_row(view, ops::row_index(row, extents), col, n, tile);
-        pieces::narrow<out>(tile, n, to);
+        simd::narrow_floats<out>(tile, n, to);
       }
     }
 }

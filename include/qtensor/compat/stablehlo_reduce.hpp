@@ -12,8 +12,8 @@ using scalars = std::vector<scalar>;
 
 /// Windows as the operations' attributes give them; an empty list means its default (1, padding 0).
 struct window_attributes {
-  std::vector<index_t> window_dimensions, window_strides, base_dilations, window_dilations;
-  std::vector<std::array<index_t, 2>> padding;
+  std::vector<index_t> window_dimensions{}, window_strides{}, base_dilations{}, window_dilations{};
+  std::vector<std::array<index_t, 2>> padding{};
 };
 
 inline namespace QTENSOR_ABI {

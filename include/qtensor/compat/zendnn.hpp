@@ -9,6 +9,7 @@
 #include <qtensor/compat/zendnn_params.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/quantize.hpp>
 #include <qtensor/simd/statistics.hpp>
 
@@ -172,17 +173,10 @@ inline void store_floats(data_type_t type, bool by_reference, const float* y, in
                                                                        : encode<f16, to_special>(y[i]));
     return;
   }
-  constexpr index_t lanes = simd::lanes<arch>, step = 2 * lanes;
-  const auto narrowed = [&](const float* v) {
-    const auto a = simd::load<arch>(v), b = simd::load<arch>(v + lanes);
-    return type == data_type_t::bf16 ? simd::narrow_bf16(a, b) : simd::narrow_f16(a, b);
-  };
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(halves + i, narrowed(y + i));
-  if (i == n) return;
-  alignas(64) float last[static_cast<std::size_t>(step)] = {};
-  std::copy_n(y + i, n - i, last);
-  simd::store_n(halves + i, n - i, narrowed(last));
+  if (type == data_type_t::bf16)
+    simd::narrow_floats<bf16>(y, n, halves);
+  else
+    simd::narrow_floats<f16>(y, n, halves);
 }
 
 template <class S>

@@ -297,9 +297,10 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
   if constexpr (byte_fold<Inputs, Fold>::value && N > 0) {
     // Not where a fold along lines has to go another way than memory does.
     const bool in_order = axis == std::get<0>(inputs).contiguous_axis();
-    if (in_order && dynamic_extents<Rank>(std::get<0>(inputs).extents()).size() >= fewest_bytes &&
-        fold_bytes(inputs, fold, seed, shape, write, result, results))
-      return;
+    if (in_order && dynamic_extents<Rank>(std::get<0>(inputs).extents()).size() >= fewest_bytes) {
+      byte_folder folder(std::get<0>(inputs), fold, seed, shape, write, result, results);
+      if (folder.run()) return;
+    }
   }
   if (panels)
     reference::for_each_index(index_array{}, kept, results);

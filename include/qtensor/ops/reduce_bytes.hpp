@@ -1,9 +1,9 @@
-// Folds of 8-bit codes by add, max or min on integers: used only where they give the bits of the fold.
+// Folds of 8-bit codes by add, max, min or multiply: by integers where they give the bits of the fold, else on lanes.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
-#include <qtensor/ops/elements.hpp>
+#include <qtensor/ops/reduce_lanes.hpp>
 #include <qtensor/simd/reduce.hpp>
 #include <tuple>
 #include <vector>
@@ -24,7 +24,8 @@
 //   * else |q - (ka + kb)| <= A ((1 + u)^3 - 1) < 3.1 A u, and adding z before rounding costs at most (A + 1 + |z|) u
 //     more. With A + |z| <= 15 * 2^17 that is below 4.1 * 15 * 2^17 u + u < 0.481 < 1/2: rounding gives ka + kb + z.
 // Codes of 32 bits do not saturate there. Before each segment of a row the sum so far and the largest |k| bound A for
-// all of it; where that is too much, the result is folded step by step.
+// all of it; where that is too much, and for multiply and accumulators of fewer bits, lanes do the fold's own steps
+// (ops/reduce_lanes.hpp).
 namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// Whether integer sums of int32 accumulators of scheme S may stand for its folds.
@@ -163,102 +164,213 @@ struct byte_fold<std::tuple<X>, Fold> {
   static constexpr bool is_add = std::is_same_v<rule, qtensor::detail::add_rule>;
   static constexpr bool is_extreme =
       std::is_same_v<rule, qtensor::detail::max_rule> || std::is_same_v<rule, qtensor::detail::min_rule>;
+  static constexpr bool is_multiply = std::is_same_v<rule, qtensor::detail::multiply_rule>;
   static constexpr bool value = from::code_format::is_integer && from::code_format::bits == 8 &&
                                 sizeof(typename X::view_type::code_unit) == 1 && to::code_format::is_integer &&
-                                ((is_add && adds_exactly<to>) || is_extreme);
+                                (is_extreme || ((is_add || is_multiply) && qtensor::detail::rounds_plainly<to>));
 };
 
 /// Elements below which the table costs more than it saves.
 inline constexpr index_t fewest_bytes = 1024;
 
 /// fold_dimensions on bytes. `seeds` is the state before the first element; result(at) and results(at) fold one result,
-/// or a row of them along the contiguous axis, step by step. False where nothing was done, as the bits could differ.
-template <class Inputs, class Fold, class Shape, class Write, class Result, class Results>
-bool fold_bytes(const Inputs& inputs, const Fold& fold, const typename Fold::state& seeds, const Shape& shape,
-                Write& write, Result result, Results results) {
-  using plan = byte_fold<Inputs, Fold>;
+/// or a row of them along the contiguous axis, step by step.
+template <class X, class Fold, class Shape, class Write, class Result, class Results>
+class byte_folder {
+  using plan = byte_fold<std::tuple<X>, Fold>;
   using arch = simd::best_arch;
-  const auto& x = std::get<0>(inputs);
-  using index_array = std::remove_cvref_t<decltype(x.extents())>;
-  const byte_leaves<Fold, typename plan::from> leaves(fold, x.type());
-  constexpr std::uint8_t flip = leaves.flip;
-  const auto seed = std::get<0>(seeds);
-  if (!leaves.one_type || seed.type() != leaves.type) return false;
-  const std::int64_t zero = leaves.type.zero_point;
-  const std::int64_t limit = plan::is_add ? exact_limit(leaves.type.scale) - (zero < 0 ? -zero : zero) : 0;
-  const byte_sums sums(leaves.code, leaves.type.zero_point, std::max<std::int64_t>(limit, 0));
-  if (plan::is_add ? sums.segment < 64 : !leaves.keeps_codes(seed)) return false;
-  // After a sum, the next segment is exact as long as this holds.
-  const auto small = [&](std::int64_t sum) { return (sum < 0 ? -sum : sum) + sums.segment * sums.largest <= limit; };
-  const auto finish = [&](const index_array& at, std::int64_t code) {
-    write(shape.result_index(at), fold.finish(seeds, typename Fold::state(leaves.number(code))));
-  };
-  const int axis = x.contiguous_axis();
-  const auto a = static_cast<std::size_t>(axis);
-  const auto bytes_at = [&](const index_array& at) {
-    return reinterpret_cast<const std::uint8_t*>(x.line(at, axis).first);
-  };
-  index_array kept = shape.kept, folded = shape.folded;
-  if (shape.is_folded[a]) {
-    const index_t length = folded[a];  // of a run of bytes; a result has one or several
-    folded[a] = 1;
-    reference::for_each_index(index_array{}, kept, [&](const index_array& at) {
-      if constexpr (plan::is_add) {
-        std::int64_t sum = seed.integer() - zero;
-        bool exact = true;
-        reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-          const std::uint8_t* const run = bytes_at(sum_of(at, along));
-          for (index_t i = 0; exact && i < length; i += sums.segment) {
-            exact = small(sum);
-            sum += sums.template row<arch>(run + i, std::min(sums.segment, length - i), flip);
-          }
-        });
-        exact ? finish(at, sum + zero) : result(at);
-      } else {
-        using which = typename extreme_of<typename plan::rule>::type;
-        std::uint8_t best = which::none;
-        reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-          best = which::of(best, simd::extreme_bytes<which, arch>(bytes_at(sum_of(at, along)), length, flip));
-        });
-        finish(at, plan::rule::integer(seed.integer(), std::int64_t{leaves.code[best]}));
-      }
-    });
+  using index_array = std::remove_cvref_t<decltype(std::declval<const X&>().extents())>;
+  using leaves_type = byte_leaves<Fold, typename plan::from>;
+  static constexpr std::uint8_t flip = leaves_type::flip;
+  static constexpr bool has_lanes = plan::is_add || plan::is_multiply;
+  static constexpr index_t width = simd::fold_width<arch>;
+  static constexpr index_t fewest_lanes = 4;  // fewer results are sooner done one by one
+
+ public:
+  byte_folder(const X& x, const Fold& fold, const typename Fold::state& seeds, const Shape& shape, Write& write,
+              const Result& result, const Results& results)
+      : x_(x),
+        fold_(fold),
+        seeds_(seeds),
+        shape_(shape),
+        write_(write),
+        result_(result),
+        results_(results),
+        leaves_(fold, x.type()),
+        seed_(std::get<0>(seeds)),
+        zero_(leaves_.type.zero_point),
+        limit_(exact_limit(leaves_.type.scale) - (zero_ < 0 ? -zero_ : zero_)),
+        sums_(leaves_.code, leaves_.type.zero_point, std::max<std::int64_t>(limit_, 0)),
+        axis_(x.contiguous_axis()),
+        kept_(shape.kept),
+        folded_(shape.folded) {}
+
+  /// False where nothing was done, as the bits could differ.
+  bool run() {
+    if (!leaves_.one_type || seed_.type() != leaves_.type) return false;
+    if constexpr (plan::is_extreme) {
+      if (!leaves_.keeps_codes(seed_)) return false;
+    }
+    const auto a = static_cast<std::size_t>(axis_);
+    const bool along = shape_.is_folded[a];  // results are runs of bytes; else they lie side by side
+    length_ = along ? folded_[a] : kept_[a];
+    (along ? folded_ : kept_)[a] = 1;
+    if (!along) {
+      const auto down = static_cast<std::size_t>(shape_.last_folded);
+      rows_ = folded_[down];
+      folded_[down] = 1;
+      stride_ = x_.line(index_array{}, shape_.last_folded).step;
+    }
+    if constexpr (plan::is_extreme)
+      along ? extremes_along() : extremes_down();
+    else if (plan::is_add && adds_exactly<typename plan::to> && sums_.segment >= 64)
+      along ? sums_along() : sums_down();
+    else
+      along ? lanes_along() : lanes_down();
     return true;
   }
-  // Rows of results: the innermost folded axis goes down the columns.
-  const auto down = static_cast<std::size_t>(shape.last_folded);
-  const index_t rows = folded[down], cols = kept[a], stride = x.line(index_array{}, shape.last_folded).step;
-  folded[down] = 1;
-  kept[a] = 1;
-  const auto n = static_cast<std::size_t>(cols);
-  std::vector<std::int64_t> sum(plan::is_add ? n : 0);
-  std::vector<std::uint32_t> scratch(sum.size());
-  std::vector<std::uint8_t> best(plan::is_add ? 0 : n);
-  reference::for_each_index(index_array{}, kept, [&](const index_array& at) {
-    if constexpr (plan::is_add) {
-      std::fill(sum.begin(), sum.end(), seed.integer() - zero);
+
+ private:
+  const std::uint8_t* bytes_at(const index_array& at) const {
+    return reinterpret_cast<const std::uint8_t*>(x_.line(at, axis_).first);
+  }
+  void finish(const index_array& at, std::int64_t code) const {
+    write_(shape_.result_index(at), fold_.finish(seeds_, typename Fold::state(leaves_.number(code))));
+  }
+  template <class Visit>
+  void for_each_kept(Visit visit) const {
+    reference::for_each_index(index_array{}, kept_, visit);
+  }
+  /// Calls visit(bytes) for every run of a result, or every first row of a column.
+  template <class Visit>
+  void for_each_run(const index_array& at, Visit visit) const {
+    reference::for_each_index(index_array{}, folded_,
+                              [&](const index_array& along) { visit(bytes_at(sum_of(at, along))); });
+  }
+  /// After this sum the next segment is exact.
+  bool small(std::int64_t sum) const { return (sum < 0 ? -sum : sum) + sums_.segment * sums_.largest <= limit_; }
+
+  void extremes_along() const {
+    using which = typename extreme_of<typename plan::rule>::type;
+    for_each_kept([&](const index_array& at) {
+      std::uint8_t best = which::none;
+      for_each_run(at, [&](const std::uint8_t* run) {
+        best = which::of(best, simd::extreme_bytes<which, arch>(run, length_, flip));
+      });
+      finish(at, plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[best]}));
+    });
+  }
+  void extremes_down() const {
+    using which = typename extreme_of<typename plan::rule>::type;
+    std::vector<std::uint8_t> best(static_cast<std::size_t>(length_));
+    for_each_kept([&](const index_array& at) {
+      std::fill(best.begin(), best.end(), which::none);
+      for_each_run(at, [&](const std::uint8_t* first) {
+        simd::extreme_columns<which, arch>(first, rows_, stride_, length_, flip, best.data());
+      });
+      for (index_t c = 0; c < length_; ++c)
+        finish(moved_along(at, axis_, c),
+               plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[best[static_cast<std::size_t>(c)]]}));
+    });
+  }
+
+  void sums_along() const {
+    std::vector<index_array> others;
+    for_each_kept([&](const index_array& at) {
+      std::int64_t sum = seed_.integer() - zero_;
       bool exact = true;
-      reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-        const std::uint8_t* const first = bytes_at(sum_of(at, along));
-        for (index_t r = 0; exact && r < rows; r += sums.segment) {
-          exact = std::all_of(sum.begin(), sum.end(), small);
-          sums.template columns<arch>(first + r * stride, std::min(sums.segment, rows - r), stride, flip, scratch, sum);
+      for_each_run(at, [&](const std::uint8_t* run) {
+        for (index_t i = 0; exact && i < length_; i += sums_.segment) {
+          exact = small(sum);
+          sum += sums_.template row<arch>(run + i, std::min(sums_.segment, length_ - i), flip);
         }
       });
-      if (!exact) return results(at);
-      for (index_t c = 0; c < cols; ++c) finish(moved_along(at, axis, c), sum[static_cast<std::size_t>(c)] + zero);
-    } else {
-      using which = typename extreme_of<typename plan::rule>::type;
-      std::fill(best.begin(), best.end(), which::none);
-      reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-        simd::extreme_columns<which, arch>(bytes_at(sum_of(at, along)), rows, stride, cols, flip, best.data());
+      if (exact)
+        finish(at, sum + zero_);
+      else
+        others.push_back(at);
+    });
+    if (!others.empty()) lanes_along(others);
+  }
+  void sums_down() const {
+    std::vector<std::int64_t> sum(static_cast<std::size_t>(length_));
+    std::vector<std::uint32_t> scratch(sum.size());
+    for_each_kept([&](const index_array& at) {
+      std::fill(sum.begin(), sum.end(), seed_.integer() - zero_);
+      bool exact = true;
+      for_each_run(at, [&](const std::uint8_t* first) {
+        for (index_t r = 0; exact && r < rows_; r += sums_.segment) {
+          exact = std::all_of(sum.begin(), sum.end(), [&](std::int64_t one) { return small(one); });
+          sums_.template columns<arch>(first + r * stride_, std::min(sums_.segment, rows_ - r), stride_, flip, scratch,
+                                       sum);
+        }
       });
-      for (index_t c = 0; c < cols; ++c)
-        finish(moved_along(at, axis, c),
-               plan::rule::integer(seed.integer(), std::int64_t{leaves.code[best[static_cast<std::size_t>(c)]]}));
+      if (!exact) return lanes_down(at);
+      for (index_t c = 0; c < length_; ++c) finish(moved_along(at, axis_, c), sum[static_cast<std::size_t>(c)] + zero_);
+    });
+  }
+
+  void lanes_along() const {
+    std::vector<index_array> all;
+    for_each_kept([&](const index_array& at) { all.push_back(at); });
+    lanes_along(all);
+  }
+  void lanes_along(const std::vector<index_array>& all) const {
+    if constexpr (has_lanes) {
+      lane_folder<Fold, leaves_type> lanes(leaves_, seed_);
+      std::vector<const std::uint8_t*> runs(static_cast<std::size_t>(width));
+      for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(width)) {
+        const index_t count = std::min(width, static_cast<index_t>(all.size() - first));
+        const bool worth = lanes.usable() && count >= fewest_lanes;
+        lanes.start();
+        if (worth)
+          reference::for_each_index(index_array{}, folded_, [&](const index_array& along) {
+            for (index_t c = 0; c < count; ++c)
+              runs[static_cast<std::size_t>(c)] = bytes_at(sum_of(all[first + static_cast<std::size_t>(c)], along));
+            lanes.along(runs.data(), count, length_);
+          });
+        for (index_t c = 0; c < count; ++c) {
+          const index_array& at = all[first + static_cast<std::size_t>(c)];
+          worth&& lanes.exact() ? finish(at, lanes.code(c)) : result_(at);
+        }
+      }
     }
-  });
-  return true;
-}
+  }
+  void lanes_down() const {
+    for_each_kept([&](const index_array& at) { lanes_down(at); });
+  }
+  void lanes_down(const index_array& at) const {
+    if constexpr (has_lanes) {
+      lane_folder<Fold, leaves_type> lanes(leaves_, seed_);
+      bool exact = lanes.usable() && length_ >= fewest_lanes;
+      for (index_t first = 0; exact && first < length_; first += width) {
+        const index_t count = std::min(width, length_ - first);
+        lanes.start();
+        for_each_run(at, [&](const std::uint8_t* row) {
+          count == width ? lanes.down(row + first, rows_, stride_)
+                         : lanes.down_some(row + first, rows_, stride_, count);
+        });
+        exact = lanes.exact();
+        for (index_t c = 0; exact && c < count; ++c) finish(moved_along(at, axis_, first + c), lanes.code(c));
+      }
+      if (!exact) results_(at);
+    }
+  }
+
+  const X& x_;
+  const Fold& fold_;
+  const typename Fold::state& seeds_;
+  const Shape& shape_;
+  Write& write_;
+  const Result& result_;
+  const Results& results_;
+  leaves_type leaves_;
+  quantized_number<typename plan::to> seed_;
+  std::int64_t zero_, limit_;
+  byte_sums sums_;
+  int axis_;
+  index_array kept_, folded_;
+  index_t length_ = 0, rows_ = 0, stride_ = 0;  // of a run or a row of results; of the columns
+};
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -52,39 +52,66 @@ constexpr index_t undilated(index_t place, index_t dilation, index_t extent) {
   return place < 0 || place % dilation != 0 || place / dilation >= extent ? -1 : place / dilation;
 }
 
-/// Calls write(window index, results) for every window. An element is read through lines along the last axis.
+/// Calls write(window index, results) for every window. Windows side by side along the last axis take their elements
+/// together, each in ascending order.
 template <class Inputs, class Fold, int Rank, class Write>
 void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed, const window<Rank>& w,
                   const index_of_rank<Rank>& counts, Write write) {
   using index_array = index_of_rank<Rank>;
+  using state = typename Fold::state;
   constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
+  constexpr index_t panel = 64;
   const index_array extents = std::get<0>(inputs).extents();
-  index_array rows = w.sizes;
+  const index_t stride = w.strides[last], base = w.base_dilations[last];
+  index_array rows = w.sizes, leading = counts;
   rows[last] = 1;
-  reference::for_each_index(index_array{}, counts, [&](const index_array& window_index) {
-    typename Fold::state acc = seed;
-    // Where a row of the window lies along the last axis is the same for all of its rows.
-    const index_t start = window_index[last] * w.strides[last] - w.padding_low[last];
-    reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
-      index_array at{};
-      bool inside = true;
-      for (std::size_t axis = 0; axis < last; ++axis) {
-        const index_t place =
-            window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
-        at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
-        inside = inside && at[axis] >= 0;
+  leading[last] = counts[last] > 0 ? 1 : 0;
+  std::vector<state> acc(static_cast<std::size_t>(std::min(panel, counts[last])), seed);
+  const auto at_least = [](index_t a, index_t b) { return a > 0 ? divide_up(a, b) : 0; };  // a / b upwards, if positive
+  reference::for_each_index(index_array{}, leading, [&](index_array window_index) {
+    for (index_t first = 0; first < counts[last]; first += panel) {
+      const index_t n = std::min(panel, counts[last] - first);
+      std::fill(acc.begin(), acc.end(), seed);
+      const auto holes = [&](index_t from, index_t to) {
+        for (index_t i = from; i < to; ++i)
+          acc[static_cast<std::size_t>(i)] = fold.step(acc[static_cast<std::size_t>(i)], seed);
+      };
+      reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
+        index_array at{};
+        bool inside = extents[last] > 0;
+        for (std::size_t axis = 0; axis < last; ++axis) {
+          const index_t place =
+              window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
+          at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
+          inside = inside && at[axis] >= 0;
+        }
+        if (!inside) {
+          for (index_t tap = 0; tap < w.sizes[last]; ++tap) holes(0, n);
+          return;
+        }
+        const auto line = lines_of(inputs, at, Rank - 1);
+        for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+          // Window i of the panel meets the dilated input at start + i * stride.
+          const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
+          const index_t reach = (extents[last] - 1) * base + 1;
+          const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
+          holes(0, from);
+          for (index_t i = from; i < to; ++i) {
+            state& one = acc[static_cast<std::size_t>(i)];
+            const index_t place = start + i * stride;
+            if (base == 1)
+              one = fold.step(one, fold.leaf(line(place)));
+            else
+              one = fold.step(one, place % base == 0 ? fold.leaf(line(place / base)) : seed);
+          }
+          holes(std::max(from, to), n);
+        }
+      });
+      for (index_t i = 0; i < n; ++i) {
+        window_index[last] = first + i;
+        write(static_cast<const index_array&>(window_index), fold.finish(seed, acc[static_cast<std::size_t>(i)]));
       }
-      if (!inside) {
-        for (index_t i = 0; i < w.sizes[last]; ++i) acc = fold.step(acc, seed);
-        return;
-      }
-      const auto line = lines_of(inputs, at, Rank - 1);
-      for (index_t i = 0; i < w.sizes[last]; ++i) {
-        const index_t place = undilated(start + i * w.window_dilations[last], w.base_dilations[last], extents[last]);
-        acc = fold.step(acc, place >= 0 ? fold.leaf(line(place)) : seed);
-      }
-    });
-    write(window_index, fold.finish(seed, acc));
+    }
   });
 }
 
@@ -115,7 +142,7 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
   const auto seed = fold.leaf(inits);
   ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(counts,
                                                                                            fold.finish(seed, seed));
-  if constexpr (ops::byte_fold<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>::value) {
+  if constexpr (ops::window_on_bytes<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>) {
     using result = typename decltype(fold)::result;
     if constexpr (std::tuple_size_v<result> == 1 && std::remove_reference_t<decltype(out.first())>::has_units)
       if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, w, counts, out.first())) return out.take();
@@ -160,14 +187,28 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
     return reduce_window(x, zero, w, accumulator, add,
                          [&](const auto& sum) { return mean(qtensor::detail::to_f32(sum), n); });
   }
-  // A count beside every element: 1, and 0 in the padding.
-  const auto source = elements(x);
-  const auto ones = converted(source, [](const auto&) { return 1.f; });
-  return std::get<0>(reduce_window(
-      std::tie(source, ones), std::tuple(zero, 0.f), w,
-      [&](const auto& e, float one) { return std::tuple(accumulator(e), one); },
-      [](const auto& a, float m, const auto& b, float n) { return std::tuple(add(a, b), m + n); },
-      [&](const auto& sum, float n) { return std::tuple(mean(qtensor::detail::to_f32(sum), n), n); }));
+  // The elements of a window are those of its rows, times those along each row, and so on.
+  using value = std::remove_cvref_t<decltype(mean(0.f, 1.f))>;
+  const auto sums = reduce_window(x, zero, w, accumulator, add);
+  const auto each = elements(sums);
+  const auto counts = each.extents(), extents = elements(x).extents();
+  std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present;
+  for (std::size_t axis = 0; axis < counts.size(); ++axis)
+    for (index_t i = 0; i < counts[axis]; ++i) {
+      float n = 0.f;
+      for (index_t k = 0; k < w.sizes[axis]; ++k) {
+        const index_t place = i * w.strides[axis] + k * w.window_dilations[axis] - w.padding_low[axis];
+        n += ops::undilated(place, w.base_dilations[axis], extents[axis]) >= 0 ? 1.f : 0.f;
+      }
+      present[axis].push_back(n);
+    }
+  ops::result_writer<value, static_cast<std::size_t>(Rank)> out(counts, mean(0.f, 1.f));
+  reference::for_each_index(ops::index_of_rank<Rank>{}, counts, [&](const ops::index_of_rank<Rank>& at) {
+    float n = 1.f;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) n *= present[axis][static_cast<std::size_t>(at[axis])];
+    out.set(at, mean(qtensor::detail::to_f32(each.line(at, Rank - 1)(0)), n));
+  });
+  return out.take();
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -9,6 +9,16 @@
 // its k is added once for each of them.
 namespace qtensor::inline QTENSOR_ABI::ops {
 
+/// Whether windows may be folded on integers: those that `reduce` folds on integers.
+template <class Inputs, class Fold>
+inline constexpr bool window_on_bytes = [] {
+  using plan = byte_fold<Inputs, Fold>;
+  if constexpr (plan::value)
+    return plan::is_extreme || (plan::is_add && adds_exactly<typename plan::to>);
+  else
+    return false;
+}();
+
 /// Results of a fold by the integer that decides them: computed once each, where there are few.
 template <class Fold, class Writer>
 class known_results {

@@ -27,7 +27,11 @@ struct rule_multiplier {
 
 // A division of your own has `static constexpr float quotient(float x, float scale, float tensor_scale)`; it also
 // decides what becomes of a scale of 0, which the others take for a block of zeros. It may name the division that it is
-// for positive finite scales, `using ordinary = reciprocal` or `exact_division`: kernels use that one there.
+// for positive finite scales, `using ordinary = reciprocal`, `exact_division` or least_distance: kernels use that one
+// there.
+
+/// The value of the first code whose distance |value * scale - x|, every step rounded to f32, is the least.
+struct least_distance {};
 
 /// The quotient is rounded to F first: the ONNX reference divides f16 by f16 in f16 (NUMERICS 8.1).
 template <format F>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <qtensor/format/wide.hpp>
 #include <qtensor/policy/slot.hpp>
 
@@ -71,7 +72,11 @@ struct stochastic {
 //        template <format F> static constexpr float before(float x)
 // gives the number that is rounded in x's place, NaNs and infinities included. Vendors' float tricks live there. A
 // random rounding's takes the word too, `before<F>(x, random_word)`, and may bring its own generator,
-// `random_word(index)` of a 64-bit element index.
+// `random_word(index)` of a 64-bit element index. For kernels it may say what it comes to where x lies near F's
+// range: `using ordinary = nearest_away`, say, or truncated_sum.
+
+/// The lowest value of a format plus int(x + (0.5 - lowest)), where the sum is rounded to f32: what C code does.
+struct truncated_sum {};
 
 template <class P>
 concept deterministic_rounding = fills<P, slot::rounding> && requires(bool b, remainder r) {
@@ -99,10 +104,11 @@ struct default_rounding<F> {
 template <format F>
 using default_rounding_t = typename default_rounding<F>::type;
 
-/// First word of Philox4x32-10 for a 64-bit element index. Known answer: philox(0, 0) = 0x6627e8d5.
-constexpr std::uint32_t philox(std::uint64_t index, std::uint32_t seed) {
-  std::uint32_t c0 = static_cast<std::uint32_t>(index), c1 = static_cast<std::uint32_t>(index >> 32), c2 = 0, c3 = 0;
-  std::uint32_t k0 = seed, k1 = seed;
+/// Philox4x32-10: the four words of a counter under a key.
+constexpr std::array<std::uint32_t, 4> philox_words(std::array<std::uint32_t, 4> counter,
+                                                    std::array<std::uint32_t, 2> key) {
+  auto [c0, c1, c2, c3] = counter;
+  auto [k0, k1] = key;
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0, b = std::uint64_t{0xCD9E8D57u} * c2;
     c0 = static_cast<std::uint32_t>(b >> 32) ^ c1 ^ k0;
@@ -112,7 +118,13 @@ constexpr std::uint32_t philox(std::uint64_t index, std::uint32_t seed) {
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  return c0;
+  return {c0, c1, c2, c3};
+}
+
+/// The first word for a 64-bit element index. Known answer: philox(0, 0) = 0x6627e8d5.
+constexpr std::uint32_t philox(std::uint64_t index, std::uint32_t seed) {
+  return philox_words({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, 0},
+                      {seed, seed})[0];
 }
 
 }  // namespace qtensor

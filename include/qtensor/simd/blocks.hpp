@@ -80,7 +80,8 @@ inline constexpr bool counts_from_lowest = [] {
   return F::bits <= 8;
 }();
 
-// ---- The codes of one group, one per byte <-> as the layout has them, eight at a time in 64-bit words ------------------
+// ---- The codes of one group, one per byte <-> as the layout has them, eight at a time in 64-bit words
+// ------------------
 
 inline std::uint64_t load_eight(const std::uint8_t* from) {
   std::uint64_t v;
@@ -89,6 +90,15 @@ inline std::uint64_t load_eight(const std::uint8_t* from) {
 }
 inline void store_eight(std::uint8_t* to, std::uint64_t v) { std::memcpy(to, &v, 8); }
 constexpr std::uint64_t eight_of(std::uint64_t byte) { return byte * 0x0101010101010101u; }
+
+/// The code of a parameter to where it belongs: in one store where bytes run that way.
+template <class F>
+QTENSOR_INLINE void store_parameter(std::uint8_t* to, std::uint32_t code) {
+  if constexpr (std::endian::native == std::endian::little)
+    std::memcpy(to, &code, sizeof(storage_t<F>));
+  else
+    qtensor::detail::store_unit<F>(to, code);
+}
 
 /// Bit 4 of eight codes as a byte, and back: code k's is bit k.
 constexpr std::uint8_t fifth_bits(std::uint64_t codes) {
@@ -145,8 +155,8 @@ QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
     unpack_codes<A, b::bits>(from, b::group, codes);
   } else {
     for (index_t i = 0; i < b::group; ++i)
-      codes[i] = static_cast<std::uint8_t>(
-          qtensor::detail::load_bits<b::bits>(from, b::order::bit(i, b::group, b::bits)));
+      codes[i] =
+          static_cast<std::uint8_t>(qtensor::detail::load_bits<b::bits>(from, b::order::bit(i, b::group, b::bits)));
   }
 }
 
@@ -238,11 +248,11 @@ class block_decoder {
 /// Interleaved schemes whose blocks vectors decode: groups of 16, 32, 64 or 128 along the row, at most four in a block,
 /// codes of at most 8 bits that count up from the lowest value or have 2, 4, 6 or 8 bits.
 template <class S>
-concept block_decodable =
-    quantization_scheme<S> && detail::has_regular_blocks<S>() &&
-    (detail::has_bit_order<S> || std::same_as<typename S::layout::order, high_bits_then_halves>) &&
-    (S::code_format::bits != 8 || std::same_as<typename S::layout::order, low_first>) &&
-    (detail::counts_from_lowest<typename S::code_format> || vector_decodable_format<typename S::code_format>);
+concept block_decodable = quantization_scheme<S> && detail::has_regular_blocks<S>() &&
+    (detail::has_bit_order<S> || std::same_as<typename S::layout::order, high_bits_then_halves>)&&(
+        S::code_format::bits != 8 ||
+        std::same_as<typename S::layout::order, low_first>)&&(detail::counts_from_lowest<typename S::code_format> ||
+                                                              vector_decodable_format<typename S::code_format>);
 
 /// Values of the n elements whose blocks start at `bytes`; the last block may be short. Element i is
 /// dequantize_element<S>, bit for bit; only the payload of a NaN that comes of a NaN scale is the CPU's.

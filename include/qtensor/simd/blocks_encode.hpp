@@ -3,9 +3,9 @@
 #pragma once
 
 #include <qtensor/simd/blocks.hpp>
+#include <qtensor/simd/blocks_scales.hpp>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/scales.hpp>
-#include <qtensor/simd/statistics.hpp>
 
 // Every block equals reference::quantize bit for bit. Blocks that no formula gives (infinities, NaN, scales whose
 // inverse overflows) are found in the arrays of their neighbours and written again by the reference.
@@ -13,129 +13,17 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-// ---- Statistics: one or two words a group, as the rule asks for ------------------------------------------------------
-
-/// words(g) = the lane-wise maximum of map(batch) over group g; one maximum for each of `lanes` groups. The sign of T
-/// decides what is larger.
-template <index_t Group, class T, class A, class Map>
-QTENSOR_INLINE words<A> largest_of_groups(const float* x, Map map) {
-  return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-    const float* from = x + k * Group;
-    xsimd::batch<T, A> m(T(0));
-#pragma GCC unroll 8
-    for (index_t i = 0; i < Group; i += lanes<A>)
-      m = simd::max(m, simd::bits_as<T>(map(simd::bits_as<std::uint32_t>(simd::load<A>(from + i)))));
-    return simd::bits_as<std::uint32_t>(m);
-  });
-}
-
-/// Absolute maximum: `a` is the largest magnitude.
-template <class Statistics, index_t Group, class A>
-struct group_statistics {
-  static constexpr bool enabled = std::same_as<Statistics, absolute_maximum>;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
-    amax_blocks_of<A, Group>(x, groups, a);
-  }
-};
-
-/// Peak: `a` is the first number of the largest magnitude, with its sign.
-template <index_t Group, class A>
-struct group_statistics<peak, Group, A> {
-  static constexpr bool enabled = true;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
-    const auto same = [](const words<A>& v) QTENSOR_INLINE_LAMBDA { return v; };
-    for (index_t g = 0; g < groups; g += lanes<A>) {
-      // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.
-      const words<A> up = largest_of_groups<Group, std::int32_t, A>(x + g * Group, same),
-                     any = largest_of_groups<Group, std::uint32_t, A>(x + g * Group, same);
-      const words<A> sign(sign_bit), down = any & words<A>(magnitude_bits) & (words<A>(0u) - (any >> 31));
-      simd::store(a + g, simd::select(simd::below(up, down), down | sign, up));
-      if (const auto tie = simd::mask_as<float>(up == down) & simd::mask_as<float>(simd::below(words<A>(0u), up));
-          simd::any(tie))
-        for (index_t k = 0; k < lanes<A>; ++k)
-          if (a[g + k] != 0) a[g + k] = first_of(x + (g + k) * Group, a[g + k]);
-    }
-  }
-  static std::uint32_t first_of(const float* x, std::uint32_t number) {
-    const words<A> magnitude(number & magnitude_bits);
-    for (index_t i = 0; i < Group; i += lanes<A>)
-      if (const std::uint32_t found = simd::mask_bits(magnitude_words(simd::load<A>(x + i)) == magnitude); found != 0)
-        return bits_of(x[i + std::countr_zero(found)]);
-    return number;
-  }
-};
-
-/// Own extremes: `a` is the smallest number, `b` the largest one; of zeros the first.
-template <index_t Group, class A>
-struct group_statistics<own_extremes, Group, A> {
-  static constexpr bool enabled = true;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
-    // Integers in the order of the numbers: negative ones have their bits flipped, the others their sign.
-    const auto ascending = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
-      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(v) >> 31) | words<A>(sign_bit));
-    };
-    const auto descending = [&](const words<A>& v) QTENSOR_INLINE_LAMBDA { return ~ascending(v); };
-    const auto number = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
-      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(~v) >> 31) | words<A>(sign_bit));
-    };
-    for (index_t g = 0; g < groups; g += lanes<A>) {
-      const words<A> low = number(~largest_of_groups<Group, std::uint32_t, A>(x + g * Group, descending));
-      simd::store(a + g, low);
-      simd::store(b + g, number(largest_of_groups<Group, std::uint32_t, A>(x + g * Group, ascending)));
-      if (simd::any(low == words<A>(sign_bit)))
-        for (index_t k = 0; k < lanes<A>; ++k)
-          if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A>::first_of(x + (g + k) * Group, 0);
-    }
-  }
-};
-
-// ---- Scales ----------------------------------------------------------------------------------------------------------
-
-/// Scales (and offsets) before storing, from statistics. A rule that vectors do not know is asked block by block.
-template <class Rule, class S, class A>
-struct block_rule {
-  static constexpr bool enabled = vector_rule<Rule, S, A>::enabled;
-  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
-    return vector_rule<Rule, S, A>::scale(a, 1.f);
-  }
-};
-template <index_t N, index_t D, class S, class A>
-struct block_rule<bounded_amax<N, D>, S, A> {
-  static constexpr bool enabled = true;
-  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
-    const floats<A> s = simd::div(simd::bits_as<float>(a), floats<A>(S::codes.high));
-    if constexpr (N == 0) return s;
-    return simd::min(s, floats<A>(1.f / (static_cast<float>(N) / static_cast<float>(D))));
-  }
-};
-template <class S, class A>
-struct block_rule<peak_scale, S, A> {
-  static constexpr bool enabled = true;
-  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
-    return simd::div(simd::bits_as<float>(a), floats<A>(S::codes.low));
-  }
-};
-template <class S, class A>
-struct block_rule<offset_min_max, S, A> {
-  static constexpr bool enabled = true;
-  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>& b) {
-    return simd::div(simd::sub(simd::bits_as<float>(b), simd::bits_as<float>(a)),
-                     floats<A>(S::codes.high - S::codes.low));
-  }
-  static QTENSOR_INLINE floats<A> offset(const words<A>& a) { return simd::bits_as<float>(a); }
-};
-
-/// Rules whose scales vectors compute and store.
-template <class S, class A>
-inline constexpr bool scales_by_vectors =
-    block_rule<typename S::rule, S, A>::enabled && one_of<typename S::scale_format, f32, bf16, f16> &&
-    one_of<typename S::offset_format, none, f32, bf16, f16> && std::same_as<typename S::subnormal_amax, subnormal_exact>;
-
-// ---- Codes -----------------------------------------------------------------------------------------------------------
+// ---- Codes ----------------------------------------------------------------------------------------------------------
 
 /// Codes that are searched for: those of positive values first, ascending from 0, then the same with a sign.
 template <class S>
 inline constexpr bool searches = std::same_as<ordinary_division<S>, least_distance>;
+
+/// Rules that say the code of a scale themselves: `code(peak)`.
+template <class Rule>
+concept knows_codes = requires(float peak) {
+  { Rule::code(peak) } -> std::same_as<std::uint32_t>;
+};
 
 /// The middles between neighbouring values. A number takes the upper one if it lies beyond the middle times the scale:
 /// where products are exact, neighbours are no further apart than twice, and x is at most twice the largest product,
@@ -155,7 +43,8 @@ constexpr bool can_search() {
     constexpr auto& v = decode_table<F>;
     if (v[0] != 0.f || v[8] != 0.f) return false;
     for (std::size_t i = 1; i < 8; ++i)
-      if (!(v[i - 1] < v[i]) || v[i + 8] != -v[i] || (i > 1 && v[i] > 2.f * v[i - 1]) || v[i] > 64.f * v[1]) return false;
+      if (!(v[i - 1] < v[i]) || v[i + 8] != -v[i] || (i > 1 && v[i] > 2.f * v[i - 1]) || v[i] > 64.f * v[1])
+        return false;
     const auto exact = [](float a, float b) {
       const double product = static_cast<double>(a) * static_cast<double>(b);
       return product >= 0x1p127 || static_cast<double>(static_cast<float>(product)) == product;
@@ -165,17 +54,6 @@ constexpr bool can_search() {
         if (!exact(v[i + 1], s) || !exact(middles<F>[i], s)) return false;
     return true;
   }
-}
-
-/// The code of a number that a format of few bits holds exactly; -1 where it does not.
-template <class F>
-std::int32_t exact_code(float x) {
-  int low = 0, high = sorted<F>.count;
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (sorted<F>.value(middle) <= x ? low : high) = middle;
-  }
-  return sorted<F>.value(low) == x ? static_cast<std::int32_t>(sorted<F>.code[static_cast<std::size_t>(low)]) : -1;
 }
 
 /// What a rounding comes to for numbers near the codes' range.
@@ -238,7 +116,7 @@ inline std::int32_t sum_of_codes(const std::uint8_t* codes) {
          static_cast<std::int32_t>(b::group) * static_cast<std::int32_t>(b::code::min);
 }
 
-// ---- Blocks ----------------------------------------------------------------------------------------------------------
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
 
 template <class S, class A>
 class block_encoder {
@@ -276,7 +154,7 @@ class block_encoder {
     if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
     else
-      special = ask_for_scales(blocks * b::groups);
+      special = ask_for_scales(count);
     encode(x, count * b::group);
     if constexpr (S::has_code_sum) find_sums(count);
     for (index_t block = 0; block < blocks; ++block) join(block * b::groups, to + block * b::bytes);
@@ -341,16 +219,15 @@ class block_encoder {
   bool ask_for_scales(index_t count) {
     bool special = false;
     if constexpr (searches<S>) {
-      using rule_type = typename S::rule;
       constexpr float largest = decode_table<typename b::code>[7];
       for (index_t g = 0; g < count; ++g) {
-        const float seen = float_of(a_[g]);
-        const float s = is_finite(seen) ? rule_type::template scale<typename b::code, scale_format>(seen, S::codes) : 0.f;
-        const std::int32_t code = exact_code<scale_format>(s);
+        const float peak = float_of(a_[g]);
+        const std::uint32_t code = S::rule::code(peak);
+        const float s = decode_table<scale_format>[code];
         // No scale: every product is 0, and no limit is passed.
-        const bool reached = s == 0.f || (magnitude(seen) * 0.5f <= largest * s && is_finite(largest * s));
-        const bool odd = !is_finite(seen) || code < 0 || !reached;
-        scale_code_[g] = static_cast<std::uint32_t>(code);
+        const bool reached = s == 0.f || (magnitude(peak) * 0.5f <= largest * s && is_finite(largest * s));
+        const bool odd = !is_finite(peak) || !reached;
+        scale_code_[g] = code;
         by_[g] = odd ? quiet_nan : s == 0.f ? infinity : s;
         special = special || odd;
       }
@@ -431,10 +308,12 @@ class block_encoder {
       const words<A> low(0x0f0f0f0fu);
       for (index_t i = 0; i < n / 2; i += step) {
         const auto codes = [&](index_t from) QTENSOR_INLINE_LAMBDA {
-          return simd::bits_as<std::uint32_t>(codes_at(x, [&](int k) QTENSOR_INLINE_LAMBDA {
-                   const index_t at = i + k * lanes<A>;
-                   return at / half * b::group + at % half + from;
-                 })) & low;
+          return simd::bits_as<std::uint32_t>(codes_at(x,
+                                                       [&](int k) QTENSOR_INLINE_LAMBDA {
+                                                         const index_t at = i + k * lanes<A>;
+                                                         return at / half * b::group + at % half + from;
+                                                       })) &
+                 low;
         };
         simd::store(codes_ + i, simd::bits_as<std::uint8_t>(codes(0) | (codes(half) << 4)));
       }
@@ -449,24 +328,24 @@ class block_encoder {
     alignas(64) std::int32_t sums[static_cast<std::size_t>(most)];
     for (index_t g = 0; g < count; ++g) sums[g] = sum_of_codes<S>(codes_ + g * b::group);
     for (index_t g = 0; g < count; g += lanes<A>)
-      simd::store(sum_code_ + g, scale_codes<format, A>(simd::mul(simd::to_float(simd::load<A>(sums + g)),
-                                                                  simd::load<A>(scale_ + g))));
+      simd::store(sum_code_ + g, scale_codes<format, A>(
+                                     simd::mul(simd::to_float(simd::load<A>(sums + g)), simd::load<A>(scale_ + g))));
   }
 
   QTENSOR_INLINE void join(index_t g, std::uint8_t* to) const {
     using place = typename b::place;
 #pragma GCC unroll 4
     for (index_t k = 0; k < b::groups; ++k) {
-      qtensor::detail::store_unit<scale_format>(to + k * place::scale_bytes, scale_code_[g + k]);
+      store_parameter<scale_format>(to + k * place::scale_bytes, scale_code_[g + k]);
       std::uint8_t* codes = to + place::codes_at + k * b::code_bytes;
       if constexpr (joins_halves)
         std::memcpy(codes, codes_ + (g + k) * b::code_bytes, static_cast<std::size_t>(b::code_bytes));
       else
         join_codes<S, A>(codes_ + (g + k) * b::group, codes);
     }
-    if constexpr (S::has_offset) qtensor::detail::store_unit<offset_format>(to + place::offset_at, offset_code_[g]);
+    if constexpr (S::has_offset) store_parameter<offset_format>(to + place::offset_at, offset_code_[g]);
     if constexpr (S::has_code_sum)
-      qtensor::detail::store_unit<typename S::layout::code_sum_format>(to + place::sum_at, sum_code_[g]);
+      store_parameter<typename S::layout::code_sum_format>(to + place::sum_at, sum_code_[g]);
   }
 
   void mend(const float* x, index_t blocks, std::uint8_t* to) const {
@@ -497,9 +376,10 @@ class block_encoder {
 
 template <class S>
 constexpr bool has_near_codes() {
+  constexpr bool plain = std::same_as<typename S::nonfinite_block, block_literal> &&
+                         std::same_as<typename S::code_scale, stored_scale> && !S::has_offset && !S::has_code_sum;
   if constexpr (searches<S>)
-    return can_search<typename S::code_format, typename S::scale_format>() && !S::has_offset && !S::has_code_sum &&
-           std::same_as<typename S::nonfinite_block, block_literal> && std::same_as<typename S::code_scale, stored_scale>;
+    return plain && knows_codes<typename S::rule> && can_search<typename S::code_format, typename S::scale_format>();
   using code = typename S::code_format;
   using rounding = typename near_rounding<typename S::rounding>::type;
   if constexpr (std::same_as<rounding, truncated_sum>)
@@ -517,8 +397,8 @@ template <class S>
 concept block_encodable =
     block_decodable<S> && !std::same_as<typename S::rule, static_only> &&
     detail::group_statistics<typename S::rule::statistics, detail::blocks_of<S>::group, best_arch>::enabled &&
-    (detail::one_of<typename S::division, exact_division, reciprocal> || detail::searches<S>) &&
-    std::same_as<typename S::division_type, f32> &&
+    (detail::one_of<typename S::division, exact_division, reciprocal> ||
+     detail::searches<S>)&&std::same_as<typename S::division_type, f32> &&
     !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
 
 /// n floats to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its

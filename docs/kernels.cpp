@@ -1,0 +1,100 @@
+// Prints docs/kernels.md: which conversions run on vectors and which on the scalar reference, and why.
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// To write the document anew: python3 tests/tools/same_text.py build/tests/kernels docs/kernels.md --write
+#include <cstdio>
+#include <qtensor/compat/ggml.hpp>
+#include <qtensor/kernels.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <string>
+
+namespace {
+
+namespace qt = qtensor;
+
+/// A user's format: sixteen values of its own.
+struct nf4 {
+  static constexpr int bits = 4;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr qt::fixed_string name = "nf4 (a user's)";
+  static constexpr float decode(std::uint32_t code) {
+    constexpr float values[16] = {-1.f,   -.6962f, -.5251f, -.3949f, -.2844f, -.1848f, -.0911f, 0.f,
+                                  .0796f, .1609f,  .2461f,  .3379f,  .4407f,  .5626f,  .7230f,  1.f};
+    return values[code & 15];
+  }
+};
+
+template <class S>
+constexpr bool quantizes_on_vectors() {
+  if constexpr (S::is_interleaved)
+    return qt::simd::block_encodable<S>;
+  else
+    return qt::ops::walks_rows<S> && qt::simd::kernel_name<qt::simd::op::encode, S>() != "reference";
+}
+template <class S>
+constexpr bool dequantizes_on_vectors() {
+  if constexpr (S::is_interleaved)
+    return qt::simd::block_decodable<S>;
+  else
+    return std::is_same_v<typename S::layout::order, qt::low_first> &&
+           qt::simd::kernel_name<qt::simd::op::decode, qt::stored<S>>() != "reference";
+}
+
+const char* path(bool vectors) { return vectors ? "vectors" : "reference"; }
+
+template <class S>
+void row(const char* spelling, const char* reason) {
+  constexpr bool encodes = quantizes_on_vectors<S>(), decodes = dequantizes_on_vectors<S>();
+  std::printf("| `%s` | %s | %s | %s |\n", spelling, path(encodes), path(decodes), encodes && decodes ? "" : reason);
+}
+
+#define ROW(reason, ...) row<__VA_ARGS__>(#__VA_ARGS__, reason)
+
+}  // namespace
+
+int main() {
+  using namespace qtensor;
+  std::printf(
+      "<!-- Written by docs/kernels.cpp; a test compares the two. -->\n# What runs on vectors\n\n"
+      "Quantize and dequantize of whole tensors, on every level (AVX-512, AVX2, SSE4.2, NEON). The scalar reference "
+      "runs\n"
+      "where the last column says why; both give the same bits. `simd::kernel_name<op, scheme>()` tells it of any "
+      "scheme.\n"
+      "\n| scheme | quantize | dequantize | reason |\n|---|---|---|---|\n");
+  ROW("", int8_per_tensor);
+  ROW("", int8_per_channel<1>);
+  ROW("", uint8_per_tensor);
+  ROW("", int8_group<32>);
+  ROW("", int4_group<32>);
+  ROW("", uint4_group<32>);
+  ROW("", scheme<int2, group<32>>);
+  ROW("", fp8_block<128, 128>);
+  ROW("", scheme<e5m2, per_tensor>);
+  ROW("", scheme<e4m3fnuz, per_tensor>);
+  ROW("no mantissa to spare: its grid is below what one addition reaches", scheme<e1m2, group<32>>);
+  ROW("", hif8_block<128, 128>);
+  ROW("HiFloat8 is vectorised with saturation, as every vendor's quantizers have it",
+      with<hif8_block<128, 128>, to_special>);
+  ROW("", mxfp8_e4m3);
+  ROW("", mxfp8_e5m2);
+  ROW("", mxfp6_e2m3);
+  ROW("", mxfp6_e3m2);
+  ROW("", mxfp4);
+  ROW("", mxint8);
+  ROW("", nvfp4);
+  ROW("", with<nvfp4, tensor_scale<f32>>);
+  ROW("codes from the top of a byte down: an exchange layout", with<mxfp4, planar<high_first>>);
+  ROW("values of its own: the nearest is searched, the way back is looked up", scheme<nf4, group<32>>);
+  ROW("more than 8 bits a code: no smaller than bf16, kept for exchange", scheme<int16, per_tensor>);
+  ROW("more than 8 bits a code: no smaller than f32, kept for exchange", scheme<int32, per_tensor>);
+  ROW("a random number an element, by its index", with<int8_per_tensor, stochastic<1>>);
+  ROW("", compat::ggml::q8_0);
+  ROW("", compat::ggml::q8_1);
+  ROW("", compat::ggml::q4_0);
+  ROW("", compat::ggml::q4_1);
+  ROW("", compat::ggml::q5_0);
+  ROW("", compat::ggml::q5_1);
+  ROW("the nearest code is searched as ggml searches it", compat::ggml::mxfp4);
+  ROW("the nearest code is searched as ggml searches it", compat::ggml::nvfp4);
+}

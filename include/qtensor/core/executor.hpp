@@ -1,0 +1,145 @@
+// Executors: who runs the independent parts of an operation on a whole tensor. Bits do not depend on them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <concepts>
+#include <qtensor/core/support.hpp>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+namespace qtensor {
+
+namespace detail {
+
+struct any_part {
+  void operator()(index_t) const {}
+};
+
+}  // namespace detail
+
+/// Runs parts of one operation:
+///   concurrency()      parts worth having at a time, at least 1
+///   e(count, part)     calls part(i) once for every i in [0, count), in any order, on any threads, and returns when
+///                      all have returned
+/// Parts of one call write to different memory and do not wait for each other; they do not throw.
+template <class E>
+concept executor = std::copy_constructible<E> && requires(const E& e, index_t count, const detail::any_part& part) {
+  { e.concurrency() } -> std::convertible_to<index_t>;
+  e(count, part);
+};
+
+/// One part after the other on the calling thread: what every operation does that is not told otherwise.
+struct serial {
+  static constexpr index_t concurrency() { return 1; }
+  template <class Part>
+  constexpr void operator()(index_t count, const Part& part) const {
+    for (index_t i = 0; i < count; ++i) part(i);
+  }
+};
+
+/// The caller's own threads: `on(parallel_for(4, [&](index_t count, const auto& part) { pool.run(count, part); }))`.
+/// The callable has the meaning of e(count, part) above; it is copied, what it refers to must outlive the call.
+template <class Run>
+class parallel_for {
+ public:
+  constexpr parallel_for(index_t threads, Run run) : threads_(threads < 1 ? 1 : threads), run_(std::move(run)) {
+    static_assert(std::is_invocable_v<const Run&, index_t, const detail::any_part&>,
+                  "qtensor: parallel_for(threads, run) calls run(count, part), and run calls part(i) for every i below "
+                  "count: [&](index_t count, const auto& part) { ... }.");
+  }
+  constexpr index_t concurrency() const { return threads_; }
+  template <class Part>
+  constexpr void operator()(index_t count, const Part& part) const {
+    run_(count, part);
+  }
+
+ private:
+  index_t threads_;
+  Run run_;
+};
+
+#if defined(_OPENMP)
+/// OpenMP's threads, where the program is compiled with it; as many as OpenMP would use if not told how many. Inside a
+/// parallel region of the caller it is serial unless nested parallelism is on, as OpenMP has it.
+class openmp {
+ public:
+  openmp() = default;
+  explicit openmp(int threads) : threads_(threads) {}
+  index_t concurrency() const { return threads_ > 0 ? threads_ : omp_get_max_threads(); }
+  template <class Part>
+  void operator()(index_t count, const Part& part) const {
+    const int threads = static_cast<int>(concurrency());
+#pragma omp parallel for schedule(static) num_threads(threads)
+    for (index_t i = 0; i < count; ++i) part(i);
+  }
+
+ private:
+  int threads_ = 0;
+};
+#endif
+
+/// The option that names an executor: `quantize<mxfp4>(A, on(openmp()))`, `dequantize_into(W, out, {n, 1}, on(pool))`.
+template <executor E>
+struct execution {
+  E by;
+};
+template <class E>
+constexpr auto on(E by) {
+  static_assert(
+      executor<E>,
+      "qtensor: on(e) takes an executor: serial(), openmp() where compiled with OpenMP, or parallel_for(threads, "
+      "run) around your own threads.");
+  if constexpr (executor<E>) return execution<E>{std::move(by)};
+}
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_execution = false;
+template <class E>
+inline constexpr bool is_execution<execution<E>> = true;
+
+/// The argument in a tuple if it is an executor (Executors) or if it is none, else an empty one.
+template <bool Executors, class T>
+auto only(const T& argument) {
+  if constexpr (is_execution<T> == Executors)
+    return std::tie(argument);
+  else
+    return std::tuple<>();
+}
+
+/// Elements below which a part is not worth a thread: some microseconds of work.
+inline constexpr index_t least_part = 16384;
+
+/// How many ranges of [0, count) are worth a thread each, at least 1: items weigh `weight` elements, and ranges start
+/// at multiples of `step`.
+template <executor E>
+index_t part_count(const E& by, index_t count, index_t step, index_t weight) {
+  const index_t most = by.concurrency(), steps = divide_up(count, step);
+  const index_t worth = weight > 0 ? count / divide_up(least_part, weight) : 1;
+  index_t parts = most < steps ? most : steps;
+  parts = parts < worth ? parts : worth;
+  return parts > 1 ? parts : 1;
+}
+
+/// Cuts [0, count) into that many ranges, none empty, and calls body(part, first, n) for each of them.
+template <executor E, class Body>
+void for_ranges(const E& by, index_t parts, index_t count, index_t step, const Body& body) {
+  const index_t steps = divide_up(count, step);
+  const auto run = [&](index_t part) {
+    const index_t first = steps * part / parts * step, end = steps * (part + 1) / parts * step;
+    body(part, first, (end < count ? end : count) - first);
+  };
+  if (parts > 1)
+    by(parts, run);
+  else
+    run(index_t{0});
+}
+
+}  // namespace detail
+
+}  // namespace qtensor

@@ -1,0 +1,137 @@
+// Statistics and scales of the short groups of interleaved blocks, side by side, for rules with a sign or an offset.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <bit>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+// Groups have a size known at compile time, a multiple of `lanes`; `lanes` of them are always done at once.
+namespace qtensor::inline QTENSOR_ABI::simd::detail {
+
+// ---- Statistics: one or two words a group, as the rule asks for -----------------------------------------------------
+
+/// The largest of the bits of each of `lanes` groups, as numbers of T, which is signed or not; at least 0.
+template <index_t Group, class T, class A>
+QTENSOR_INLINE words<A> largest_of_groups(const float* x) {
+  return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
+    const float* from = x + k * Group;
+    xsimd::batch<T, A> m(T(0));
+#pragma GCC unroll 8
+    for (index_t i = 0; i < Group; i += lanes<A>) m = simd::max(m, simd::bits_as<T>(simd::load<A>(from + i)));
+    return simd::bits_as<std::uint32_t>(m);
+  });
+}
+
+/// Absolute maximum: `a` is the largest magnitude.
+template <class Statistics, index_t Group, class A>
+struct group_statistics {
+  static constexpr bool enabled = std::same_as<Statistics, absolute_maximum>;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+    amax_blocks_of<A, Group>(x, groups, a);
+  }
+};
+
+/// Peak: `a` is the first number of the largest magnitude, with its sign.
+template <index_t Group, class A>
+struct group_statistics<peak, Group, A> {
+  static constexpr bool enabled = true;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.
+      const words<A> up = largest_of_groups<Group, std::int32_t, A>(x + g * Group),
+                     any = largest_of_groups<Group, std::uint32_t, A>(x + g * Group);
+      const words<A> sign(sign_bit), down = any & words<A>(magnitude_bits) & (words<A>(0u) - (any >> 31));
+      simd::store(a + g, simd::select(simd::below(up, down), down | sign, up));
+      if (const auto tie = simd::mask_as<float>(up == down) & simd::mask_as<float>(simd::below(words<A>(0u), up));
+          simd::any(tie))
+        for (index_t k = 0; k < lanes<A>; ++k)
+          if (a[g + k] != 0) a[g + k] = first_of(x + (g + k) * Group, a[g + k]);
+    }
+  }
+  static std::uint32_t first_of(const float* x, std::uint32_t number) {
+    const words<A> magnitude(number & magnitude_bits);
+    for (index_t i = 0; i < Group; i += lanes<A>)
+      if (const std::uint32_t found = simd::mask_bits(magnitude_words(simd::load<A>(x + i)) == magnitude); found != 0)
+        return bits_of(x[i + std::countr_zero(found)]);
+    return number;
+  }
+};
+
+/// Own extremes: `a` is the smallest number, `b` the largest one; of zeros the first.
+template <index_t Group, class A>
+struct group_statistics<own_extremes, Group, A> {
+  static constexpr bool enabled = true;
+  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
+    // Integers in the order of the numbers: negative ones have their bits flipped, the others their sign.
+    const auto ascending = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
+      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(v) >> 31) | words<A>(sign_bit));
+    };
+    const auto number = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
+      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(~v) >> 31) | words<A>(sign_bit));
+    };
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      words<A> least[static_cast<std::size_t>(lanes<A>)], most[static_cast<std::size_t>(lanes<A>)];
+      for (index_t k = 0; k < lanes<A>; ++k) {
+        const float* from = x + (g + k) * Group;
+        words<A> up(0u), down(~0u);
+#pragma GCC unroll 8
+        for (index_t i = 0; i < Group; i += lanes<A>) {
+          const words<A> v = ascending(simd::bits_as<std::uint32_t>(simd::load<A>(from + i)));
+          up = simd::max(up, v), down = simd::min(down, v);
+        }
+        most[k] = up, least[k] = ~down;
+      }
+      const words<A> low = number(~simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return least[k]; }));
+      simd::store(a + g, low);
+      simd::store(b + g, number(simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return most[k]; })));
+      if (simd::any(low == words<A>(sign_bit)))
+        for (index_t k = 0; k < lanes<A>; ++k)
+          if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A>::first_of(x + (g + k) * Group, 0);
+    }
+  }
+};
+
+// ---- Scales ---------------------------------------------------------------------------------------------------------
+
+/// Scales (and offsets) before storing, from statistics. A rule that vectors do not know is asked block by block.
+template <class Rule, class S, class A>
+struct block_rule {
+  static constexpr bool enabled = vector_rule<Rule, S, A>::enabled;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    return vector_rule<Rule, S, A>::scale(a, 1.f);
+  }
+};
+template <index_t N, index_t D, class S, class A>
+struct block_rule<bounded_amax<N, D>, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    const floats<A> s = simd::div(simd::bits_as<float>(a), floats<A>(S::codes.high));
+    if constexpr (N == 0) return s;
+    return simd::min(s, floats<A>(1.f / (static_cast<float>(N) / static_cast<float>(D))));
+  }
+};
+template <class S, class A>
+struct block_rule<peak_scale, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>&) {
+    return simd::div(simd::bits_as<float>(a), floats<A>(S::codes.low));
+  }
+};
+template <class S, class A>
+struct block_rule<offset_min_max, S, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& a, const words<A>& b) {
+    return simd::div(simd::sub(simd::bits_as<float>(b), simd::bits_as<float>(a)),
+                     floats<A>(S::codes.high - S::codes.low));
+  }
+  static QTENSOR_INLINE floats<A> offset(const words<A>& a) { return simd::bits_as<float>(a); }
+};
+
+/// Rules whose scales vectors compute and store.
+template <class S, class A>
+inline constexpr bool scales_by_vectors =
+    block_rule<typename S::rule, S, A>::enabled&& one_of<typename S::scale_format, f32, bf16, f16>&& one_of<
+        typename S::offset_format, none, f32, bf16, f16>&& std::same_as<typename S::subnormal_amax, subnormal_exact>;
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd::detail

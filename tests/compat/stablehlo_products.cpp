@@ -1,0 +1,140 @@
+// Mirrors include/qtensor/compat/stablehlo_products.hpp: small products by hand, groups, and the constraints.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/compat/stablehlo_products.hpp>
+
+#include "core/sentence.hpp"
+
+namespace shlo = qtensor::compat::stablehlo;
+using qtensor::index_t;
+using shlo::basic_type;
+using shlo::parse_type;
+
+namespace {
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class T>
+shlo::tensor tensor_of(const char* type, std::vector<index_t> shape, const std::vector<T>& elements) {
+  return shlo::tensor(parse_type(type), std::move(shape), std::span<const T>(elements));
+}
+shlo::tensor floats(std::vector<index_t> shape, const std::vector<float>& x) {
+  return tensor_of("f32", std::move(shape), x);
+}
+
+/// One spatial dimension: [b, 0, f] x [0, i, o] -> [b, 0, f].
+const shlo::convolution_dimension_numbers numbers{0, 2, {1}, 1, 2, {0}, 0, 2, {1}};
+
+}  // namespace
+
+TEST_CASE("stablehlo dot_general: batches, free and contracting dimensions of both sides") {
+  // [2 batches][2 rows][3] by [3][2 batches][1 column]
+  const auto a = floats({2, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const auto b = floats({3, 2, 1}, {1, 2, 10, 20, 100, 200});
+  const auto y = shlo::dot_general(a, b, {{0}, {1}, {2}, {0}}, basic_type::f32);
+  CHECK(y.shape() == std::vector<index_t>{2, 2, 1});
+  CHECK(y.to_vector<float>() == std::vector<float>{321, 654, 1974, 2640});
+  const auto outer = shlo::dot_general(floats({2}, {1, 2}), floats({2}, {3, 5}), {}, basic_type::f32);
+  CHECK(outer.to_vector<float>() == std::vector<float>{3, 5, 6, 10});
+}
+
+TEST_CASE("stablehlo dot_general: quantized, with an i32 result, per-axis rhs, and hybrid") {
+  const auto x = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 0.5:1>", {1, 2}, {3, 5});         // 1, 2
+  const auto w = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 0.25>", {2, 2}, {4, 8, 12, 16});  // 1 2 / 3 4
+  const auto y = shlo::dot_general(x, w, {{}, {}, {1}, {0}}, parse_type("!quant.uniform<i32:f32, 0.125>"));
+  CHECK(y.to_vector<std::int32_t>() == std::vector<std::int32_t>{56, 80});
+  const auto axis = tensor_of<std::int8_t>("!quant.uniform<i8:f32:1, {0.25, 1}>", {2, 2}, {4, 2, 12, 4});
+  const auto z = shlo::dot_general(x, axis, {{}, {}, {1}, {0}}, parse_type("!quant.uniform<i32:f32:1, {0.5, 2}>"));
+  CHECK(z.to_vector<std::int32_t>() == std::vector<std::int32_t>{14, 5});
+  const auto hybrid = shlo::dot_general(floats({1, 2}, {.5f, 2}), w, {{}, {}, {1}, {0}}, basic_type::f32);
+  CHECK(hybrid.to_vector<float>() == std::vector<float>{6.5f, 9.f});
+}
+
+TEST_CASE("stablehlo dot_general: each step is rounded to the expressed type") {
+  const auto ones = tensor_of<std::uint16_t>("bf16", {3}, {0x3f80, 0x3f80, 0x3f80});
+  const auto x = tensor_of<std::uint16_t>("bf16", {3}, {0x4380, 0x3f80, 0x3f80});  // 256, 1, 1
+  CHECK(shlo::dot_general(x, ones, {{}, {}, {0}, {0}}, basic_type::bf16).at(0).real == 256.0);
+  CHECK(shlo::dot_general(x, ones, {{}, {}, {0}, {0}}, basic_type::bf16).shape().empty());
+}
+
+TEST_CASE("stablehlo convolution: strides, padding, dilations of both sides") {
+  const auto x = floats({1, 4, 1}, {1, 2, 3, 4});
+  const auto w = floats({2, 1, 1}, {10, 1});
+  const auto run = [&](const shlo::convolution_attributes& c) {
+    return shlo::convolution(x, w, numbers, c, basic_type::f32).to_vector<float>();
+  };
+  using list = std::vector<float>;
+  CHECK(run({}) == list{12, 23, 34});
+  CHECK(run({.window_strides = {2}}) == list{12, 34});
+  CHECK(run({.padding = {{{1, 1}}}}) == list{1, 12, 23, 34, 40});
+  CHECK(run({.padding = {{{-1, 0}}}}) == list{23, 34});
+  CHECK(run({.rhs_dilation = {2}}) == list{13, 24});
+  CHECK(run({.lhs_dilation = {2}}) == list{10, 2, 20, 3, 30, 4});
+  CHECK(run({.rhs_dilation = {5}}).empty());
+}
+
+TEST_CASE("stablehlo convolution: feature groups and batch groups") {
+  const auto x = floats({2, 1, 2}, {1, 2, 3, 4});  // two batches of one place with two features
+  const auto depthwise =
+      shlo::convolution(x, floats({1, 1, 4}, {1, 10, 100, 1000}), numbers, {.feature_group_count = 2}, basic_type::f32);
+  CHECK(depthwise.shape() == std::vector<index_t>{2, 1, 4});
+  CHECK(depthwise.to_vector<float>() == std::vector<float>{1, 10, 200, 2000, 3, 30, 400, 4000});
+  const auto groups =
+      shlo::convolution(x, floats({1, 2, 2}, {1, 10, 100, 1000}), numbers, {.batch_group_count = 2}, basic_type::f32);
+  CHECK(groups.shape() == std::vector<index_t>{1, 1, 2});
+  CHECK(groups.to_vector<float>() == std::vector<float>{201, 4030});  // output 0 from batch 0, output 1 from batch 1
+}
+
+TEST_CASE("stablehlo convolution: quantized, padding is real 0, and per-axis kernels") {
+  const auto x = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 0.5:10>", {1, 2, 1}, {12, 14});          // 1, 2
+  const auto w = tensor_of<std::int8_t>("!quant.uniform<i8:f32:2, {1, 0.5}>", {2, 1, 2}, {1, 2, 3, 8});  // 1 3 and 1 4
+  const auto y =
+      shlo::convolution(x, w, numbers, {.padding = {{{1, 0}}}}, parse_type("!quant.uniform<i32:f32:2, {0.5, 1}>"));
+  CHECK(y.to_vector<std::int32_t>() == std::vector<std::int32_t>{6, 4, 14, 9});
+}
+
+TEST_CASE("stablehlo products: constraints by name") {
+  const auto f = floats({2, 2}, {1, 2, 3, 4});
+  const auto q = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 1>", {2, 2}, {1, 2, 3, 4});
+  const auto shifted = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 1:1>", {2, 2}, {1, 2, 3, 4});
+  const auto wide = tensor_of<std::int16_t>("!quant.uniform<i16:f32, 1>", {2, 2}, {1, 2, 3, 4});
+  const auto rows = tensor_of<std::int8_t>("!quant.uniform<i8:f32:0, {1, 2}>", {2, 2}, {1, 2, 3, 4});
+  const auto out = parse_type("!quant.uniform<i32:f32, 1>");
+  const auto said = [&](const shlo::tensor& a, const shlo::tensor& b, const shlo::element_type& type,
+                        const shlo::dot_dimension_numbers& d = {{}, {}, {1}, {0}}) {
+    return sentence([&] { shlo::dot_general(a, b, d, type); });
+  };
+  CHECK(mentions(said(q, f, out), "is_quantized(rhs)"));
+  CHECK(mentions(said(q, q, basic_type::f32), "is_quantized(lhs) = is_quantized(result)"));
+  CHECK(mentions(said(q, shifted, out), "(C15): zero_points(rhs) = 0"));
+  CHECK(mentions(said(q, wide, out), "storage_type(lhs) = storage_type(rhs)"));
+  CHECK(mentions(said(rows, q, out), "is_per_tensor(lhs)"));
+  CHECK(mentions(said(q, rows, out), "quantization_dimension(rhs) is not one"));
+  CHECK(mentions(said(q, q, parse_type("!quant.uniform<i32:f32:0, {1, 1}>")), "per-axis results need"));
+  CHECK(mentions(said(f, floats({2}, {1, 2}), basic_type::f64), "expressed types agree"));
+  CHECK(mentions(said(f, f, basic_type::f32, {{}, {}, {2}, {0}}), "0 <= dimensions < rank"));
+  CHECK(mentions(said(f, f, basic_type::f32, {{1}, {0}, {1}, {1}}), "is_unique"));
+  CHECK(mentions(said(f, f, basic_type::f32, {{}, {}, {1}, {0, 1}}), "as many on both sides"));
+  CHECK(mentions(said(f, floats({3, 1}, {1, 2, 3}), basic_type::f32), "dim(lhs, i) = dim(rhs, j)"));
+  const auto i8 = tensor_of<std::int8_t>("i8", {2, 2}, {1, 2, 3, 4});
+  CHECK(mentions(said(i8, i8, basic_type::i8), "products are of float or quantized tensors"));
+
+  const auto x = floats({1, 4, 2}, std::vector<float>(8, 1.f)), w = floats({2, 2, 2}, std::vector<float>(8, 1.f));
+  const auto conv = [&](const shlo::tensor& kernel, const shlo::convolution_attributes& c) {
+    return sentence([&] { shlo::convolution(x, kernel, numbers, c, basic_type::f32); });
+  };
+  CHECK(mentions(conv(f, {}), "rank(lhs) = rank(rhs)"));
+  CHECK(mentions(conv(w, {.window_strides = {0}}), "0 < window_strides"));
+  CHECK(mentions(conv(w, {.lhs_dilation = {1, 1}}), "size(lhs_dilation) = N - 2"));
+  CHECK(mentions(conv(w, {.padding = {{{0, 0}}, {{0, 0}}}}), "shape(padding) = [N - 2, 2]"));
+  CHECK(mentions(conv(w, {.feature_group_count = 2}), "dim(rhs, i) = dim(lhs, f) / feature_group_count"));
+  CHECK(mentions(conv(w, {.feature_group_count = 2, .batch_group_count = 2}), "one of them is 1"));
+  const auto along_inputs =
+      tensor_of<std::int8_t>("!quant.uniform<i8:f32:1, {1, 1}>", {2, 2, 2}, std::vector<std::int8_t>(8, 1));
+  CHECK(mentions(sentence([&] { shlo::convolution(x, along_inputs, numbers, {}, basic_type::f32); }),
+                 "quantization_dimension(rhs) = kernel_output_feature_dimension"));
+  auto twice = numbers;
+  twice.input_feature = 0;
+  CHECK(mentions(sentence([&] { shlo::convolution(x, w, twice, {}, basic_type::f32); }), "is_unique"));
+}

@@ -1,0 +1,82 @@
+// Mirrors include/qtensor/ops/blocks.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/compat/ggml.hpp>
+
+#include "round_trip.hpp"
+
+using namespace qtensor;
+namespace ggml = qtensor::compat::ggml;
+
+TEST_CASE("blocks: rows of whole blocks, rows with a short last block, one long row") {
+  for (const index_t cols : {32, 64, 77, 4096, 5000}) {
+    check::check_matrix<ggml::q8_0>(3, cols);
+    check::check_matrix<ggml::q4_1>(3, cols);
+  }
+  check::check_matrix<ggml::q8_0>(300, 32);
+  check::check_matrix<ggml::nvfp4>(5, 200);
+}
+
+TEST_CASE("blocks: the other storage order, where groups run along the first axis") {
+  check::check_matrix<with<ggml::q4_0, group<32, 0>>, col_major>(64, 9);
+  check::check_matrix<with<ggml::q4_0, group<32, 0>>, col_major>(70, 9);
+  check::check_matrix<with<ggml::q5_1, group<32, 0>>, col_major>(70, 9);
+}
+
+TEST_CASE("blocks: narrow numbers in, narrow numbers out") {
+  const auto shape = extents(3, 160);
+  std::vector<std::uint16_t> x;
+  for (const float v : check::numbers(shape.size(), 5)) x.push_back(static_cast<std::uint16_t>(encode<bf16>(v)));
+  const auto got = quantize<ggml::q8_0>(source<bf16>(x.data(), shape));
+  std::vector<float> wide;
+  for (const std::uint16_t v : x) wide.push_back(decode<bf16>(v));
+  CHECK(check::same_bytes(got, quantize<ggml::q8_0>(source(wide.data(), shape))));
+  std::vector<std::uint16_t> back(x.size());
+  std::vector<float> values(x.size());
+  dequantize_into<f16>(got.view(), back.data(), {160, 1});
+  dequantize_into(got.view(), values.data(), {160, 1});
+  bool same = true;
+  for (std::size_t i = 0; i < back.size(); ++i) same = same && back[i] == encode<f16, to_special>(values[i]);
+  CHECK(same);
+}
+
+TEST_CASE("blocks: parts of a matrix, into and out of its middle") {
+  const auto x = check::numbers(4 * 96, 7);
+  tensor<ggml::q5_0> t(matrix_extents(6, 160));
+  const auto before = t;
+  const auto part = t.span().block(1, 32, 4, 96);
+  quantize_into(matrix_ref<const float>{x.data(), 4, 96, 96, 1}, part);
+  const auto alone = quantize<ggml::q5_0>(source(x.data(), extents(4, 96)));
+  std::vector<float> values(x.size()), odd(static_cast<std::size_t>(4 * 31));
+  dequantize_into(tensor_view<ggml::q5_0>(part), values.data(), {96, 1});
+  dequantize_rows(alone.view(), 0, 4, 33, 31, odd.data(), 31);
+  bool same = true;
+  for (index_t row = 0; row < 6; ++row)
+    for (index_t col = 0; col < 160; ++col) {
+      const bool inside = row >= 1 && row < 5 && col >= 32 && col < 128;
+      if (!inside) same = same && t.view().code(row, col) == before.view().code(row, col);
+      if (inside) same = same && t.view().code(row, col) == alone.view().code(row - 1, col - 32);
+      if (inside)
+        same = same && bits_of(values[static_cast<std::size_t>((row - 1) * 96 + col - 32)]) ==
+                           bits_of(reference::value(t.view(), {row, col}));
+    }
+  for (index_t row = 0; row < 4; ++row)
+    for (index_t i = 0; i < 31; ++i)
+      same = same && bits_of(odd[static_cast<std::size_t>(row * 31 + i)]) ==
+                         bits_of(reference::value(alone.view(), {row, 33 + i}));
+  CHECK(same);
+}
+
+TEST_CASE("blocks: large tensors go past the caches with the same bytes") {
+  const index_t n = ops::streaming_floats + 64;
+  std::vector<float> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(static_cast<int>(i * 2654435761u >> 8) % 4096 - 2048);
+  const auto got = quantize<ggml::q8_0>(source(x.data(), extents(n)));
+  std::vector<std::uint8_t> expected(got.blocks().size());
+  simd::encode_interleaved<ggml::q8_0>(x.data(), n, expected.data());
+  CHECK(std::equal(expected.begin(), expected.end(), got.blocks().begin()));
+  std::vector<float> values(x.size()), wanted(x.size());
+  dequantize_into(got.view(), values.data(), {1});
+  simd::decode_interleaved<ggml::q8_0>(expected.data(), n, wanted.data());
+  CHECK(values == wanted);
+}
