@@ -126,9 +126,6 @@ class block_encoder {
   using offset_format = typename S::offset_format;
   static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group, run = lanes<A> * b::group;
   static constexpr bool literal = std::same_as<typename S::nonfinite_block, block_literal>;
-  /// Codes of both halves of a group meet in registers: codes_ holds them as the layout does.
-  static constexpr bool joins_halves =
-      has_halves<S> && b::bits == 4 && b::group / 2 % lanes<A> == 0 && !S::has_code_sum;
   static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
   /// Quotients, as bits, that are no longer near the codes.
   static constexpr std::uint32_t far = bits_of(0x1p20f);
@@ -268,59 +265,42 @@ class block_encoder {
     return quotients<S, how>(x, divisor<how, A>{by});
   }
 
-  /// Codes of four batches, batch k at x + place(k) of the chunk.
-  template <class Place>
-  QTENSOR_INLINE bytes<A> codes_at(const float* x, Place place) const {
-    if constexpr (searches<S>) return searched_codes(x, place);
+  /// Codes of the four batches from element i on.
+  QTENSOR_INLINE bytes<A> rounded_codes(const float* x, index_t i) const {
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      const index_t at = place(k), g = at / b::group;
+      const index_t at = i + k * lanes<A>, g = at / b::group;
       floats<A> v = simd::load<A>(x + at);
       if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset_[g]));
       r[k] = near_counts<S>(quotient(v, floats<A>(by_[g])));
     }
     return near_codes<S>(r);
   }
-
-  template <class Place>
-  QTENSOR_INLINE bytes<A> searched_codes(const float* x, Place place) const {
+  QTENSOR_INLINE bytes<A> searched_codes(const float* x, index_t i) const {
     std::array<floats<A>, 4> v;
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      v[k] = simd::load<A>(x + place(k));
-      const index_t g = place(k) / b::group;
+      const index_t at = i + k * lanes<A>, g = at / b::group;
+      v[k] = simd::load<A>(x + at);
       // As integers: a limit is passed where the number less 1 is not below it. Minus one for every limit that is not.
       const ints<A> less_one = simd::bits_as<std::int32_t>(magnitude_words(v[k])) - ints<A>(1);
       r[k] = ints<A>(7);
 #pragma GCC unroll 7
-      for (std::size_t i = 0; i < 7; ++i)
-        r[k] = r[k] + ((less_one - ints<A>(std::bit_cast<std::int32_t>(limit_[i][g]))) >> 31);
+      for (std::size_t m = 0; m < 7; ++m)
+        r[k] = r[k] + ((less_one - ints<A>(std::bit_cast<std::int32_t>(limit_[m][g]))) >> 31);
     }
     const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
   }
 
   void encode(const float* x, index_t n) {
-    if constexpr (joins_halves) {
-      constexpr index_t half = b::group / 2;
-      const words<A> low(0x0f0f0f0fu);
-      for (index_t i = 0; i < n / 2; i += step) {
-        const auto codes = [&](index_t from) QTENSOR_INLINE_LAMBDA {
-          return simd::bits_as<std::uint32_t>(codes_at(x,
-                                                       [&](int k) QTENSOR_INLINE_LAMBDA {
-                                                         const index_t at = i + k * lanes<A>;
-                                                         return at / half * b::group + at % half + from;
-                                                       })) &
-                 low;
-        };
-        simd::store(codes_ + i, simd::bits_as<std::uint8_t>(codes(0) | (codes(half) << 4)));
-      }
-    } else {
-      for (index_t i = 0; i < n; i += step)
-        simd::store(codes_ + i, codes_at(x, [&](int k) QTENSOR_INLINE_LAMBDA { return i + k * lanes<A>; }));
-    }
+    for (index_t i = 0; i < n; i += step)
+      if constexpr (searches<S>)
+        simd::store(codes_ + i, searched_codes(x, i));
+      else
+        simd::store(codes_ + i, rounded_codes(x, i));
   }
 
   void find_sums(index_t count) {
@@ -337,11 +317,7 @@ class block_encoder {
 #pragma GCC unroll 4
     for (index_t k = 0; k < b::groups; ++k) {
       store_parameter<scale_format>(to + k * place::scale_bytes, scale_code_[g + k]);
-      std::uint8_t* codes = to + place::codes_at + k * b::code_bytes;
-      if constexpr (joins_halves)
-        std::memcpy(codes, codes_ + (g + k) * b::code_bytes, static_cast<std::size_t>(b::code_bytes));
-      else
-        join_codes<S, A>(codes_ + (g + k) * b::group, codes);
+      join_codes<S, A>(codes_ + (g + k) * b::group, to + place::codes_at + k * b::code_bytes);
     }
     if constexpr (S::has_offset) store_parameter<offset_format>(to + place::offset_at, offset_code_[g]);
     if constexpr (S::has_code_sum)

@@ -1,4 +1,4 @@
-// Mirrors include/qtensor/simd/encode.hpp: quotients, zero points and division types, over scales that break shortcuts.
+// Mirrors include/qtensor/simd/quotient.hpp: quotients, zero points and division types, over scales that break shortcuts.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/encode.hpp>
 

@@ -1,0 +1,149 @@
+// Which schemes vectors can encode: their formats, roundings and policies.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <qtensor/format/table.hpp>
+#include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+/// Integers and fixed-point fractions: a code counts units.
+template <class F>
+concept counting_format = F::bits <= 8 && (F::is_integer || requires { F::fraction_bits; });
+
+/// Minifloats whose grid can be reached by one addition to a normal float (see magnitude_codes).
+template <class F>
+concept shiftable_format = minifloat_format<F> && F::bits <= 8 && F::mantissa_bits >= 1 &&
+                           (128 - F::bias > F::mantissa_bits + 1) &&
+                           (128 - F::bias + (1 << F::exponent_bits) + 23 < 255);
+
+/// The steps of a format whose codes count up between powers of two, each binade with a spacing of its own, ties away
+/// from zero (HiFloat8). Nothing where F is not such a format.
+template <class F>
+inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
+  if constexpr (F::bits != 8 || F::is_integer || !requires { F::ties_away; } || minifloat_format<F>) {
+    return std::nullopt;
+  } else {
+    binade_steps steps;
+    const auto code_at = [](float value) -> int {  // -1 where no code has the value
+      for (int i = 0; i < sorted<F>.count; ++i)
+        if (sorted<F>.value(i) == value) return sorted<F>.code[static_cast<std::size_t>(i)];
+      return -1;
+    };
+    int first = 0;  // of the positive values
+    while (sorted<F>.value(first) <= 0.f) ++first;
+    const int lowest = floor_log2(sorted<F>.value(first)), highest = floor_log2(static_cast<float>(F::max));
+    if (highest - lowest > 60 || exp2i(lowest) != sorted<F>.value(first) || code_at(0.f) != 0) return std::nullopt;
+    if (exp2i(highest) != static_cast<float>(F::max)) return std::nullopt;
+    steps.low = static_cast<std::uint16_t>((lowest - 2 + 127) << 7);
+    steps.high = static_cast<std::uint16_t>((highest + 127) << 7);
+    for (int e = lowest - 2; e <= highest; ++e) {
+      const std::size_t at = static_cast<std::size_t>(e + 127) & 63;
+      if (e < lowest) {  // zero, and from half the smallest value on that
+        steps.shift[at] = 15;
+        steps.base[at] = static_cast<std::uint16_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
+        continue;
+      }
+      int bits = 0;  // of the mantissa: as many as have a code
+      while (bits < 6 && code_at(exp2i(e) + exp2i(e - bits - 1)) >= 0) ++bits;
+      const int code = code_at(exp2i(e));
+      for (int k = 0; k < 1 << bits && e < highest; ++k)
+        if (code_at(exp2i(e - bits) * static_cast<float>((1 << bits) + k)) != code + k) return std::nullopt;
+      steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
+      steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
+      steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
+    }
+    return steps;
+  }
+}();
+/// Such formats whose negative codes have the top bit set, and whose zero has no sign.
+template <class F>
+concept stepped_format = find_binade_steps<F>
+.has_value() && find_nan<F>() == 0x80u;
+
+/// A deterministic rounding as bits: bit 8 * negative + 4 * odd + remainder says whether the magnitude steps up.
+template <class Rounding>
+constexpr std::uint32_t step_table() {
+  std::uint32_t table = 0;
+  for (std::uint32_t i = 0; i < 16; ++i)
+    if (Rounding::up((i & 8) != 0, (i & 4) != 0, static_cast<remainder>(i & 3))) table |= 1u << i;
+  return table;
+}
+template <class Rounding>
+inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<nearest_even>();
+
+/// Deterministic, looks at nothing but the remainder, and numbers of the grid stay where they are (bits 0, 4, 8, 12 of
+/// the table).
+template <class Rounding, class Code>
+constexpr bool vector_rounding() {
+  if constexpr (requires(float q) { Rounding::template before<Code>(q); }) {
+    return false;
+  } else if constexpr (deterministic_rounding<Rounding>) {
+    if ((step_table<Rounding>() & 0x1111u) != 0) return false;
+    if constexpr (requires { typename Rounding::intermediate; })
+      return std::same_as<typename Rounding::intermediate, f16>;
+    return true;
+  } else {
+    return false;
+  }
+}
+
+template <class F>
+inline constexpr bool vector_format = (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8) &&
+                                      (counting_format<F> || shiftable_format<F> || stepped_format<F>);
+
+template <class T, class... Choices>
+concept one_of = (std::same_as<T, Choices> || ...);
+
+/// The division of S for scales that are positive and finite.
+template <class Division>
+struct ordinary {
+  using type = Division;
+};
+template <class Division>
+requires requires { typename Division::ordinary; }
+struct ordinary<Division> {
+  using type = typename Division::ordinary;
+};
+template <class S>
+using ordinary_division = typename ordinary<typename S::division>::type;
+
+template <class S>
+inline constexpr bool has_intermediate = requires {
+  typename S::rounding::intermediate;
+};
+
+template <class S>
+constexpr bool vector_policies() {
+  constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
+  constexpr bool nan = one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max,
+                              nan_to_lowest, nan_to_opposite_zero>;
+  constexpr bool division = one_of<ordinary_division<S>, exact_division, reciprocal>;
+  constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
+  constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
+  // Stepped codes are made in one way only.
+  constexpr bool steps = !stepped_format<typename S::code_format> ||
+                         (std::same_as<typename S::overflow, saturate> && !has_intermediate<S> &&
+                          one_of<typename S::rounding, nearest_away> &&
+                          one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point>);
+  return overflow && nan && division && division_type && order && steps;
+}
+
+}  // namespace detail
+
+/// Schemes with a vector encoder: codes in order in an array of their own, a format of 2, 4, 6 or 8 bits with a formula
+/// (integers, fixed point, minifloats, HiFloat8), a rounding that is not random, and policies of this library.
+template <class S>
+concept vector_encodable =
+    quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&
+    detail::vector_format<typename S::code_format> &&
+    detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

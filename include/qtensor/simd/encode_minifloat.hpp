@@ -1,0 +1,151 @@
+// Quotients to codes of minifloats and of HiFloat8, four batches at a time.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <qtensor/simd/quotient.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+/// The numbers the encoder of a minifloat needs; fields are f32 exponent fields.
+template <class F>
+struct grid {
+  static constexpr int m = F::mantissa_bits;
+  static constexpr std::uint32_t smallest_field = static_cast<std::uint32_t>(128 - F::bias);  // of the smallest normal
+  static constexpr std::uint32_t smallest_normal = smallest_field << 23;
+  /// The value after the largest one, as f32 bits: everything above rounds there or is clamped to it.
+  static constexpr std::uint32_t ceiling =
+      ((((F::max_code + 1) >> m) + smallest_field - 1) << 23) | (((F::max_code + 1) & low_bits(m)) << (23 - m));
+  /// What magnitude_codes has too much, modulo 256.
+  static constexpr std::uint8_t bias = static_cast<std::uint8_t>((smallest_field + 23 - m) << m);
+};
+
+/// Codes of magnitudes (f32 bits), plus grid<F>::bias, modulo 256; NaN and all that overflows give max_code + 1.
+///   1. the exponent, at least that of the smallest normal: subnormals share its spacing
+///   2. add the power of two whose ulp is that spacing: the only rounding, at the format's last bit
+///   3. the sum's lowest bits count grid steps, its exponent counts binades of 2^m codes each
+/// Cost: 7, 9 more and a shift by lanes for roundings other than ties to even.
+template <class F, class Rounding, class A>
+QTENSOR_INLINE words<A> magnitude_codes(const words<A>& magnitude, const words<A>& negative) {
+  using g = grid<F>;
+  const words<A> a = simd::min(magnitude, words<A>(g::ceiling));
+  const words<A> e = simd::max(a & words<A>(infinity_bits), words<A>(g::smallest_normal));
+  const words<A> shifter = e + words<A>(static_cast<std::uint32_t>(23 - g::m) << 23);
+  const floats<A> value = simd::bits_as<float>(a), power = simd::bits_as<float>(shifter);
+  words<A> t = simd::bits_as<std::uint32_t>(value + power);
+  if constexpr (!ties_to_even<Rounding>) {
+    const auto above = simd::mask_as<std::uint32_t>(simd::bits_as<float>(t) - power > value);
+    t = simd::select(above, t - words<A>(1u), t);  // now the lower neighbour
+    const floats<A> rest = value - (simd::bits_as<float>(t) - power);
+    const floats<A> half = simd::bits_as<float>(e - words<A>(static_cast<std::uint32_t>(g::m + 1) << 23));
+    t = t + steps<Rounding>(negative, t & words<A>(1u), rest, half);
+  }
+  return t + (t >> (23 - g::m));
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> each_byte(std::uint32_t v) {
+  return bytes<A>(static_cast<std::uint8_t>(v));
+}
+
+/// The signs of four batches in the top bit of codes of F.
+template <class F, class A>
+QTENSOR_INLINE bytes<A> sign_codes(const std::array<floats<A>, 4>& q) {
+  // Narrowing with saturation keeps the sign, in the top bit of each byte.
+  const auto sign = [&](int k) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::int32_t>(q[k]); };
+  const bytes<A> narrow = simd::narrow_i8(sign(0), sign(1), sign(2), sign(3));
+  const words<A> top = simd::bits_as<std::uint32_t>(narrow) & words<A>(0x80808080u);
+  return simd::bits_as<std::uint8_t>(top >> (8 - F::bits));
+}
+
+/// Codes with those of NaN as the policy wants them.
+template <class S, class A>
+bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
+  using code = typename S::code_format;
+  using nan = typename S::nan;
+  std::array<words<A>, 4> is_nan;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k)
+    is_nan[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
+  const bytes<A> at = simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]), signs = sign_codes<code>(q);
+  bytes<A> instead = each_byte<A>(0);
+  if constexpr (minifloat_format<code>) {
+    constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;
+    if constexpr (std::same_as<nan, nan_to_max>)
+      instead = each_byte<A>(code::max_code) | signs;
+    else if constexpr (std::same_as<nan, nan_to_lowest>)
+      instead = each_byte<A>(code::max_code | code::sign_mask);
+    else if constexpr (std::same_as<nan, nan_to_opposite_zero> && !fnuz)
+      instead = each_byte<A>(code::sign_mask) & ~signs;
+    else if constexpr (std::same_as<nan, nan_propagates> && code::has_nan)
+      instead = fnuz ? each_byte<A>(code::nan_code) : each_byte<A>(code::nan_code) | signs;
+  } else if constexpr (std::same_as<nan, nan_propagates>) {
+    instead = each_byte<A>(*find_nan<code>());
+  }
+  return (codes & ~at) | (instead & at);
+}
+
+template <class F>
+inline constexpr minifloat_grid grid_facts{F::mantissa_bits, F::bits, grid<F>::smallest_normal,
+                                           bits_of(static_cast<float>(F::max))};
+
+template <class S, quotient_by By, class A, class Parameters>
+QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
+  using code = typename S::code_format;
+  constexpr bool saturates = std::same_as<typename S::overflow, saturate> || code::special_values == specials::none;
+  constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;
+  // Without saturation NaN and overflow are the same code, the one after the largest value.
+  constexpr bool nan_is_overflow = !saturates && !code::has_infinity && std::same_as<typename S::nan, nan_propagates>;
+  std::array<floats<A>, 4> q;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
+    if constexpr (has_intermediate<S>) q[k] = through<typename S::rounding::intermediate>(q[k]);
+  }
+  bytes<A> codes;
+  if constexpr (saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>) {
+    codes = simd::signed_codes<grid_facts<code>>(q[0], q[1], q[2], q[3]);
+  } else {
+    std::array<words<A>, 4> t;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const words<A> bits = simd::bits_as<std::uint32_t>(q[k]);
+      t[k] = magnitude_codes<code, typename S::rounding>(bits & words<A>(magnitude_bits), bits >> 31);
+    }
+    bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - each_byte<A>(grid<code>::bias);
+    if constexpr (saturates) c = simd::min(c, each_byte<A>(code::max_code));
+    codes = c | sign_codes<code>(q);
+    if constexpr (fnuz) codes = simd::select(c == each_byte<A>(0), c, codes);
+  }
+  if constexpr (!nan_is_overflow)
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
+      codes = with_nans<S>(codes, q);
+  return codes;
+}
+
+// ---- Stepped formats -----------------------------------------------------------------------------------------------
+
+template <class S, quotient_by By, class A, class Parameters>
+QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
+  using code = typename S::code_format;
+  static constexpr binade_steps steps = *find_binade_steps<code>;
+  std::array<floats<A>, 4> q;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
+  const auto upper = [&](int k) QTENSOR_INLINE_LAMBDA {
+    return simd::upper_halves(simd::bits_as<std::uint32_t>(q[k]), simd::bits_as<std::uint32_t>(q[k + 1]));
+  };
+  const bytes<A> c = simd::binade_codes<A>(upper(0), upper(2), steps);
+  bytes<A> codes = simd::select(c == each_byte<A>(0), c, c | sign_codes<code>(q));
+  if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
+    codes = with_nans<S>(codes, q);
+  return codes;
+}
+
+}  // namespace detail
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,166 @@
+// Numbers over their scales, and roundings by any policy: what every encoder begins with.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <qtensor/simd/encodable.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the
+/// policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to
+/// integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every
+/// half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN.
+enum class quotient_by { division, inverse, two_products };
+
+namespace detail {
+
+template <class S>
+inline constexpr bool is_reciprocal = std::same_as<ordinary_division<S>, reciprocal>;
+
+template <class A>
+inline constexpr bool has_fma_unit =
+    std::same_as<A, avx512_arch> || std::same_as<A, avx2_arch> || std::same_as<A, neon_arch>;
+
+/// Whether the cheap exact division is allowed for codes of S at all; regular_divisors says for which scales.
+template <class S, class A>
+inline constexpr bool divides_by_products =
+    has_fma_unit<A> && !is_reciprocal<S> && counting_format<typename S::code_format> &&
+    ties_to_even<typename S::rounding> && !has_intermediate<S> && std::same_as<typename S::division_type, f32> &&
+    !std::same_as<typename S::scale_format, e8m0> &&
+    (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
+
+/// The right quotient whatever the scale.
+template <class S>
+inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inverse : quotient_by::division;
+
+/// The fast one, for regular divisors.
+template <class S, class A>
+inline constexpr quotient_by fast_quotient =
+    divides_by_products<S, A> ? quotient_by::two_products : quotient_by::inverse;
+
+}  // namespace detail
+
+/// What a batch of numbers is divided by, one scale per lane, in the form that `By` wants.
+template <quotient_by By, usable_arch A>
+struct divisor {
+  floats<A> value;  ///< the scale, or its inverse
+};
+template <usable_arch A>
+struct divisor<quotient_by::two_products, A> {
+  floats<A> value;  ///< r = RN(1 / s)
+  floats<A> rest;   ///< r' = RN((1 - s * r) / s); times r instead is not good enough (s = 2 - 2^-23, x = 1)
+};
+
+/// The number S divides by: the scale times the tensor's.
+template <class S, usable_arch A>
+QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale) {
+  if constexpr (S::has_tensor_scale)
+    return simd::mul(scale, floats<A>(tensor_scale));
+  else
+    return scale;
+}
+
+/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two.
+template <class S, quotient_by By, usable_arch A>
+QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
+  const floats<A> one(1.f);
+  if constexpr (By == quotient_by::division) {
+    return {whole_scale<S>(scale, tensor_scale)};
+  } else if constexpr (detail::is_reciprocal<S>) {
+    if constexpr (S::has_tensor_scale)
+      return {simd::div(floats<A>(1.f / tensor_scale), scale)};
+    else
+      return {simd::div(one, scale)};
+  } else if constexpr (By == quotient_by::inverse) {
+    return {simd::div(one, whole_scale<S>(scale, tensor_scale))};
+  } else {
+    const floats<A> s = whole_scale<S>(scale, tensor_scale), r = simd::div(one, s);
+    const floats<A> minus_s = simd::bits_as<float>(simd::bits_as<std::uint32_t>(s) ^ words<A>(sign_bit));
+    return {r, simd::div(simd::fma(minus_s, r, one), s)};
+  }
+}
+
+/// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products; powers of
+/// two whose inverse is a normal number for `inverse`.
+template <class S, usable_arch A>
+QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale) {
+  const words<A> bits = simd::bits_as<std::uint32_t>(whole_scale<S>(scale, tensor_scale));
+  if constexpr (detail::is_reciprocal<S>) {
+    return bits == bits;
+  } else if constexpr (detail::fast_quotient<S, A> == quotient_by::two_products) {
+    constexpr std::uint32_t low = (127u - 100u) << 23, high = (127u + 100u) << 23;
+    return bits - words<A>(low) < words<A>(high - low);
+  } else {
+    constexpr std::uint32_t subnormal = 0x00400000u, low = 0x00800000u, high = 0x7f000000u;  // 2^-127, 2^-126, 2^127
+    const auto power = (bits & words<A>(low_bits(23))) == words<A>(0u);
+    return (power & (bits - words<A>(low) < words<A>(high - low))) | (bits == words<A>(subnormal));
+  }
+}
+
+namespace detail {
+
+/// x rounded to f16 or bf16 (ties to even, overflow to infinity), as floats.
+template <class F, class A>
+QTENSOR_INLINE floats<A> through(const floats<A>& x) {
+  if constexpr (std::same_as<F, f16>)
+    return simd::float_of_f16(f16_bits(any_isa{}, x));
+  else if constexpr (std::same_as<F, bf16>)
+    return simd::float_of_bf16(bf16_bits(any_isa{}, x));
+  else
+    return x;
+}
+
+}  // namespace detail
+
+/// x over its scale as S wants it, rounded to the division's type. Cost: 1 (division: a divide), two products 2.
+template <class S, quotient_by By, usable_arch A>
+QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) {
+  floats<A> q;
+  if constexpr (By == quotient_by::division)
+    q = simd::div(x, d.value);
+  else if constexpr (By == quotient_by::inverse)
+    q = simd::mul(x, d.value);
+  else
+    q = simd::fma(x, d.value, simd::mul(x, d.rest));
+  return detail::through<typename S::division_type>(q);
+}
+
+// ---- Rounding by any policy ----------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// 1 where a magnitude that lies `rest` above its lower neighbour steps up, else 0; `half` is half the gap, negative
+/// and odd are 0 or 1. NaN does not step.
+template <class Rounding, class A>
+QTENSOR_INLINE words<A> steps(const words<A>& negative, const words<A>& odd, const floats<A>& rest,
+                              const floats<A>& half) {
+  words<A> index = simd::select(simd::mask_as<std::uint32_t>(rest > floats<A>(0.f)), words<A>(1u), words<A>(0u));
+  index = simd::select(simd::mask_as<std::uint32_t>(rest == half), words<A>(2u), index);
+  index = simd::select(simd::mask_as<std::uint32_t>(rest > half), words<A>(3u), index);
+  index = index | (odd << 2) | (negative << 3);
+  return simd::shift_right(words<A>(step_table<Rounding>()), index) & words<A>(1u);
+}
+
+/// x rounded to an integer, |x| < 2^31; NaN gives -2^31. Cost: 1 for ties to even.
+template <class Rounding, class A>
+QTENSOR_INLINE ints<A> round_by(const floats<A>& x) {
+  if constexpr (ties_to_even<Rounding>) {
+    return simd::round_to_int_checked(x);
+  } else {
+    const floats<A> whole = simd::truncate(x);
+    const ints<A> r = simd::round_to_int_checked(whole);
+    const words<A> negative = simd::bits_as<std::uint32_t>(x) >> 31,
+                   odd = simd::bits_as<std::uint32_t>(r) & words<A>(1u);
+    const floats<A> rest =
+        simd::bits_as<float>(simd::bits_as<std::uint32_t>(simd::sub(x, whole)) & words<A>(magnitude_bits));
+    const ints<A> step = simd::bits_as<std::int32_t>(steps<Rounding>(negative, odd, rest, floats<A>(0.5f)));
+    const ints<A> sign = simd::bits_as<std::int32_t>(words<A>(0u) - negative);  // -1 where negative
+    return r + ((step ^ sign) - sign);
+  }
+}
+
+}  // namespace detail
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,47 @@
+// Mirrors include/qtensor/simd/encodable.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/encodable.hpp>
+
+using namespace qtensor;
+
+namespace {
+
+struct sixteen_values {
+  static constexpr int bits = 4;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr fixed_string name = "sixteen_values";
+  static constexpr float decode(std::uint32_t code) { return static_cast<float>(code & 15) / 7.5f - 1.f; }
+};
+
+}  // namespace
+
+TEST_CASE("vector_encodable: formats with a formula, deterministic roundings, codes in order") {
+  CHECK(simd::vector_encodable<int8_per_tensor>);
+  CHECK(simd::vector_encodable<uint4_group<32>>);
+  CHECK(simd::vector_encodable<scheme<int2, group<32>>>);
+  CHECK(simd::vector_encodable<mxint8>);
+  CHECK(simd::vector_encodable<mxfp6_e3m2>);
+  CHECK(simd::vector_encodable<with<mxfp4, toward_negative>>);
+  CHECK(simd::vector_encodable<hif8_block<1, 1>>);
+  CHECK_FALSE(simd::vector_encodable<with<hif8_block<1, 1>, to_special>>);
+  CHECK_FALSE(simd::vector_encodable<scheme<int16, per_tensor>>);
+  CHECK_FALSE(simd::vector_encodable<scheme<sixteen_values, per_tensor>>);
+  CHECK_FALSE(simd::vector_encodable<with<int8_per_tensor, stochastic<1>>>);
+  CHECK_FALSE(simd::vector_encodable<with<mxfp4, planar<high_first>>>);
+}
+
+TEST_CASE("find_binade_steps: HiFloat8 has them, other formats do not") {
+  constexpr auto steps = simd::detail::find_binade_steps<hif8>;
+  REQUIRE(steps.has_value());
+  CHECK(steps->high == bits_of(32768.f) >> 16);
+  CHECK(steps->low == bits_of(0x1p-24f) >> 16);
+  CHECK(steps->shift[127 & 63] == 4);                               // 1.0: three mantissa bits
+  CHECK(steps->half[127 & 63] == 8);                                // half of an eighth
+  CHECK(((0x3f80u >> 4) + steps->base[127 & 63]) % 65536 == 0x08);  // the code of 1.0
+  CHECK_FALSE(simd::detail::find_binade_steps<e4m3>.has_value());
+  CHECK_FALSE(simd::detail::find_binade_steps<int8>.has_value());
+}
