@@ -57,10 +57,16 @@ struct strided_elements {
   const T* data;
   index_of_rank<Rank> sizes, strides;
 
+  /// Neighbours; and elements at any distance.
+  struct unit_line {
+    const T* first;
+    T operator()(index_t i) const { return first[i]; }
+  };
   struct line_type {
     const T* first;
     index_t step;
     T operator()(index_t i) const { return first[i * step]; }
+    unit_line unit() const { return {first}; }
   };
   constexpr const index_of_rank<Rank>& extents() const { return sizes; }
   constexpr int contiguous_axis() const {
@@ -106,10 +112,18 @@ struct quantized_elements {
                                    std::is_same_v<typename S::zero_granularity_type, per_tensor>;
   View view;
 
+  struct unit_line {
+    typename View::code_pointer first;
+    number_type<S> type;
+    quantized_number<S> operator()(index_t i) const {
+      return type.of_code(qtensor::detail::code_of<typename S::code_format>(first[i]));
+    }
+  };
   struct plain_line {
     typename View::code_pointer first;
     index_t step;
     number_type<S> type;
+    unit_line unit() const { return {first, type}; }
     quantized_number<S> operator()(index_t i) const {
       return type.of_code(qtensor::detail::code_of<typename S::code_format>(first[i * step]));
     }

@@ -217,6 +217,18 @@ auto lines_of(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& a
       inputs);
 }
 
+/// Calls use(lines), with lines of neighbours where a single input has them so: loops over those are the faster ones.
+template <class... X, std::size_t Rank, class Use>
+void with_lines(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& at, int axis, const Use& use) {
+  using first_type = std::tuple_element_t<0, std::tuple<X...>>;
+  if constexpr (sizeof...(X) == 1 && requires(const first_type& x) { x.line(at, axis).unit(); }) {
+    const auto line = std::get<0>(inputs).line(at, axis);
+    if (line.step == 1)
+      return use([unit = line.unit()](index_t i) { return std::tuple<typename X::value_type...>(unit(i)); });
+  }
+  use(lines_of(inputs, at, axis));
+}
+
 /// Which dimensions are folded, and what is left.
 template <int Rank, std::size_t N>
 struct split_shape {
@@ -272,8 +284,9 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
   const auto result = [&](const index_array& at) {
     state acc = seed;
     reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-      const auto line = lines_of(inputs, sum_of(at, along), axis);
-      for (index_t i = 0; i < length; ++i) acc = fold.step(acc, fold.leaf(line(i)));
+      with_lines(inputs, sum_of(at, along), axis, [&](const auto& line) {
+        for (index_t i = 0; i < length; ++i) acc = fold.step(acc, fold.leaf(line(i)));
+      });
     });
     write(shape.result_index(at), fold.finish(seed, acc));
   };
@@ -284,11 +297,10 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
       const index_t count = std::min(panel, length - at[a]);
       std::fill(acc.begin(), acc.end(), seed);
       reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-        const auto line = lines_of(inputs, sum_of(at, along), axis);
-        for (index_t i = 0; i < count; ++i) {
-          state& one = acc[static_cast<std::size_t>(i)];
-          one = fold.step(one, fold.leaf(line(i)));
-        }
+        with_lines(inputs, sum_of(at, along), axis, [&](const auto& line) {
+          state* const to = acc.data();
+          for (index_t i = 0; i < count; ++i) to[i] = fold.step(to[i], fold.leaf(line(i)));
+        });
       });
       for (index_t i = 0; i < count; ++i)
         write(shape.result_index(moved_along(at, axis, i)), fold.finish(seed, acc[static_cast<std::size_t>(i)]));

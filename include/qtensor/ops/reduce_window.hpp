@@ -89,23 +89,28 @@ void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::s
           for (index_t tap = 0; tap < w.sizes[last]; ++tap) holes(0, n);
           return;
         }
-        const auto line = lines_of(inputs, at, Rank - 1);
-        for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-          // Window i of the panel meets the dilated input at start + i * stride.
-          const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
-          const index_t reach = (extents[last] - 1) * base + 1;
-          const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
-          holes(0, from);
-          for (index_t i = from; i < to; ++i) {
-            state& one = acc[static_cast<std::size_t>(i)];
-            const index_t place = start + i * stride;
-            if (base == 1)
-              one = fold.step(one, fold.leaf(line(place)));
-            else
-              one = fold.step(one, place % base == 0 ? fold.leaf(line(place / base)) : seed);
+        with_lines(inputs, at, Rank - 1, [&](const auto& line) {
+          for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+            // Window i of the panel meets the dilated input at start + i * stride.
+            const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
+            const index_t reach = (extents[last] - 1) * base + 1;
+            const index_t from = std::min(n, at_least(-start, stride)),
+                          to = std::min(n, at_least(reach - start, stride));
+            state* const states = acc.data();
+            holes(0, from);
+            if (base == 1 && stride == 1) {
+              for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
+            } else if (base == 1) {
+              for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
+            } else {
+              for (index_t i = from; i < to; ++i) {
+                const index_t place = start + i * stride;
+                states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
+              }
+            }
+            holes(std::max(from, to), n);
           }
-          holes(std::max(from, to), n);
-        }
+        });
       });
       for (index_t i = 0; i < n; ++i) {
         window_index[last] = first + i;

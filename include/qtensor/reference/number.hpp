@@ -218,30 +218,34 @@ struct multiply_rule {
   }
   static constexpr bool boolean(bool a, bool b) { return a && b; }
 };
-/// IEEE 754 maximum: a NaN where there is one, +0 above -0.
+template <std::floating_point T>
+using word_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// IEEE 754 maximum: a NaN where there is one, +0 above -0. The last line is one instruction, where data cannot mislead
+/// a branch.
 struct max_rule {
   template <std::floating_point T>
   static constexpr T real(T a, T b) {
-    if (a != a) return a;
-    if (b != b) return b;
-    if (a == b) return std::bit_cast<word_of<T>>(a) >> (8 * sizeof(T) - 1) == 0 ? a : b;
-    return a > b ? a : b;
+    if (a != a) [[unlikely]]
+      return a;
+    if (a == b) [[unlikely]]  // of zeros the one whose sign wins
+      return std::bit_cast<T>(std::bit_cast<word_of<T>>(a) & std::bit_cast<word_of<T>>(b));
+    return a > b ? a : b;  // b where it is a NaN
   }
   template <std::integral T>
   static constexpr T integer(T a, T b) {
     return a > b ? a : b;
   }
   static constexpr bool boolean(bool a, bool b) { return a || b; }
-  template <class T>
-  using word_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 };
 struct min_rule {
   template <std::floating_point T>
   static constexpr T real(T a, T b) {
-    if (a != a) return a;
-    if (b != b) return b;
-    if (a == b) return std::bit_cast<max_rule::word_of<T>>(a) >> (8 * sizeof(T) - 1) != 0 ? a : b;
-    return a < b ? a : b;
+    if (a != a) [[unlikely]]
+      return a;
+    if (a == b) [[unlikely]]  // of zeros the one whose sign wins
+      return std::bit_cast<T>(std::bit_cast<word_of<T>>(a) | std::bit_cast<word_of<T>>(b));
+    return a < b ? a : b;  // b where it is a NaN
   }
   template <std::integral T>
   static constexpr T integer(T a, T b) {
