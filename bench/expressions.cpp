@@ -1,0 +1,84 @@
+// Operations: Eigen expressions quantized without a temporary, beside what the expression alone costs.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+#include <qtensor/expr/quantize.hpp>
+
+#include "operation.hpp"
+
+namespace bench {
+
+namespace {
+
+template <int Order>
+using matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Order>;
+template <int Order>
+using matrix_in = Eigen::Map<const matrix<Order>>;
+
+/// A row-major or column-major matrix of the task's size over floats.
+template <int Order>
+matrix_in<Order> matrix_at(const float* data, const task& t) {
+  return {data, t.rows, t.cols};
+}
+
+/// expression_of(A, B) into a scheme; B is read from memory of its own. Order is that of A and B, codes are by rows.
+template <int Order, class S, class Expression>
+void add_expression(operations& all, const std::string& name, int sources, Expression expression_of) {
+  operation op = describe<qt::f32, S>(verb::quantize, scales::dynamic, name);
+  op.other_bytes = 4 * (sources - 1);
+  if (op.grain == grain::tensor || op.grain == grain::column) op.reads = 2;
+  op.is_expression = true;
+  op.prepare = [](const task& t) {
+    std::memcpy(t.scratch, t.floats, static_cast<std::size_t>(t.size()) * sizeof(float));
+  };
+  const auto second = [](const task& t) { return reinterpret_cast<const float*>(t.scratch); };
+  op.ours = [=](const task& t) -> std::function<void()> {
+    const auto out = span_of<S>(t);
+    if (t.threads == 1)
+      return
+          [=] { qt::quantize_into(out, expression_of(matrix_at<Order>(t.floats, t), matrix_at<Order>(second(t), t))); };
+    return [=, pool = on_team(t.threads)] {
+      qt::quantize_into(out, expression_of(matrix_at<Order>(t.floats, t), matrix_at<Order>(second(t), t)), pool);
+    };
+  };
+  op.more = [=](const task& t, candidates& found) {
+    // A tile of 16 KiB that stays in the first-level cache, by runs along the expression's own order.
+    if (t.threads != 1) return;
+    found.push_back({kind::expression, "expression alone", "", [=] {
+                       alignas(64) static float tile[4096];
+                       const auto a = matrix_at<Order>(t.floats, t), b = matrix_at<Order>(second(t), t);
+                       const index_t lines = Order == Eigen::RowMajor ? t.rows : t.cols,
+                                     length = Order == Eigen::RowMajor ? t.cols : t.rows;
+                       for (index_t line = 0; line < lines; ++line)
+                         for (index_t i = 0; i < length; i += 4096) {
+                           const index_t n = std::min<index_t>(length - i, 4096);
+                           if constexpr (Order == Eigen::RowMajor)
+                             Eigen::Map<Eigen::RowVectorXf>(tile, n) =
+                                 expression_of(a.row(line).segment(i, n), b.row(line).segment(i, n));
+                           else
+                             Eigen::Map<Eigen::VectorXf>(tile, n) =
+                                 expression_of(a.col(line).segment(i, n), b.col(line).segment(i, n));
+                           asm volatile("" ::"r"(tile) : "memory");
+                         }
+                     }});
+  };
+  all.push_back(std::move(op));
+}
+
+template <int Order, class S>
+void add_expressions(operations& all, const std::string& source, const std::string& label) {
+  add_expression<Order, S>(
+      all, source + " -> " + label, 1, [](const auto& a, const auto&) -> const auto& { return a; });
+  add_expression<Order, S>(all, "2 " + source + " + B -> " + label, 2,
+                           [](const auto& a, const auto& b) { return a * 2.f + b; });
+}
+
+}  // namespace
+
+void add_expressions(operations& all) {
+  add_expressions<Eigen::RowMajor, qt::mxfp8_e4m3>(all, "A", "mxfp8_e4m3");
+  add_expressions<Eigen::RowMajor, qt::int8_per_channel<0>>(all, "A", "int8 row, dynamic");
+  add_expressions<Eigen::ColMajor, qt::mxfp8_e4m3>(all, "A by columns", "mxfp8_e4m3");
+  add_expressions<Eigen::ColMajor, qt::int8_per_channel<0>>(all, "A by columns", "int8 row, dynamic");
+}
+
+}  // namespace bench

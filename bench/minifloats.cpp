@@ -1,0 +1,17 @@
+// Operations: floats to 8, 6 and 4 bits, by casts.
+// SPDX-License-Identifier: BSD-3-Clause
+#include "operation.hpp"
+
+namespace bench {
+
+void add_minifloats(operations& all) {
+  using qt::f32;
+  add_quantize<f32, qt::scheme<qt::e4m3, qt::per_tensor>, scales::one>(all, "e4m3");
+  add_quantize<f32, qt::scheme<qt::e5m2, qt::per_tensor>, scales::one>(all, "e5m2");
+  add_quantize<f32, qt::scheme<qt::hif8, qt::per_tensor>, scales::one>(all, "hif8");
+  add_quantize<f32, qt::scheme<qt::e3m2, qt::per_tensor>, scales::one>(all, "e3m2");
+  add_quantize<f32, qt::scheme<qt::e2m3, qt::per_tensor>, scales::one>(all, "e2m3");
+  add_quantize<f32, qt::scheme<qt::e2m1, qt::per_tensor>, scales::one>(all, "e2m1");
+}
+
+}  // namespace bench
