@@ -78,4 +78,6 @@ TEST_CASE("select_and_scatter: constraints by name") {
   CHECK(mentions(said(operand, source, init, window<1>{.sizes = {2}}), "(C2): shape(source) = num_windows"));
   CHECK(mentions(said(operand, source, init, {.sizes = {2}, .strides = {2}, .base_dilations = {2}}), "a dilation"));
   CHECK(mentions(said(operand, source, init, {.sizes = {0}, .strides = {2}}), "0 < window_dimensions"));
+  const auto drifts = [](auto a, auto) { return requantize_to<u8>(a.scale * 2.f, 0)(a); };
+  CHECK(mentions(sentence([&] { select_and_scatter(operand, source, init, w, larger_or_equal, drifts); }), "(C10)"));
 }

@@ -119,17 +119,18 @@ struct folding {
   constexpr state step(const state& a, const state& b) const {
     static_assert(
         invocable_with<Body, decltype(std::tuple_cat(std::declval<state>(), std::declval<state>()))>::value,
-        "qtensor: reduce (C6): the body takes N accumulators and N elements of the types that input_conversion gives.");
+        "qtensor: reduce (C6): the body takes N accumulators and N elements of the types that input_conversion gives "
+        "(select_and_scatter C10: so does scatter).");
     using returned = std::remove_cvref_t<decltype(as_tuple(std::apply(body, std::tuple_cat(a, b))))>;
     static_assert(std::is_same_v<returned, state>,
                   "qtensor: reduce (C6): the body gives the types it takes; an output_conversion changes them "
-                  "afterwards.");
+                  "afterwards (select_and_scatter C10: so does scatter).");
     return as_tuple(std::apply(body, std::tuple_cat(a, b)));
   }
   constexpr result finish(const state& seed, const state& a) const {
     require(same_run_time_types(seed, a),
             "the body gave a number of another scale or zero point than it took; constraint (C6): body has type "
-            "(E, E) -> E.");
+            "(E, E) -> E; of scatter (C10).");
     return as_tuple(std::apply(output, a));
   }
 };
@@ -462,7 +463,8 @@ auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::stat
 ///
 /// Gives a tensor<S> where results are quantized numbers, else dense elements; a single element where no dimension is
 /// left; a tuple of these where N > 1. Types that cannot match do not compile; shapes, scales and zero points that do
-/// not match throw, naming the constraint of the RFC.
+/// not match throw, naming the constraint of the RFC. (Every scheme is expressed in f32, so expressed types agree.)
+/// Callables are pure: how often they are called is not said, as results may be known already.
 ///   reduce(x, number_like(x, 0), dimensions(1), requantize_to<i32>(.25f), add, requantize_to<u8>(1.f, 5))
 template <class X, class Init, std::size_t N, class... Region>
 auto reduce(const X& x, const Init& init, const dimension_list<N>& dims, const Region&... regions) {

@@ -368,7 +368,7 @@ struct vector_encoder {
       const float* from = x + first;
       unit* to = codes + unit_of<S>(first);
       // Inverses cost more than one division: they pay from the second row on.
-      if (rows > 1 && fast != safe && detail::all_regular_divisors<S, A>(plain.scales, count, tensor_scale)) {
+      if (rows > 1 && detail::all_regular_divisors<S, A>(plain.scales, count, tensor_scale)) {
         detail::column_table<S, fast, A> table;
         table.fill(plain.scales, count, tensor_scale);
         encode_rows<fast>(from, rows, x_step, count, plain, detail::column_parameters<S, fast, A>{&table, plain}, to,

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <algorithm>
 #include <iosfwd>
-#include <memory>
 #include <new>
 #include <qtensor/tensor/view.hpp>
 #include <utility>
@@ -44,11 +42,11 @@ class heap_memory {
  public:
   heap_memory() = default;
   explicit heap_memory(const Shape& shape) : heap_memory(uninitialized, shape) {
-    std::fill_n(codes_, sizes_.codes, code_unit{});
-    std::fill_n(scales_, sizes_.scales, scale_unit{});
-    std::fill_n(zeros_, sizes_.zero_points, zero_unit{});
-    std::fill_n(offsets_, sizes_.offsets, offset_unit{});
-    std::fill_n(tensor_scale_, sizes_.tensor_scales, tensor_scale_unit{});
+    clear(codes_, sizes_.codes);
+    clear(scales_, sizes_.scales);
+    clear(zeros_, sizes_.zero_points);
+    clear(offsets_, sizes_.offsets);
+    clear(tensor_scale_, sizes_.tensor_scales);
   }
   heap_memory(uninitialized_t, const Shape& shape) : sizes_(sizes_of<Shape, S>(shape)) {
     index_t bytes = 0;
@@ -90,8 +88,12 @@ class heap_memory {
   template <class T>
   T* start_array(index_t at, index_t count) const {
     T* first = reinterpret_cast<T*>(memory_ + at);
-    std::uninitialized_default_construct_n(first, count);
+    for (index_t i = 0; i < count; ++i) ::new (static_cast<void*>(first + i)) T;
     return first;
+  }
+  template <class T>
+  static void clear(T* first, index_t count) {
+    for (index_t i = 0; i < count; ++i) first[i] = T{};
   }
   void swap(heap_memory& other) noexcept {
     std::swap(memory_, other.memory_);
