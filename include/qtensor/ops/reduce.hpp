@@ -286,12 +286,14 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
     state acc = seed;
     reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
       with_lines(inputs, sum_of(at, along), axis, [&](const auto& line) {
-        for (index_t i = 0; i < length; ++i) acc = fold.step(acc, fold.leaf(line(i)));
+        state here = acc;  // in registers: nothing that is read can be it
+        for (index_t i = 0; i < length; ++i) here = fold.step(here, fold.leaf(line(i)));
+        acc = here;
       });
     });
     write(shape.result_index(at), fold.finish(seed, acc));
   };
-  constexpr index_t panel = 64;
+  constexpr index_t panel = 512;
   std::vector<state> acc(panels ? static_cast<std::size_t>(std::min(panel, length)) : 0, seed);
   const auto results = [&](index_array at) {
     for (at[a] = 0; at[a] < length; at[a] += panel) {
