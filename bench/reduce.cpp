@@ -194,6 +194,85 @@ void average_pool_plain(benchmark::State& state) {
   done(state, d);
 }
 
+// Bodies that are one or two instructions, over floats and integers, beside loops with sizes known at run time only.
+// The argument is the number of rows; a row has 512 elements.
+constexpr auto leaky_sum = [](float a, float b) { return a * .5f + b; };
+constexpr auto exclusive_or = [](std::int64_t a, std::int64_t b) { return a ^ b; };
+template <class T>
+struct plain_data {
+  explicit plain_data(const benchmark::State& state)
+      : rows(state.range(0)), x(static_cast<std::size_t>(rows * cols)), out(static_cast<std::size_t>(rows + cols)) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i % 97);
+  }
+  qt::index_t rows, cols = 512;
+  std::vector<T> x, out;
+};
+template <class T, class Body>
+void small_body(benchmark::State& state, int axis, const Body& body) {
+  const plain_data<T> d(state);
+  for (auto _ : state) {
+    const auto out = qt::reduce(qt::values(d.x.data(), qt::extents(d.rows, d.cols)), T(0), qt::dimensions(axis), body);
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+}
+template <class T, class Body>
+void small_body_by_hand(benchmark::State& state, int axis, const Body& body) {
+  plain_data<T> d(state);
+  for (auto _ : state) {
+    if (axis == 1) {
+      for (qt::index_t i = 0; i < d.rows; ++i) {
+        T sum = 0;
+        for (qt::index_t j = 0; j < d.cols; ++j) sum = body(sum, d.x[static_cast<std::size_t>(i * d.cols + j)]);
+        d.out[static_cast<std::size_t>(i)] = sum;
+      }
+    } else {
+      std::fill(d.out.begin(), d.out.end(), T(0));
+      for (qt::index_t i = 0; i < d.rows; ++i)
+        for (qt::index_t j = 0; j < d.cols; ++j) {
+          T& sum = d.out[static_cast<std::size_t>(j)];
+          sum = body(sum, d.x[static_cast<std::size_t>(i * d.cols + j)]);
+        }
+    }
+    benchmark::DoNotOptimize(d.out.data());
+    benchmark::ClobberMemory();
+  }
+}
+void leaky_rows(benchmark::State& s) { small_body<float>(s, 1, leaky_sum); }
+void leaky_rows_by_hand(benchmark::State& s) { small_body_by_hand<float>(s, 1, leaky_sum); }
+void leaky_columns(benchmark::State& s) { small_body<float>(s, 0, leaky_sum); }
+void leaky_columns_by_hand(benchmark::State& s) { small_body_by_hand<float>(s, 0, leaky_sum); }
+void xor_rows(benchmark::State& s) { small_body<std::int64_t>(s, 1, exclusive_or); }
+void xor_rows_by_hand(benchmark::State& s) { small_body_by_hand<std::int64_t>(s, 1, exclusive_or); }
+void xor_columns(benchmark::State& s) { small_body<std::int64_t>(s, 0, exclusive_or); }
+void xor_columns_by_hand(benchmark::State& s) { small_body_by_hand<std::int64_t>(s, 0, exclusive_or); }
+void leaky_windows(benchmark::State& state) {
+  const plain_data<float> d(state);
+  for (auto _ : state) {
+    const auto out = qt::reduce_window(qt::values(d.x.data(), qt::extents(d.rows, d.cols)), 0.f,
+                                       qt::window<2>{.sizes = {3, 3}}, leaky_sum);
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+}
+void leaky_windows_by_hand(benchmark::State& state) {
+  const plain_data<float> d(state);
+  const qt::index_t side = state.range(1);
+  std::vector<float> out(d.x.size());
+  for (auto _ : state) {
+    for (qt::index_t i = 0; i + side <= d.rows; ++i)
+      for (qt::index_t j = 0; j + side <= d.cols; ++j) {
+        float sum = 0.f;
+        for (qt::index_t k = 0; k < side; ++k)
+          for (qt::index_t l = 0; l < side; ++l)
+            sum = leaky_sum(sum, d.x[static_cast<std::size_t>((i + k) * d.cols + j + l)]);
+        out[static_cast<std::size_t>(i * d.cols + j)] = sum;
+      }
+    benchmark::DoNotOptimize(out.data());
+    benchmark::ClobberMemory();
+  }
+}
+
 #define QTENSOR_SIZES Arg(160)->Arg(512)->Arg(16384)  // 25 KB, 256 KB, 256 MB
 BENCHMARK(read_roof)->QTENSOR_SIZES;
 BENCHMARK(sum_rows)->QTENSOR_SIZES;
@@ -209,6 +288,16 @@ BENCHMARK(product_rows_plain)->Arg(512);
 BENCHMARK(product_columns)->Arg(512);
 BENCHMARK(own_body)->Arg(512);
 BENCHMARK(own_body_by_hand)->Arg(512);
+BENCHMARK(leaky_rows)->Arg(512)->Arg(4096);
+BENCHMARK(leaky_rows_by_hand)->Arg(512)->Arg(4096);
+BENCHMARK(leaky_columns)->Arg(512)->Arg(4096);
+BENCHMARK(leaky_columns_by_hand)->Arg(512)->Arg(4096);
+BENCHMARK(xor_rows)->Arg(512)->Arg(4096);
+BENCHMARK(xor_rows_by_hand)->Arg(512)->Arg(4096);
+BENCHMARK(xor_columns)->Arg(512)->Arg(4096);
+BENCHMARK(xor_columns_by_hand)->Arg(512)->Arg(4096);
+BENCHMARK(leaky_windows)->Arg(512);
+BENCHMARK(leaky_windows_by_hand)->Args({512, 3});
 BENCHMARK(max_pool)->Arg(160)->Arg(512);
 BENCHMARK(max_pool_plain)->Arg(160)->Arg(512);
 BENCHMARK(average_pool)->Arg(160)->Arg(512);

@@ -14,6 +14,9 @@ namespace plain {
 
 using bytes = std::vector<std::uint8_t>;
 
+/// x_i = (i - 16) / 4, the specification's example.
+inline float example(qtensor::index_t i) { return static_cast<float>(i - 16) / 4.f; }
+
 /// C's (int)x as x86 has it.
 inline int to_int(float x) { return std::fabs(x) < 0x1p31f ? static_cast<int>(x) : INT_MIN; }
 inline int to_int8(float x) { return static_cast<std::int8_t>(to_int(x)); }

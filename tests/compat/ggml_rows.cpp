@@ -18,22 +18,8 @@ namespace ggml = qtensor::compat::ggml;
 
 namespace {
 
-using bytes = std::vector<std::uint8_t>;
-
-/// The numbers of a block as a view of S reads them.
-template <class S>
-std::vector<float> values(const bytes& memory) {
-  const auto v = view_of<S>(memory, extents(32));
-  std::vector<float> out;
-  for (index_t i = 0; i < 32; ++i) out.push_back(reference::value(v, {i}));
-  return out;
-}
-
-/// x_i = (i - 16) / 4, the specification's example.
-float example(index_t i) { return static_cast<float>(i - 16) / 4.f; }
-
-const std::vector<int> q8_codes = {-127, -119, -111, -103, -95, -87, -79, -71, -64, -56, -48, -40, -32, -24, -16, -8,
-                                   0,    8,    16,   24,   32,  40,  48,  56,  64,  71,  79,  87,  95,  103, 111, 119};
+using plain::bytes;
+using plain::example;
 
 }  // namespace
 

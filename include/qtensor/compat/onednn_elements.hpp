@@ -35,14 +35,6 @@ inline void settle([[maybe_unused]] float* x) {
 template <format Code, policy... P>
 using by_one = with<scheme<Code, per_tensor, static_only>, reciprocal, P...>;
 
-template <class Source>
-void widen(const std::uint16_t* from, index_t n, float* to) {
-  constexpr index_t step = simd::lanes<arch>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(to + i, Source::template load<arch>(from + i));
-  if (i < n) simd::store_n(to + i, n - i, Source::template load_n<arch>(from + i, n - i));
-}
-
 /// Elements [at, at + n) of an array.
 inline void load(data_type type, const void* array, index_t at, index_t n, float* to) {
   const auto* bytes = static_cast<const std::uint8_t*>(array);
@@ -58,9 +50,9 @@ inline void load(data_type type, const void* array, index_t at, index_t n, float
   if (type == data_type::f32)
     std::memcpy(to, static_cast<const float*>(array) + at, static_cast<std::size_t>(n) * sizeof(float));
   else if (type == data_type::bf16)
-    widen<simd::from_bf16>(static_cast<const std::uint16_t*>(array) + at, n, to);
+    simd::widen_floats<bf16>(static_cast<const std::uint16_t*>(array) + at, n, to);
   else if (type == data_type::f16)
-    widen<simd::from_f16>(static_cast<const std::uint16_t*>(array) + at, n, to);
+    simd::widen_floats<f16>(static_cast<const std::uint16_t*>(array) + at, n, to);
   else if (type == data_type::s32)
     for (index_t i = 0; i < n; ++i) to[i] = static_cast<float>(static_cast<const std::int32_t*>(array)[at + i]);
   else if (type == data_type::s8)

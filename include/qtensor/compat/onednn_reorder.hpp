@@ -119,7 +119,7 @@ inline void finish_floats(const job& j, float* d, index_t n, index_t at, const c
   } else if (fp8 && j.how.fp8_path == fp8_path::via_f16) {
     alignas(64) std::uint16_t halves[static_cast<std::size_t>(most)];
     narrow(data_type::f16, d, n, halves);
-    widen<simd::from_f16>(halves, n, d);
+    simd::widen_floats<f16>(halves, n, d);
   }
   if (j.how.float_overflow == float_overflow::saturate) {
     float top = 0.f;

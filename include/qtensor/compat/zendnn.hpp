@@ -127,14 +127,6 @@ inline parameters parameters_at(const job& j, index_t row, index_t col, index_t 
   return p;
 }
 
-template <class Source>
-void widen(const std::uint16_t* from, index_t n, float* to) {
-  constexpr index_t step = simd::lanes<arch>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(to + i, Source::template load<arch>(from + i));
-  if (i < n) simd::store_n(to + i, n - i, Source::template load_n<arch>(from + i, n - i));
-}
-
 /// One element of the source as a float; an f16 NaN is quieted, as the vectors do.
 inline float element(data_type_t type, const std::byte* at) {
   if (type == data_type_t::f32) return *reinterpret_cast<const float*>(at);
@@ -151,9 +143,9 @@ inline const float* floats_at(const job& j, const std::byte* at, index_t n, floa
   if (j.col_stride == 1 && !j.reference) {
     const auto* halves = reinterpret_cast<const std::uint16_t*>(at);
     if (j.from == data_type_t::bf16)
-      widen<simd::from_bf16>(halves, n, tile);
+      simd::widen_floats<bf16>(halves, n, tile);
     else
-      widen<simd::from_f16>(halves, n, tile);
+      simd::widen_floats<f16>(halves, n, tile);
   } else {
     for (index_t i = 0; i < n; ++i) tile[i] = element(j.from, at + i * j.col_stride * size);
   }
@@ -327,9 +319,9 @@ void reorder_plain(const void* src, void* dst, index_t n, const reorder_data_typ
     if (detail::is_wide(types.src)) {
       const auto* halves = static_cast<const std::uint16_t*>(src) + i;
       if (types.src == data_type_t::bf16)
-        widen<simd::from_bf16>(halves, count, tile);
+        simd::widen_floats<bf16>(halves, count, tile);
       else
-        widen<simd::from_f16>(halves, count, tile);
+        simd::widen_floats<f16>(halves, count, tile);
       simd::encode_uniform<S>(tile, count, s, zero, static_cast<unit*>(dst) + i);
     } else {
       simd::decode_uniform<S>(static_cast<const unit*>(src) + i, count, s, zero, tile);

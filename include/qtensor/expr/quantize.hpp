@@ -97,7 +97,8 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
         qtensor::detail::is_execution<How>)&&...),
       "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a granularity and an "
       "executor.");
-  tensor<S, matrix_extents, Order> out(matrix_extents(x.rows(), x.cols()), expr_detail::granularity_of<S>(how...));
+  auto out = ops::tensor_to_fill<S, matrix_extents, Order>(matrix_extents(x.rows(), x.cols()),
+                                                           expr_detail::granularity_of<S>(how...));
   const auto store = [&](const auto&... values) {
     constexpr std::size_t given = sizeof...(values);
     static_assert(given <= 2, "qtensor: quantize takes scales, or scales and zero points.");

@@ -26,8 +26,7 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
     }
   } else {
     constexpr index_t most = 512;  // blocks of a run
-    using scale_format = typename S::scale_format;
-    constexpr bool scales_are_floats = std::is_same_v<scale_format, f32>;
+    constexpr bool scales_are_floats = std::is_same_v<typename S::scale_format, f32>;
     float decoded[most];
     std::int32_t zeros[S::has_zero_point ? most : 1];
     const auto codes = w.row(at);
@@ -40,15 +39,9 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
       if (one_block) element = 0;
       if constexpr (S::has_zero_point) load_zero_points(w, at, element, count, length, zeros);
       at[last] = element;
-      if (in_order) {
-        if constexpr (scales_are_floats) return w.storage_scales(at);
-        simd::decode_scales<scale_format>(w.storage_scales(at), count, decoded);
-      } else {
-        for (index_t b = 0; b < count; ++b) {
-          at[last] = element + b * length;
-          decoded[b] = decode<scale_format>(w.storage_scale_code(at));
-        }
-      }
+      if constexpr (scales_are_floats)
+        if (in_order) return w.storage_scales(at);
+      load_scales(w, at, element, count, length, decoded);
       return decoded;
     };
     const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;

@@ -99,33 +99,6 @@ struct source_on {
   }
 };
 
-/// Statistics of a row's blocks, with their memory.
-template <class S>
-class statistics_memory {
- public:
-  explicit statistics_memory(index_t blocks)
-      : amax_(static_cast<std::size_t>(blocks)),
-        low_(needs_extremes<S> ? amax_.size() : 0),
-        high_(needs_extremes<S> ? amax_.size() : 0) {}
-  statistics_view view() {
-    return {amax_.data(), needs_extremes<S> ? low_.data() : nullptr, needs_extremes<S> ? high_.data() : nullptr};
-  }
-  /// Joins those of other elements of the same blocks.
-  void join(const statistics_memory& other) {
-    for (std::size_t b = 0; b < amax_.size(); ++b) {
-      amax_[b] = other.amax_[b] > amax_[b] ? other.amax_[b] : amax_[b];
-      if constexpr (needs_extremes<S>) {
-        low_[b] = other.low_[b] < low_[b] ? other.low_[b] : low_[b];
-        high_[b] = other.high_[b] > high_[b] ? other.high_[b] : high_[b];
-      }
-    }
-  }
-
- private:
-  std::vector<std::uint32_t> amax_;
-  std::vector<float> low_, high_;
-};
-
 /// Rows that all share their scales: statistics of the parts, scales of the whole, codes of the parts.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
@@ -143,9 +116,8 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
   statistics_memory<S>& all = found[0];
   for (std::size_t part = 1; part < found.size(); ++part) all.join(found[part]);
 
-  std::vector<float> scales(static_cast<std::size_t>(blocks));
-  std::vector<std::int32_t> zeros(S::has_zero_point ? scales.size() : 0);
-  const parameters_view p{scales.data(), S::has_zero_point ? zeros.data() : nullptr};
+  parameters_memory<S> parameters(blocks);
+  const parameters_view p = parameters.view();
   const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p);
   detail::for_ranges(by, parts, axis.count, 1, [&](index_t, index_t first, index_t n) {
     const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);

@@ -123,6 +123,60 @@ struct parameters_view {
   }
 };
 
+/// Statistics of a row's blocks, with their memory.
+template <class S>
+class statistics_memory {
+ public:
+  explicit statistics_memory(index_t blocks)
+      : amax_(static_cast<std::size_t>(blocks)),
+        low_(needs_extremes<S> ? amax_.size() : 0),
+        high_(needs_extremes<S> ? amax_.size() : 0) {}
+  statistics_view view() {
+    return {amax_.data(), needs_extremes<S> ? low_.data() : nullptr, needs_extremes<S> ? high_.data() : nullptr};
+  }
+  /// Joins those of other elements of the same blocks.
+  void join(const statistics_memory& other) {
+    for (std::size_t b = 0; b < amax_.size(); ++b) {
+      amax_[b] = other.amax_[b] > amax_[b] ? other.amax_[b] : amax_[b];
+      if constexpr (needs_extremes<S>) {
+        low_[b] = other.low_[b] < low_[b] ? other.low_[b] : low_[b];
+        high_[b] = other.high_[b] > high_[b] ? other.high_[b] : high_[b];
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint32_t> amax_;
+  std::vector<float> low_, high_;
+};
+
+/// Parameters of a row's blocks, with their memory.
+template <class S>
+class parameters_memory {
+ public:
+  explicit parameters_memory(index_t blocks)
+      : scales_(static_cast<std::size_t>(blocks)), zeros_(S::has_zero_point ? scales_.size() : 0) {}
+  parameters_view view() { return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr}; }
+
+ private:
+  std::vector<float> scales_;
+  std::vector<std::int32_t> zeros_;
+};
+
+/// Scales that are stored, of every `length` elements of a row from `col` on, as floats.
+template <tensor_view_type View>
+void load_scales(const View& w, typename View::index_array at, index_t col, index_t count, index_t length, float* out) {
+  using format = typename View::scheme_type::scale_format;
+  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  at[last] = col;
+  if (w.scale_grid().stride[last] == 1 && length == w.scale_grid().block[last])
+    return simd::decode_scales<format>(w.storage_scales(at), count, out);
+  for (index_t b = 0; b < count; ++b) {
+    at[last] = col + b * length;
+    out[b] = decode<format>(w.storage_scale_code(at));
+  }
+}
+
 /// Zero points that are stored, of every `length` elements of a row from `col` on.
 template <tensor_view_type View>
 void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
@@ -310,18 +364,9 @@ class row_quantizer {
 
   /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
   void load(const index_array& row, index_t col, index_t count, index_t length, const parameters_view& p) const {
-    using format = typename S::scale_format;
-    index_array at = row;
     if (rows_.one_block) col = 0;
-    at[last] = col;
-    if (grid_.stride[last] == 1 && length == grid_.block[last])
-      simd::decode_scales<format>(out_.storage_scales(at), count, p.scales);
-    else
-      for (index_t b = 0; b < count; ++b) {
-        at[last] = col + b * length;
-        p.scales[b] = decode<format>(out_.storage_scale_code(at));
-      }
-    if constexpr (S::has_zero_point) load_zero_points(out_, at, col, count, length, p.zero_points);
+    load_scales(out_, row, col, count, length, p.scales);
+    if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
   }
 
   /// Codes of one piece of a row, of at most `tile_floats` elements; `length` elements share an entry of p.
@@ -459,13 +504,19 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   });
 }
 
-/// The statistics of rows [start, start + rows) of a source, joined to those of their blocks.
+/// The statistics of elements [first, first + size) of a row, joined to those of its blocks.
+template <class S>
+void join_piece(index_t first, index_t size, index_t length, const float* floats, const statistics_view& seen) {
+  for_each_part(first, size, length, floats, [&](index_t col, index_t n, const float* part) {
+    join_statistics<S>(part, n, length, seen.from(col / length));
+  });
+}
+
+/// The same for rows [start, start + rows) of a source.
 template <class S, tile_source X>
 void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
   for_each_piece(x, start, rows, step, [&](index_t, index_t piece, index_t size, const float* floats) {
-    for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-      join_statistics<S>(part, n, length, seen.from(col / length));
-    });
+    join_piece<S>(piece, size, length, floats, seen);
   });
 }
 
@@ -496,20 +547,14 @@ void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, in
 template <tile_source X, class Quantizer>
 void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
-  const std::size_t blocks = static_cast<std::size_t>(q.block_count());
-  std::vector<std::uint32_t> amax(blocks);
-  std::vector<float> low(needs_extremes<S> ? blocks : 0), high(needs_extremes<S> ? blocks : 0), scales(blocks);
-  std::vector<std::int32_t> zeros(S::has_zero_point ? blocks : 0);
-  const statistics_view seen{amax.data(), needs_extremes<S> ? low.data() : nullptr,
-                             needs_extremes<S> ? high.data() : nullptr};
-  const parameters_view p{scales.data(), S::has_zero_point ? zeros.data() : nullptr};
+  statistics_memory<S> statistics(q.block_count());
+  parameters_memory<S> parameters(q.block_count());
+  const statistics_view seen = statistics.view();
+  const parameters_view p = parameters.view();
   const index_t length = q.block_length();
   if (q.is_flat()) {
-    seen.clear(q.block_count());
     for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
-      for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-        join_statistics<S>(part, n, length, seen.from(col / length));
-      });
+      join_piece<S>(piece, size, length, floats, seen);
     });
     const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p);
     return encode_rows(x, q, 0, x.rows(), step, seen, p, special);
@@ -592,9 +637,9 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
     if (const index_t step = ops::piece_step<S>(length, cols); step != 0) {
       // One block of several rows comes in one piece only from sources that give whole rows.
       const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || ops::reads_by_rows(x, 0);
-      const bool row_is_block = length >= cols && cols <= ops::tile_floats && in_one_piece;
-      const bool once = quantizer.rows_are_panels() && (row_is_block || (in_one_piece && step % length == 0));
-      const auto twice = [&](const auto& source) {
+      const bool row_is_block = length >= cols && cols <= ops::tile_floats;
+      const bool once = in_one_piece && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      const auto by_rows = [&](const auto& source) {
         if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(ops::finite_amax(source));
         if (once)
           ops::quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
@@ -602,11 +647,11 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
           ops::quantize_in_two_passes(source, quantizer, step);
       };
       if constexpr (X::reads_twice)
-        twice(x);
+        by_rows(x);
       else if (once && !S::has_tensor_scale)
         ops::quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
-        twice(ops::kept_source<X>(x).ref());
+        by_rows(ops::kept_source<X>(x).ref());
       return;
     }
   }
@@ -629,8 +674,7 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
   ops::check_source(x, out);
   if (out.size() == 0) return;
   if constexpr (ops::walks_rows<S> && !S::has_tensor_scale) {
-    const bool direct = ops::row_step(x).has_value();
-    const ops::row_quantizer<S, E, O> q(out, direct);
+    const ops::row_quantizer<S, E, O> q(out, ops::row_step(x).has_value());
     const bool same = !S::has_zero_point || out.zero_grid().block == out.scale_grid().block;
     const index_t step = same ? ops::piece_step<S>(q.block_length(), q.row_length()) : ops::byte_step<S>;
     if (step != 0) {

@@ -135,6 +135,12 @@ struct folding {
   }
 };
 
+/// The fold of a tuple of regions (regions_of), which must outlive it.
+template <class Elements, class Input, class Body, class Output>
+folding<Elements, Input, Body, Output> fold_of(const std::tuple<Input, Body, Output>& regions) {
+  return {std::get<0>(regions), std::get<1>(regions), std::get<2>(regions)};
+}
+
 /// Option 3 of the RFC: the accumulator has the type of the init value, and the body takes (element, accumulator).
 template <class Elements, class Init, class Body>
 struct front_to_back {
@@ -477,10 +483,7 @@ auto reduce(const X& x, const Init& init, const dimension_list<N>& dims, const R
                 "qtensor: reduce (C2): each init value has the element type of its input; number_like(x, 0) makes it.");
   ops::check_inputs(inputs, inits);
   const auto all = ops::regions_of<element>(regions...);
-  using regions_type = std::remove_const_t<decltype(all)>;
-  const ops::folding<element, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
-                     std::tuple_element_t<2, regions_type>>
-      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  const auto fold = ops::fold_of<element>(all);
   return ops::reduce_by(inputs, fold, fold.leaf(inits), dims);
 }
 

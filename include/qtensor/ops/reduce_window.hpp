@@ -139,10 +139,7 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
                 "makes an init value.");
   ops::check_inputs(inputs, inits);
   const auto all = ops::regions_of<element>(regions...);
-  using regions_type = std::remove_const_t<decltype(all)>;
-  const ops::folding<element, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
-                     std::tuple_element_t<2, regions_type>>
-      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  const auto fold = ops::fold_of<element>(all);
   const auto counts = w.counts(std::get<0>(inputs).extents());
   const auto seed = fold.leaf(inits);
   ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(counts,

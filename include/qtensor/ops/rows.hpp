@@ -91,10 +91,11 @@ struct row_blocks {
     block_length = scales.block[last] < row_length ? scales.block[last] : row_length;
     flat = one_block = false;
     if constexpr (S::is_interleaved) {
-      flat = blocks_are_dense<S>(w, extents);
+      const index_t elements = interleaved_block<S>::elements(w.granularity());
+      flat = rows_follow(w, extents, elements, interleaved_block<S>::bytes(w.granularity()));
       if (flat) row_length = w.size();
     } else {
-      if (!codes_are_dense<S>(w, extents)) return;
+      if (!rows_follow(w, extents, byte_step<S>, unit_of_element<S>(byte_step<S>))) return;
       const bool zeros_alike = !S::has_zero_point || w.zero_grid().block == scales.block;
       if (holds_everything(scales, extents) && zeros_alike) {
         flat = one_block = true;
@@ -107,23 +108,12 @@ struct row_blocks {
   }
 
  private:
-  template <class S, class View, class Array>
-  static bool codes_are_dense(const View& w, const Array& extents) {
+  /// Whether each row of codes begins where the one before it ends; `elements` of them are `units` in memory.
+  template <class View, class Array>
+  static bool rows_follow(const View& w, const Array& extents, index_t elements, index_t units) {
     constexpr std::size_t last = std::tuple_size_v<Array> - 1;
-    if (extents[last] % byte_step<S> != 0) return last == 0;
-    index_t next = unit_of_element<S>(extents[last]);
-    for (std::size_t axis = last; axis > 0; --axis) {
-      if (w.row_strides()[axis - 1] != next && extents[axis - 1] != 1) return false;
-      next *= extents[axis - 1];
-    }
-    return true;
-  }
-  template <class S, class View, class Array>
-  static bool blocks_are_dense(const View& w, const Array& extents) {
-    constexpr std::size_t last = std::tuple_size_v<Array> - 1;
-    const index_t elements = interleaved_block<S>::elements(w.granularity());
     if (extents[last] % elements != 0) return last == 0;
-    index_t next = extents[last] / elements * interleaved_block<S>::bytes(w.granularity());
+    index_t next = extents[last] / elements * units;
     for (std::size_t axis = last; axis > 0; --axis) {
       if (w.row_strides()[axis - 1] != next && extents[axis - 1] != 1) return false;
       next *= extents[axis - 1];

@@ -54,10 +54,7 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
     check_type(values, "(C1): element_type(operand) = element_type(source).");
 
   const auto all = ops::regions_of<std::tuple<element>>(regions...);
-  using regions_type = std::remove_const_t<decltype(all)>;
-  const ops::folding<std::tuple<element>, std::tuple_element_t<0, regions_type>, std::tuple_element_t<1, regions_type>,
-                     std::tuple_element_t<2, regions_type>>
-      fold{std::get<0>(all), std::get<1>(all), std::get<2>(all)};
+  const auto fold = ops::fold_of<std::tuple<element>>(all);
   using state = typename decltype(fold)::state;
   const state seed = fold.leaf(std::tuple<element>(init));
 

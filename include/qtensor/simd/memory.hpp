@@ -69,7 +69,7 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
 
 /// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
 /// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,
-/// which costs up to half the bandwidth.
+/// which costs bandwidth.
 template <usable_arch A = best_arch>
 void fetch(const float* x, index_t n) {
   constexpr index_t line = 16;
