@@ -196,11 +196,12 @@ void fma_tile_across(const float* columns, index_t stride, index_t vectors, cons
 }
 
 /// Element (r, c) of a tile leaves for y[r * row_stride + c * col_stride]: times alpha (one rounding, none for alpha =
-/// 1), then assigned, added or subtracted (one rounding). Row r of sums starts at sums + r * float_tile<A>::panel.
+/// 1), then assigned, added or subtracted (one rounding). Row r of sums starts at sums + r * width; whole batches of it
+/// are read.
 template <usable_arch A>
 void finish_tile(const float* sums, index_t rows, index_t cols, float* y, index_t row_stride, index_t col_stride,
-                 float alpha, accumulate mode) {
-  constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
+                 float alpha, accumulate mode, index_t width = float_tile<A>::panel) {
+  constexpr index_t step = lanes<A>;
   if (col_stride == 1) {
     const floats<A> factor(alpha);
     const auto value = [&](const float* from) {

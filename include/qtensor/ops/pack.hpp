@@ -1,0 +1,233 @@
+// Packing: a quantized matrix to the panels of ops/packed.hpp, whole or one panel at a time.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <qtensor/ops/packed.hpp>
+#include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/nibbles.hpp>
+#include <qtensor/tensor/tensor.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// Which axis of a matrix a product sums over; the other one's elements are outputs. For W in W * x: `cols`.
+enum class depth_axis { rows, cols };
+
+namespace ops {
+
+/// A quantized matrix as weights: element (output, k), wherever it is in memory.
+template <tensor_view_type View, depth_axis Depth>
+class weights_of {
+  using S = typename View::scheme_type;
+  using code = typename S::code_format;
+  using order = typename View::order_type;
+  static_assert(View::rank == 2, "qtensor: products are of matrices; take one with matrix(i, ...).");
+  /// Whether a line of memory belongs to one output.
+  static constexpr bool lines_are_outputs = std::is_same_v<order, row_major> == (Depth == depth_axis::cols);
+  static constexpr std::size_t output_axis = lines_are_outputs ? 0 : 1, k_axis = 1 - output_axis;
+  static constexpr bool plain = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first>;
+
+ public:
+  using scheme_type = S;
+
+  /// Whether each output's codes are a run of whole bytes, of integers.
+  static constexpr bool has_lines = lines_are_outputs && plain && code::bits == 8 && code::is_integer;
+
+  explicit weights_of(const View& view) : view_(view), sizes_(view.storage_extents()) {}
+  /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
+  const std::uint8_t* line(index_t o) const requires has_lines {
+    return reinterpret_cast<const std::uint8_t*>(view_.row({o, 0}));
+  }
+  static constexpr std::uint8_t line_flip = packed_code<code>::of(0);
+  const View& view() const { return view_; }
+  index_t outputs() const { return sizes_[output_axis]; }
+  index_t depth() const { return sizes_[k_axis]; }
+  /// The largest number of neighbours on the depth axis that always share scale and zero point.
+  index_t group() const {
+    index_t size = std::min(view_.scale_grid().block[k_axis], std::max(depth(), index_t{1}));
+    if constexpr (S::has_zero_point) {
+      const index_t zeros = std::min(view_.zero_grid().block[k_axis], std::max(depth(), index_t{1}));
+      if (zeros < size ? size % zeros != 0 : zeros % size != 0 && zeros < depth()) return std::gcd(size, zeros);
+      size = std::min(size, zeros);
+    }
+    return size;
+  }
+  float tensor_scale() const { return view_.tensor_scale(); }
+
+  std::uint32_t scale_code(index_t output, index_t k) const { return view_.storage_scale_code(at(output, k)); }
+  std::int64_t zero_point(index_t output, index_t k) const { return view_.storage_zero_point(at(output, k)); }
+  float offset(index_t output, index_t k) const { return view_.storage_offset(at(output, k)); }
+
+  /// Packed bytes, a whole one for each code: to[o * stride + i] for outputs [output, output + count) and
+  /// k in [k, k + n).
+  void read(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, index_t stride) const {
+    if constexpr (lines_are_outputs) {
+      for (index_t o = 0; o < count; ++o) read_line(output + o, k, n, to + o * stride);
+    } else {
+      constexpr index_t most = 128;
+      std::uint8_t part[most];
+      for (index_t i = 0; i < n; ++i)
+        for (index_t o = 0; o < count; o += most) {
+          const index_t some = std::min(most, count - o);
+          read_line(k + i, output + o, some, part);
+          for (index_t j = 0; j < some; ++j) to[(o + j) * stride + i] = part[j];
+        }
+    }
+  }
+
+ private:
+  static constexpr std::array<index_t, 2> at(index_t output, index_t k) {
+    return lines_are_outputs ? std::array<index_t, 2>{output, k} : std::array<index_t, 2>{k, output};
+  }
+  void read_line(index_t l, index_t first, index_t n, std::uint8_t* to) const {
+    if (plain && first * code::bits % 8 == 0) {
+      if constexpr (plain) {
+        const auto* from = reinterpret_cast<const std::uint8_t*>(view_.row({l, 0})) + first * code::bits / 8;
+        if constexpr (code::bits == 8)
+          std::memcpy(to, from, static_cast<std::size_t>(n));
+        else
+          simd::unpack_codes<simd::best_arch, code::bits>(from, n, to);
+      }
+    } else {
+      for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(view_.storage_code({l, first + i}));
+    }
+    constexpr std::uint8_t flip = packed_code<code>::of(0);
+    if constexpr (packed_code<code>::is_integer && code::bits > 4 && code::bits < 8) {
+      for (index_t i = 0; i < n; ++i) to[i] = packed_code<code>::of(to[i]);
+    } else if constexpr (flip != 0) {
+      for (index_t i = 0; i < n; ++i) to[i] ^= flip;
+    }
+  }
+
+  View view_;
+  typename View::index_array sizes_;
+};
+
+/// Fills the panels of a packed_layout from weights.
+template <class Weights, simd::usable_arch A>
+class panel_packer {
+  using S = typename Weights::scheme_type;
+  using layout = packed_layout<S, A>;
+  using code = packed_code<typename S::code_format>;
+  static constexpr index_t width = layout::width, most_depth = 256;
+
+ public:
+  explicit panel_packer(const Weights& weights)
+      : weights_(weights), layout_{weights.outputs(), weights.depth(), std::max(weights.group(), index_t{1})} {}
+  const layout& sizes() const { return layout_; }
+  const Weights& weights() const { return weights_; }
+
+  /// Panel p of the matrix to panel `to_panel` of the memory at `bytes`, which `room` describes.
+  void fill(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
+    const index_t first = p * width, count = std::min(width, layout_.outputs - first);
+    const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
+    auto* codes = const_cast<std::uint8_t*>(out.codes);
+    for (index_t g = 0; g < layout_.groups(); ++g) {
+      const index_t k = g * layout_.group, n = std::min(layout_.group, layout_.depth - k);
+      std::int32_t sums[width] = {};
+      for (index_t done = 0; done < n; done += most_depth) {
+        const index_t some = std::min(most_depth, n - done);
+        fill_codes(first, count, k + done, some, codes, sums);
+        codes += divide_up(some, 4) * layout::quad_bytes;
+      }
+      fill_parameters(first, count, g, k, out);
+      if constexpr (code::is_integer) std::copy_n(sums, width, const_cast<std::int32_t*>(out.sums) + g * width);
+    }
+  }
+
+  /// The same without codes and sums.
+  void fill_parameters(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
+    const index_t first = p * width, count = std::min(width, layout_.outputs - first);
+    const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
+    for (index_t g = 0; g < layout_.groups(); ++g) fill_parameters(first, count, g, g * layout_.group, out);
+  }
+
+ private:
+  void fill_codes(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, std::int32_t* sums) const {
+    alignas(64) std::uint8_t part[width * most_depth];
+    const index_t padded = round_up(n, 4), quads = padded / 4;
+    if (count < width || n < padded) std::memset(part, 0, sizeof part);
+    weights_.read(output, count, k, n, part, most_depth);
+    if constexpr (code::is_nibble)
+      for (index_t c = 0; c < width / 2; ++c) {
+        std::uint8_t* low = part + c * most_depth;
+        const std::uint8_t* high = part + (c + width / 2) * most_depth;
+        for (index_t i = 0; i < padded; ++i) low[i] = static_cast<std::uint8_t>(low[i] | high[i] << 4);
+      }
+    constexpr index_t words = code::is_nibble ? width / 2 : width;
+    // Words move as floats do: nothing is computed with them.
+    simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, quads, reinterpret_cast<float*>(to),
+                       words);
+    if constexpr (code::is_integer) add_sums(to, quads, sums);
+  }
+  // sums[c] += the packed numbers of output c in `quads` rows of packed words.
+  static void add_sums(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
+    using dot = simd::quad_dot<A>;
+    constexpr index_t step = simd::lanes<A>;
+    const typename dot::unit ones[4] = {1, 1, 1, 1};
+    const auto one = dot::broadcast(ones);
+    const simd::bytes<A> low(std::uint8_t{15});
+    alignas(64) std::int8_t numbers[4 * step];
+    for (index_t c = 0; c < layout::quad_bytes / 4; c += step) {
+      const auto add = [&](index_t first, auto number) {
+        simd::ints<A> sum = simd::load<A>(sums + first);
+        for (index_t q = 0; q < quads; ++q) {
+          simd::store(numbers,
+                      simd::bits_as<std::int8_t>(number(simd::load<A>(words + q * layout::quad_bytes + 4 * c))));
+          sum = dot::dot(sum, dot::load(numbers), one);
+        }
+        simd::store(sums + first, sum);
+      };
+      if constexpr (code::is_nibble) {
+        add(c, [&](const simd::bytes<A>& v) { return v & low; });
+        add(c + width / 2, [&](const simd::bytes<A>& v) {
+          return simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4) & low;
+        });
+      } else {
+        add(c, [](const simd::bytes<A>& v) { return v; });
+      }
+    }
+  }
+  void fill_parameters(index_t output, index_t count, index_t g, index_t k, const packed_panel<S, A>& out) const {
+    const auto into = [&](const auto* array) {
+      return const_cast<std::remove_const_t<std::remove_pointer_t<decltype(array)>>*>(array) + g * width;
+    };
+    auto* scales = into(out.scales);
+    for (index_t c = 0; c < width; ++c)
+      scales[c] = detail::unit_from<typename S::scale_format>(c < count ? weights_.scale_code(output + c, k)
+                                                                        : detail::one_code<typename S::scale_format>());
+    if constexpr (S::has_zero_point) {
+      auto* zeros = into(out.zeros);
+      for (index_t c = 0; c < width; ++c)
+        zeros[c] =
+            static_cast<typename layout::zero_unit>(c < count ? weights_.zero_point(output + c, k) + code::offset : 0);
+    }
+    if constexpr (S::has_offset) {
+      auto* offsets = into(out.offsets);
+      for (index_t c = 0; c < width; ++c) offsets[c] = c < count ? weights_.offset(output + c, k) : 0.f;
+    }
+  }
+
+  Weights weights_;
+  layout layout_;
+};
+
+}  // namespace ops
+
+/// W packed for products W * x: `auto P = pack(W); y.noalias() = P * x;`. Rows of W are outputs. P times x is W times
+/// x, bit for bit, and faster from the second product on; P owns its memory and does not need W any longer. Codes of at
+/// most 8 bits. Takes about the memory of W: codes at 4 or 8 bits, scales for each row even where W shares them. Throws
+/// std::bad_alloc.
+template <simd::usable_arch A = simd::best_arch, depth_axis Depth = depth_axis::cols, quantized W>
+auto pack(const W& w) {
+  const auto view = as_view(w);
+  using weights = ops::weights_of<std::remove_const_t<decltype(view)>, Depth>;
+  const ops::panel_packer<weights, A> packer{weights(view)};
+  packed<stored<typename weights::scheme_type>, A> out(packer.sizes());
+  out.set_tensor_scale(weights(view).tensor_scale());
+  for (index_t p = 0; p < packer.sizes().panels(); ++p) packer.fill(p, out.data(), packer.sizes(), p);
+  return out;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,168 @@
+// Packed weights: codes and parameters of a matrix in the order in which product kernels read them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <qtensor/core/error.hpp>
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/tensor/view.hpp>
+#include <span>
+
+// Outputs (the rows of W in W * x) are cut into panels of `width`; the depth k into quads of four. A panel is one
+// stream of 32-bit words, quad by quad, the word of output c after that of output c - 1. A word holds the codes of four
+// k, the first in its lowest byte; of formats of at most 4 bits the lower nibbles belong to output c, the upper ones to
+// output c + width / 2. Every group of k (elements that share scale and zero point) starts a quad; what is missing to
+// whole quads and panels is filled with the packed number 0. Parameters of a panel: group by group, `width` of each.
+namespace qtensor::inline QTENSOR_ABI {
+
+/// How codes of a format stand in packed words. Integers become what integer dot products take: 8 bits signed
+/// (number - 128 where they are unsigned), at most 4 bits unsigned (number + 2^(bits-1) where they are signed). Other
+/// formats keep their codes.
+template <format F>
+struct packed_code {
+  static_assert(F::bits <= 8,
+                "qtensor: pack takes codes of at most 8 bits; products with wider ones read the tensor itself.");
+  static constexpr bool is_integer = F::is_integer;
+  static constexpr bool is_nibble = F::bits <= 4;
+  /// Packed number less the code's number.
+  static constexpr std::int32_t offset = [] {
+    if (!is_integer) return 0;
+    if (!is_nibble) return F::is_signed || F::bits < 8 ? 0 : -128;
+    return F::is_signed ? 1 << (F::bits - 1) : 0;
+  }();
+  static constexpr std::uint8_t of(std::uint8_t code) {
+    if constexpr (is_integer)
+      return static_cast<std::uint8_t>(static_cast<std::int32_t>(F::decode(code)) + offset);
+    else
+      return code;
+  }
+};
+
+/// How zero points are stored, as packed numbers: in one byte where their format has no more.
+template <class F>
+struct packed_zero {
+  using type = std::conditional_t<F::bits <= 8, std::int8_t, std::int32_t>;
+};
+template <>
+struct packed_zero<none> {
+  using type = std::int8_t;
+};
+
+/// Sizes of a packed matrix of `outputs` x `depth` for architecture A, and where its arrays lie in its bytes. `group`
+/// elements of the depth share parameters.
+template <quantization_scheme S, simd::usable_arch A>
+struct packed_layout {
+  using code_format = typename S::code_format;
+  using scale_unit = detail::unit_t<typename S::scale_format>;
+  using zero_unit = typename packed_zero<typename S::zero_point_format>::type;
+  static constexpr bool is_nibble = packed_code<code_format>::is_nibble;
+  /// Outputs of a panel.
+  static constexpr index_t width = is_nibble ? 2 * simd::lanes<A> : simd::int_tile<A>::panel;
+  static constexpr index_t quad_bytes = is_nibble ? width * 2 : width * 4;
+  static constexpr index_t line = 64;
+
+  index_t outputs, depth, group;
+
+  constexpr index_t panels() const { return divide_up(outputs, width); }
+  constexpr index_t groups() const { return divide_up(depth, group); }
+  constexpr index_t group_quads() const { return divide_up(group, 4); }
+  constexpr index_t quads() const {
+    return depth == 0 ? 0 : (groups() - 1) * group_quads() + divide_up(depth - (groups() - 1) * group, 4);
+  }
+  /// Bytes of a panel's codes, and entries of its parameters.
+  constexpr index_t panel_bytes() const { return quads() * quad_bytes; }
+  constexpr index_t panel_entries() const { return groups() * width; }
+
+  // The arrays follow each other, each of them on a cache line.
+  constexpr index_t scales_at() const { return round_up(panels() * panel_bytes(), line); }
+  constexpr index_t zeros_at() const { return after<scale_unit>(scales_at(), true); }
+  constexpr index_t offsets_at() const { return after<zero_unit>(zeros_at(), S::has_zero_point); }
+  constexpr index_t sums_at() const { return after<float>(offsets_at(), S::has_offset); }
+  constexpr index_t bytes() const { return after<std::int32_t>(sums_at(), packed_code<code_format>::is_integer); }
+
+ private:
+  template <class T>
+  constexpr index_t after(index_t at, bool stored) const {
+    const index_t entries = detail::checked_product(panels() * width, groups());
+    return stored ? at + round_up(detail::checked_product(entries, sizeof(T)), line) : at;
+  }
+};
+
+/// What a product kernel reads of one panel. Arrays that the scheme does not store are null.
+template <quantization_scheme S, simd::usable_arch A>
+struct packed_panel {
+  using layout = packed_layout<S, A>;
+  const std::uint8_t* codes;                  ///< quads() * quad_bytes
+  const typename layout::scale_unit* scales;  ///< [group][width], in the scale format
+  const typename layout::zero_unit* zeros;    ///< [group][width], zero points as packed numbers
+  const float* offsets;                       ///< [group][width]
+  const std::int32_t* sums;                   ///< [group][width], of the packed numbers of integer codes
+};
+
+/// A matrix packed for products: made by pack(W), used like W. What is inside is only for architecture A, and is told
+/// apart by `tag`; the memory is one block on a cache line, of size_bytes().
+template <quantization_scheme S, simd::usable_arch A = simd::best_arch>
+class packed {
+ public:
+  using scheme_type = S;
+  using arch = A;
+  using layout_type = packed_layout<S, A>;
+  static constexpr index_t width = layout_type::width;
+
+  packed() : packed(layout_type{0, 0, 1}) {}
+  /// Uninitialized memory for a matrix; pack fills it.
+  explicit packed(const layout_type& layout) : layout_(layout), bytes_(allocate(layout.bytes())) {}
+  packed(packed&&) = default;
+  packed& operator=(packed&&) = default;
+
+  index_t rows() const { return layout_.outputs; }
+  index_t cols() const { return layout_.depth; }
+  const layout_type& layout() const { return layout_; }
+  float tensor_scale() const { return tensor_scale_; }
+  void set_tensor_scale(float s) { tensor_scale_ = s; }
+
+  packed_panel<S, A> panel(index_t p) const { return panel_in(bytes_.get(), layout_, p); }
+  std::byte* data() { return bytes_.get(); }
+  const std::byte* data() const { return bytes_.get(); }
+  index_t size_bytes() const { return layout_.bytes(); }
+
+  /// The arrays of panel p of a packed matrix that begins at `bytes`.
+  static packed_panel<S, A> panel_in(const std::byte* bytes, const layout_type& l, index_t p) {
+    const index_t entry = p * l.panel_entries();
+    packed_panel<S, A> panel{};
+    panel.codes = reinterpret_cast<const std::uint8_t*>(bytes) + p * l.panel_bytes();
+    panel.scales = reinterpret_cast<const typename layout_type::scale_unit*>(bytes + l.scales_at()) + entry;
+    if constexpr (S::has_zero_point)
+      panel.zeros = reinterpret_cast<const typename layout_type::zero_unit*>(bytes + l.zeros_at()) + entry;
+    if constexpr (S::has_offset) panel.offsets = reinterpret_cast<const float*>(bytes + l.offsets_at()) + entry;
+    if constexpr (packed_code<typename S::code_format>::is_integer)
+      panel.sums = reinterpret_cast<const std::int32_t*>(bytes + l.sums_at()) + entry;
+    return panel;
+  }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  struct release {
+    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
+  };
+  using memory = std::unique_ptr<std::byte, release>;
+  static memory allocate(index_t bytes) {
+    return memory(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), alignment)));
+  }
+
+  layout_type layout_;
+  float tensor_scale_ = 1.f;
+  memory bytes_;
+};
+
+template <class T>
+inline constexpr bool is_packed_matrix = false;
+template <class S, class A>
+inline constexpr bool is_packed_matrix<packed<S, A>> = true;
+/// Weights as pack() returns them.
+template <class T>
+concept packed_matrix = is_packed_matrix<std::remove_cvref_t<T>>;
+
+}  // namespace qtensor::inline QTENSOR_ABI

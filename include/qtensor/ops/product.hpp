@@ -1,0 +1,108 @@
+// What every product is made of: panels of weights, tiles of results, and the sinks that take them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/core/executor.hpp>
+#include <qtensor/ops/pack.hpp>
+#include <qtensor/ops/source.hpp>
+#include <vector>
+
+// A product's result(m, n) = sum over k of x(m, k) w(n, k): rows m are activations, columns n outputs of the weights.
+// Engines (product_int8, product_groups, product_float, ...) compute it tile by tile and hand every finished tile to a
+// sink while it is in the first cache.
+namespace qtensor::inline QTENSOR_ABI {
+
+/// A finished part of a result: element (row + r, col + c) is values[r * stride + c]. The sink may change the values;
+/// columns up to the stride may be overwritten.
+struct product_tile {
+  index_t row, col, rows, cols;
+  float* values;
+  index_t stride;
+};
+
+namespace ops {
+
+/// Panels of a matrix that is packed already.
+template <quantization_scheme S, simd::usable_arch A>
+class packed_panels {
+ public:
+  using scheme_type = S;
+  using arch = A;
+  using layout_type = packed_layout<S, A>;
+  explicit packed_panels(const packed<S, A>& weights) : weights_(&weights) {}
+  const layout_type& layout() const { return weights_->layout(); }
+  float tensor_scale() const { return weights_->tensor_scale(); }
+  packed_panel<S, A> panel(index_t p) { return weights_->panel(p); }
+
+ private:
+  const packed<S, A>* weights_;
+};
+
+/// Panels of a matrix that is not: each is packed when it is asked for, into memory of the reader.
+template <class Weights, simd::usable_arch A>
+class packing_panels {
+ public:
+  using scheme_type = stored<typename Weights::scheme_type>;
+  using arch = A;
+  using layout_type = packed_layout<scheme_type, A>;
+  explicit packing_panels(const Weights& weights)
+      : packer_(weights),
+        tensor_scale_(weights.tensor_scale()),
+        room_(layout_type{layout_type::width, layout().depth, layout().group}) {}
+  layout_type layout() const { return {packer_.sizes().outputs, packer_.sizes().depth, packer_.sizes().group}; }
+  float tensor_scale() const { return tensor_scale_; }
+  const Weights& weights() const { return packer_.weights(); }
+  /// A panel whose codes and sums are not filled in.
+  packed_panel<scheme_type, A> parameters(index_t p) {
+    packer_.fill_parameters(p, room_.data(), room_.layout(), 0);
+    return room_.panel(0);
+  }
+  packed_panel<scheme_type, A> panel(index_t p) {
+    packer_.fill(p, room_.data(), room_.layout(), 0);
+    return room_.panel(0);
+  }
+
+ private:
+  panel_packer<Weights, A> packer_;
+  float tensor_scale_;
+  packed<scheme_type, A> room_;
+};
+
+/// A reader of the panels of packed weights or of weights_of a view: one for each thread.
+template <simd::usable_arch A, class Weights>
+auto panels_of(const Weights& weights) {
+  if constexpr (packed_matrix<Weights>)
+    return packed_panels<typename Weights::scheme_type, typename Weights::arch>(weights);
+  else
+    return packing_panels<Weights, A>(weights);
+}
+
+/// Splits a product over an executor: panels first, rows where there are fewer panels than threads. Calls
+/// body(first panel, panels, first row, rows) for parts that cover everything once. `step` rows stay together.
+template <executor By, class Body>
+void for_product_parts(const By& by, index_t panels, index_t panel_work, index_t rows, index_t step, const Body& body) {
+  const index_t threads = by.concurrency();
+  if (panels >= threads || rows <= step) {
+    const index_t parts = qtensor::detail::part_count(by, panels, 1, panel_work * rows);
+    return qtensor::detail::for_ranges(by, parts, panels, 1,
+                                       [&](index_t, index_t p, index_t count) { body(p, count, index_t{0}, rows); });
+  }
+  const index_t parts = qtensor::detail::part_count(by, rows, step, panel_work * panels);
+  qtensor::detail::for_ranges(by, parts, rows, step,
+                              [&](index_t, index_t m, index_t count) { body(index_t{0}, panels, m, count); });
+}
+
+/// The sink that writes floats: y (=, +=, -=) alpha * tile, y(m, n) anywhere in memory; alpha 1 changes no bit.
+template <simd::usable_arch A>
+struct store_floats {
+  matrix_ref<float> y;
+  float alpha = 1.f;
+  accumulate mode = accumulate::assign;
+  void operator()(const product_tile& t) const {
+    simd::finish_tile<A>(t.values, t.rows, t.cols, &y(t.row, t.col), y.row_stride, y.col_stride, alpha, mode, t.stride);
+  }
+};
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

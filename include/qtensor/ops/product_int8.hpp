@@ -1,0 +1,352 @@
+// Integer products: 8-bit codes times 8-bit codes, exact, with zero points on both sides and one scale a row and
+// column.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/product.hpp>
+#include <qtensor/simd/scales.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// A finished part of an integer product: element (row + r, col + c) is values[r * stride + c], exact, or modulo 2^32
+/// where it does not fit.
+struct integer_tile {
+  index_t row, col, rows, cols;
+  std::int32_t* values;
+  index_t stride;
+};
+
+namespace ops {
+
+/// The scale of a row of activations, of both levels.
+template <class X>
+float row_scale(const X& x, index_t row) {
+  using S = typename X::scheme_type;
+  const float scale = decode<typename S::scale_format>(x.scale_code(row, 0));
+  return S::has_tensor_scale ? rounded(scale * x.tensor_scale()) : scale;
+}
+
+/// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
+/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from a matrix again and again.
+template <simd::usable_arch A>
+class integer_rows {
+  using unit = typename simd::quad_dot<A>::unit;
+  static constexpr index_t line = 64;
+
+ public:
+  integer_rows(index_t most, index_t depth)
+      : depth_(depth),
+        stride_(round_up(depth, line) + line),
+        units_(static_cast<std::size_t>(most * stride_ + line)),
+        sums_(static_cast<std::size_t>(most)),
+        zeros_(static_cast<std::size_t>(most)),
+        scales_(static_cast<std::size_t>(most)) {}
+
+  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
+  template <class X>
+  void fill(const X& x, index_t first, index_t count) {
+    using S = typename X::scheme_type;
+    using code = packed_code<typename S::code_format>;
+    static_assert(code::is_integer);
+    constexpr index_t some = 16;
+    bytes_.resize(static_cast<std::size_t>(some * stride_));
+    for (index_t done = 0; done < count; done += some) {
+      const index_t rows = std::min(some, count - done);
+      x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
+      for (index_t r = 0; r < rows; ++r) {
+        const auto at = static_cast<std::size_t>(done + r);
+        sums_[at] = simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
+        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0)) + code::offset;
+        scales_[at] = row_scale(x, first + done + r);
+      }
+    }
+    one_zero_ = true;
+    for (index_t r = 1; r < count; ++r) one_zero_ = one_zero_ && zeros_[static_cast<std::size_t>(r)] == zeros_[0];
+  }
+
+  index_t depth() const { return depth_; }
+  index_t stride() const { return stride_; }
+  unit* row(index_t r) { return units_.data() + r * stride_; }
+  const unit* row(index_t r) const { return units_.data() + r * stride_; }
+  std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
+  std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
+  float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
+  bool has_one_zero() const { return one_zero_; }
+
+ private:
+  index_t depth_, stride_;
+  std::vector<unit> units_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::int32_t> sums_, zeros_;
+  std::vector<float> scales_;
+  bool one_zero_ = true;
+};
+
+/// What the tiles of one panel share.
+template <class Panels>
+class integer_panel {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using code = packed_code<typename S::code_format>;
+  static constexpr index_t width = Panels::layout_type::width;
+  static_assert(!Panels::layout_type::is_nibble && code::is_integer);
+
+ public:
+  using arch = A;
+  static constexpr bool has_zeros = S::has_zero_point || code::offset != 0;
+
+  /// A panel of nothing: sums of no terms are 0.
+  integer_panel() : scales{}, zeros{}, start{}, panel_{} {}
+  integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
+    simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
+    if constexpr (S::has_tensor_scale)
+      for (float& s : scales) s = rounded(s * tensor_scale);
+    for (index_t c = 0; c < width; ++c) {
+      zeros[c] = code::offset;
+      if constexpr (S::has_zero_point) zeros[c] = panel.zeros[c];
+    }
+  }
+  /// What sums start from where all rows have this zero point, in units.
+  void start_from(std::int32_t zero) {
+    for (index_t c = 0; c < width; ++c) start[c] = wrapped(-std::int64_t{zero} * panel_.sums[c]);
+  }
+  const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
+  const std::int32_t* sums() const { return panel_.sums; }
+
+  static std::int32_t wrapped(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
+
+  alignas(64) float scales[width];
+  alignas(64) std::int32_t zeros[width], start[width];
+
+ private:
+  packed_panel<S, A> panel_;
+};
+
+/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
+template <class Sink>
+struct scaled {
+  const Sink& sink;
+  static constexpr bool wraps = false;
+
+  template <class Rows, class Panel, class Sum>
+  void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+                  index_t cols, const Sum* sums, index_t stride, float* values) const {
+    // Whole tiles that only go to memory go there at once.
+    const bool at_once = cols == stride && in_place(sink);
+    for (index_t r = 0; r < rows; ++r) {
+      float* to = values + r * stride;
+      if constexpr (requires { sink.y; })
+        if (at_once) to = &sink.y(row + r, col);
+      scale_row(x.scale(x_row + r), panel, sums + r * stride, to, stride);
+    }
+    if (!at_once) sink(product_tile{row, col, rows, cols, values, stride});
+  }
+
+ private:
+  template <class Other>
+  static bool in_place(const Other&) {
+    return false;
+  }
+  template <class A>
+  static bool in_place(const store_floats<A>& s) {
+    return s.y.col_stride == 1 && s.alpha == 1.f && s.mode == accumulate::assign;
+  }
+  template <class Panel>
+  static void scale_row(float by, const Panel& panel, const std::int32_t* from, float* to, index_t width) {
+    using A = typename Panel::arch;
+    const simd::floats<A> factor(by);
+    for (index_t c = 0; c < width; c += simd::lanes<A>) {
+      const simd::floats<A> v = simd::mul(simd::to_float(simd::load<A>(from + c)), factor);
+      simd::store(to + c, simd::mul(v, simd::load<A>(panel.scales + c)));
+    }
+  }
+  template <class Panel>
+  static void scale_row(float by, const Panel& panel, const std::int64_t* from, float* to, index_t width) {
+    for (index_t c = 0; c < width; ++c) to[c] = rounded(rounded(static_cast<float>(from[c]) * by) * panel.scales[c]);
+  }
+};
+
+/// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
+template <class Sink>
+struct unscaled {
+  const Sink& sink;
+  static constexpr bool wraps = true;
+  template <class Rows, class Panel>
+  void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
+                  std::int32_t* sums, index_t stride, float*) const {
+    sink(integer_tile{row, col, rows, cols, sums, stride});
+  }
+};
+
+/// All tiles of rows [0, rows) of x against panels [first, first + count); `row` is the first row's number in the
+/// result.
+template <class Panels, class Rows, class Finish>
+void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x, index_t rows, index_t row,
+                   const Finish& finish) {
+  using A = typename Panels::arch;
+  using tile = simd::int_tile<A>;
+  using panel_type = integer_panel<Panels>;
+  constexpr index_t width = Panels::layout_type::width;
+  constexpr std::int32_t unit_offset = simd::quad_dot<A>::unit_offset;
+  const auto layout = weights.layout();
+  const index_t quads = layout.quads(), depth = layout.depth;
+  const bool spills = !Finish::wraps && depth > tile::exact_depth;
+  const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
+  // Few tiles a panel wait for memory: they ask for the next one.
+  const bool looks_ahead =
+      rows > tile::max_rows && rows <= 8 * tile::max_rows && layout.panels() * layout.panel_bytes() > index_t{16} << 20;
+
+  alignas(64) std::int32_t sums[tile::max_rows * width];
+  alignas(64) float values[tile::max_rows * width];
+  for (index_t p = first; p < first + count; ++p) {
+    panel_type panel(weights.panel(p), weights.tensor_scale());
+    if (early)
+      panel.start_from(x.zero(0) + unit_offset);
+    else
+      std::fill_n(panel.start, width, 0);
+    const index_t col = p * width, cols = std::min(width, layout.outputs - col);
+    index_t ahead = 0;
+    simd::for_each_row_tile(rows, tile::max_rows, [&](index_t m, index_t some) {
+      const simd::unit_rows<A> units{x.row(m), x.stride()};
+      if (spills) {
+        std::int64_t wide[tile::max_rows * width] = {};
+        for (index_t q = 0; q < quads; q += tile::exact_depth / 4) {
+          const index_t part = std::min(tile::exact_depth / 4, quads - q);
+          simd::dot_tile<A>(panel.codes() + q * width * 4, {units.data + q * 4, units.stride}, some, part, panel.start,
+                            sums);
+          for (index_t i = 0; i < some * width; ++i) wide[i] += sums[i];
+        }
+        for (index_t r = 0; r < some; ++r) {
+          const std::int64_t zero = x.zero(m + r) + unit_offset, rest = x.sum(m + r) - depth * x.zero(m + r);
+          for (index_t c = 0; c < width; ++c) wide[r * width + c] -= zero * panel.sums()[c] + rest * panel.zeros[c];
+        }
+        if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
+        return;
+      }
+      const std::int8_t* next = nullptr;
+      if (looks_ahead && p + 1 < first + count && ahead < layout.panel_bytes()) {
+        next = panel.codes() + layout.panel_bytes() + ahead;
+        ahead += quads * 128;
+      }
+      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, next);
+      if (!early || panel_type::has_zeros)
+        for (index_t r = 0; r < some; ++r) {
+          const auto zero = early ? 0u : static_cast<std::uint32_t>(x.zero(m + r) + unit_offset);
+          const auto rest = static_cast<std::uint32_t>(x.sum(m + r) - depth * x.zero(m + r));
+          std::int32_t* to = sums + r * width;
+          for (index_t c = 0; c < width; ++c)
+            to[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[c]) -
+                                              zero * static_cast<std::uint32_t>(panel.sums()[c]) -
+                                              rest * static_cast<std::uint32_t>(panel.zeros[c]));
+        }
+      finish(x, m, panel, row + m, col, some, cols, sums, width, values);
+    });
+  }
+}
+
+/// The same for one to four rows and weights that are not packed: they are read where they are, once.
+template <class Panels, class X, class Finish>
+void integer_lines(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows,
+                   const Finish& finish) {
+  using A = typename Panels::arch;
+  using S = typename X::scheme_type;
+  using code = packed_code<typename S::code_format>;
+  constexpr index_t width = Panels::layout_type::width, most_rows = 4;
+  constexpr std::int64_t weight_offset = simd::line_dot<A>::weight_offset;
+  using wrap = integer_panel<Panels>;
+  const auto layout = weights.layout();
+  const auto& w = weights.weights();
+  const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
+
+  // The rows as signed codes, and after them one of ones where the sums of weights are needed.
+  std::vector<std::int8_t> codes(static_cast<std::size_t>(most_rows * stride));
+  x.read(row, rows, 0, depth, reinterpret_cast<std::uint8_t*>(codes.data()), stride);
+  struct {
+    std::int64_t sums[most_rows], zeros[most_rows];
+    float scales[most_rows];
+    float scale(index_t r) const { return scales[r]; }
+  } known{};
+  bool needs_sums = false;
+  for (index_t r = 0; r < rows; ++r) {
+    for (index_t k = 0; k < depth; ++k) known.sums[r] += codes[static_cast<std::size_t>(r * stride + k)];
+    known.zeros[r] = x.zero_point(row + r, 0) + code::offset;
+    known.scales[r] = row_scale(x, row + r);
+    needs_sums = needs_sums || known.zeros[r] != 0;
+  }
+  if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));
+
+  alignas(64) std::int32_t sums[most_rows * width] = {};
+  alignas(64) float values[most_rows * width];
+  for (index_t p = first; p < first + count; ++p) {
+    const integer_panel<Panels> panel(weights.parameters(p), weights.tensor_scale());
+    const index_t col = p * width, cols = std::min(width, layout.outputs - col);
+    simd::dot_along<A>(w.line(col), layout.outputs > 1 ? w.line(1) - w.line(0) : 0, cols, w.line_flip, codes.data(),
+                       stride, rows + needs_sums, depth, sums, width);
+    for (index_t r = 0; r < rows; ++r) {
+      const std::int64_t rest = known.sums[r] - depth * known.zeros[r];
+      for (index_t c = 0; c < cols; ++c) {
+        const std::int64_t all = needs_sums ? sums[rows * width + c] - weight_offset * depth : 0;
+        sums[r * width + c] = wrap::wrapped(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
+                                            rest * panel.zeros[c]);
+      }
+    }
+    finish(known, 0, panel, row, col, rows, cols, sums, width, values);
+  }
+}
+
+/// The result of a product without depth: zeros.
+template <class Panels, class Finish>
+void integer_zeros(const Panels& weights, index_t rows, const Finish& finish) {
+  using tile = simd::int_tile<typename Panels::arch>;
+  constexpr index_t width = Panels::layout_type::width;
+  const struct {
+    float scale(index_t) const { return 0.f; }
+  } no_rows{};
+  const integer_panel<Panels> no_panel;
+  alignas(64) std::int32_t sums[tile::max_rows * width];
+  alignas(64) float values[tile::max_rows * width];
+  for (index_t col = 0; col < weights.layout().outputs; col += width)
+    for (index_t row = 0; row < rows; row += tile::max_rows) {
+      std::fill(std::begin(sums), std::end(sums), 0);
+      finish(no_rows, 0, no_panel, row, col, std::min(tile::max_rows, rows - row),
+             std::min(width, weights.layout().outputs - col), sums, width, values);
+    }
+}
+
+/// Rows that are made ready at once: at most some 4 MB of units.
+template <simd::usable_arch A>
+index_t integer_row_block(index_t rows, index_t depth) {
+  constexpr index_t most_bytes = index_t{4} << 20, step = 16 * simd::int_tile<A>::max_rows;
+  const index_t fit = most_bytes / static_cast<index_t>(sizeof(typename simd::quad_dot<A>::unit)) / (depth + 64);
+  return std::min(rows, std::max(fit / step * step, step));
+}
+
+/// result(m, n) = sum over k of (x(m, k) - its zero point) (w(n, k) - its zero point), exact; x as weights_of, w as
+/// packed or weights_of, both of integer codes with at most 8 bits and parameters that do not change along k.
+template <simd::usable_arch A, class W, class X, class Finish, executor By>
+void multiply_integers(const W& w, const X& x, const Finish& finish, const By& by) {
+  const auto shape = panels_of<A>(w).layout();
+  const index_t rows = x.outputs();
+  if (rows == 0 || shape.outputs == 0) return;
+  require(shape.depth < index_t{1} << 24, "an integer product sums over ", shape.depth,
+          " elements; it takes fewer than 16777216.");
+  if (shape.depth == 0) return integer_zeros(panels_of<A>(w), rows, finish);
+  for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
+                    [&](index_t panel, index_t panels, index_t first, index_t count) {
+                      const index_t block = integer_row_block<A>(count, shape.depth);
+                      auto reader = panels_of<A>(w);
+                      if constexpr (requires { w.line(0); })
+                        if (count <= 3 && shape.depth <= simd::int_tile<A>::exact_depth)
+                          return integer_lines(reader, panel, panels, x, first, count, finish);
+                      integer_rows<A> units(block, shape.depth);
+                      for (index_t m = 0; m < count; m += block) {
+                        const index_t some = std::min(block, count - m);
+                        units.fill(x, first + m, some);
+                        integer_tiles(reader, panel, panels, units, some, first + m, finish);
+                      }
+                    });
+}
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,208 @@
+// The integer product's inner loop: register tiles of exact 32-bit sums, columns of packed weights in lanes.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/gemm_float.hpp>
+#include <qtensor/simd/ops_dot.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Sizes of integer tiles. A panel is the columns that are packed together and computed at once.
+template <usable_arch A>
+struct int_tile {
+  static constexpr bool many_registers = lanes<A> == 16 || features::neon;
+  static constexpr index_t vectors = many_registers ? 4 : 2;
+  static constexpr index_t max_rows = many_registers || lanes<A> == 8 ? 6 : 4;
+  static constexpr index_t panel = vectors * lanes<A>;  ///< AVX-512 64, AVX2 and NEON 16, others 8
+
+  /// Terms that a 32-bit sum holds exactly whatever the codes: 2^31 / (255 * 255).
+  static constexpr index_t exact_depth = 32768;
+};
+
+/// Cuts m rows into tiles of at most `height`: as many full ones as there can be while the rest is split evenly (128
+/// rows by 6: 20 of 6 and 2 of 4, not 21 of 6 and one of 2). Calls f(first row, rows).
+template <class F>
+QTENSOR_INLINE void for_each_row_tile(index_t m, index_t height, const F& f) {
+  const index_t tiles = divide_up(m, height), missing = tiles * height - m;
+  const index_t full = missing == 0 ? tiles : tiles < 2 ? 0 : tiles - 2;
+  index_t row = 0;
+  for (index_t t = 0; t < full; ++t, row += height) f(row, height);
+  for (index_t left = tiles - full; left > 0; --left) {
+    const index_t rows = divide_up(m - row, left);
+    f(row, rows);
+    row += rows;
+  }
+}
+
+/// Rows of units as the tiles read them: row r begins at data + r * stride.
+template <usable_arch A>
+struct unit_rows {
+  const typename quad_dot<A>::unit* data;
+  index_t stride;
+};
+
+namespace detail {
+
+template <class A, index_t Rows, bool Ahead>
+[[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
+                                     std::int32_t* sums, [[maybe_unused]] const std::int8_t* ahead) {
+  using dot = quad_dot<A>;
+  constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
+  ints<A> sum[Rows][vectors];
+  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    const ints<A> first = simd::load<A>(start + v * step);
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+  });
+  const auto* row = x.data;
+  for (index_t q = 0; q < quads; ++q) {
+    if constexpr (Ahead) {
+      simd::prefetch(ahead);
+      simd::prefetch(ahead + 64);
+      ahead += 128;
+    }
+    if constexpr (int_tile<A>::many_registers) {
+      typename dot::weights w[vectors];
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step * 4); });
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        const auto four = dot::broadcast(row + r * x.stride);
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+      });
+    } else {
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const auto w = dot::load(panel + v * step * 4);
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row + r * x.stride));
+        });
+      });
+    }
+    panel += width * 4;
+    row += 4;
+  }
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<vectors>([&](auto v)
+                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  });
+}
+
+// One row: the sums of four quads at a time are independent, so that latency does not count.
+template <class A>
+[[gnu::noinline]] void dot_one_row(const std::int8_t* panel, const typename quad_dot<A>::unit* row, index_t quads,
+                                   const std::int32_t* start, std::int32_t* sums) {
+  using dot = quad_dot<A>;
+  constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
+  constexpr index_t chains = int_tile<A>::many_registers ? 4 : 2;
+  ints<A> sum[chains][vectors];
+  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    sum[0][v] = simd::load<A>(start + v * step);
+    repeat<chains - 1>([&](auto u) __attribute__((always_inline)) { sum[u + 1][v] = ints<A>(0); });
+  });
+  const auto add = [&](index_t q, auto u) __attribute__((always_inline)) {
+    const auto four = dot::broadcast(row + 4 * (q + u));
+    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      sum[u][v] = dot::dot(sum[u][v], dot::load(panel + (q + u) * width * 4 + v * step * 4), four);
+    });
+  };
+  index_t q = 0;
+  for (; q + chains <= quads; q += chains) repeat<chains>([&](auto u) __attribute__((always_inline)) { add(q, u); });
+  for (; q < quads; ++q) add(q, std::integral_constant<index_t, 0>{});
+  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    ints<A> all = sum[0][v];
+    repeat<chains - 1>([&](auto u) __attribute__((always_inline)) { all = all + sum[u + 1][v]; });
+    simd::store(sums + v * step, all);
+  });
+}
+
+template <class A, index_t Rows>
+void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, index_t quads, const std::int32_t* start,
+              std::int32_t* sums, const std::int8_t* ahead) {
+  if constexpr (Rows > 1) {
+    if (rows < Rows) return dot_rows<A, Rows - 1>(rows, panel, x, quads, start, sums, ahead);
+    if (ahead != nullptr)
+      dot_registers<A, Rows, true>(panel, x, quads, start, sums, ahead);
+    else
+      dot_registers<A, Rows, false>(panel, x, quads, start, sums, ahead);
+  } else {
+    dot_one_row<A>(panel, x.data, quads, start, sums);
+  }
+}
+
+}  // namespace detail
+
+/// sums[r * panel + c] = start[c] + sum over k < 4 * quads of unit(r, k) * weight(k, c), for r < rows <= max_rows and
+/// all columns c of a panel; modulo 2^32. Weight (4q + i, c) is panel_codes[(q * panel + c) * 4 + i]. `ahead`, where
+/// given, is memory that will be read next: two cache lines a quad are asked for.
+template <usable_arch A>
+void dot_tile(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t rows, index_t quads,
+              const std::int32_t* start, std::int32_t* sums, const std::int8_t* ahead = nullptr) {
+  detail::dot_rows<A, int_tile<A>::max_rows>(rows, panel_codes, x, quads, start, sums, ahead);
+}
+
+namespace detail {
+
+template <class A, index_t Rows, index_t Columns>
+[[gnu::noinline]] void dot_lines(const std::uint8_t* w, index_t w_stride, std::uint8_t flip, const std::int8_t* x,
+                                 index_t x_stride, index_t depth, std::int32_t* sums, index_t sums_stride) {
+  using dot = line_dot<A>;
+  constexpr index_t step = dot::step;
+  ints<A> sum[Rows][Columns];
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Columns>([&](auto c) __attribute__((always_inline)) { sum[r][c] = ints<A>(0); });
+  });
+  const auto add = [&](const std::uint8_t* from, index_t from_stride, index_t k) __attribute__((always_inline)) {
+    typename dot::row values[Rows];
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) { values[r] = dot::load(x + r * x_stride + k); });
+    repeat<Columns>([&](auto c) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        sum[r][c] = dot::dot(sum[r][c], from + c * from_stride, flip, values[r]);
+      });
+    });
+  };
+  index_t k = 0;
+  for (; k + step <= depth; k += step) add(w + k, w_stride, k);
+  if (k < depth) {
+    std::uint8_t rest[Columns * step];
+    std::memset(rest, flip, sizeof rest);
+    for (index_t c = 0; c < Columns; ++c)
+      std::memcpy(rest + c * step, w + c * w_stride + k, static_cast<std::size_t>(depth - k));
+    add(rest, step, k);
+  }
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Columns>([&](auto c) __attribute__((always_inline)) {
+      alignas(64) std::int32_t each[lanes<A>];
+      simd::store(each, sum[r][c]);
+      std::uint32_t total = 0;
+      for (const std::int32_t s : each) total += static_cast<std::uint32_t>(s);
+      sums[r * sums_stride + c] = static_cast<std::int32_t>(total);
+    });
+  });
+}
+
+}  // namespace detail
+
+/// The same for weights that are not packed and very few rows: column c's weights lie at w + c * w_stride, one k after
+/// the other, the signed code of a byte is w ^ flip. sums[r * sums_stride + c] = sum over k < depth of (weight(k, c) +
+/// line_dot<A>::weight_offset) * x(r, k), modulo 2^32, for r < rows <= 4 and c < columns. Rows are signed codes, row r
+/// at x + r * x_stride; up to a whole step is read beyond depth and must be 0.
+template <usable_arch A>
+void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::uint8_t flip, const std::int8_t* x,
+               index_t x_stride, index_t rows, index_t depth, std::int32_t* sums, index_t sums_stride) {
+  const auto some_rows = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+    index_t c = 0;
+    for (; c + 4 <= columns; c += 4)
+      detail::dot_lines<A, Rows, 4>(w + c * w_stride, w_stride, flip, x, x_stride, depth, sums + c, sums_stride);
+    for (; c < columns; ++c)
+      detail::dot_lines<A, Rows, 1>(w + c * w_stride, w_stride, flip, x, x_stride, depth, sums + c, sums_stride);
+  };
+  switch (rows) {
+    case 1:
+      return some_rows(std::integral_constant<index_t, 1>{});
+    case 2:
+      return some_rows(std::integral_constant<index_t, 2>{});
+    case 3:
+      return some_rows(std::integral_constant<index_t, 3>{});
+    default:
+      return some_rows(std::integral_constant<index_t, 4>{});
+  }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,110 @@
+// Mirrors include/qtensor/ops/pack.hpp and ops/packed.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/ops/pack.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <vector>
+
+#include "../simd/check.hpp"
+
+namespace simd = qtensor::simd;
+using namespace qtensor;
+
+namespace check {
+
+/// Any bits are codes, scales and zero points.
+template <class Tensor>
+void fill_with_random_bits(Tensor& t) {
+  const auto fill = [](auto units) {
+    for (auto& u : units) {
+      const std::uint32_t bits = random_bits()();
+      std::memcpy(&u, &bits, sizeof u);
+    }
+  };
+  fill(t.codes());
+  fill(t.scales());
+  if constexpr (Tensor::scheme_type::has_zero_point) fill(t.zero_points());
+}
+
+}  // namespace check
+
+namespace {
+
+/// Reads a packed matrix as packed.hpp describes it, and compares every code and parameter with the view's.
+template <class S, class A, depth_axis Depth, class View>
+void check_packed(const View& view, const packed<S, A>& p) {
+  using layout = packed_layout<S, A>;
+  using code = packed_code<typename S::code_format>;
+  constexpr index_t width = layout::width;
+  const layout& l = p.layout();
+  const bool by_rows = Depth == depth_axis::cols;
+  REQUIRE(l.outputs == (by_rows ? view.rows() : view.cols()));
+  REQUIRE(l.depth == (by_rows ? view.cols() : view.rows()));
+  REQUIRE(reinterpret_cast<std::uintptr_t>(p.data()) % 64 == 0);
+  const auto packed_at = [&](index_t n, index_t k) {
+    const index_t quad = k / l.group * l.group_quads() + k % l.group / 4, c = n % width;
+    const std::uint8_t* words = p.panel(n / width).codes + quad * layout::quad_bytes;
+    if (!layout::is_nibble) return static_cast<std::uint8_t>(words[c * 4 + k % l.group % 4]);
+    const std::uint8_t byte = words[c % (width / 2) * 4 + k % l.group % 4];
+    return static_cast<std::uint8_t>(c < width / 2 ? byte & 15 : byte >> 4);
+  };
+  for (index_t n = 0; n < l.outputs; ++n)
+    for (index_t g = 0; g < l.groups(); ++g) {
+      const auto panel = p.panel(n / width);
+      const index_t entry = g * width + n % width;
+      std::int32_t sum = 0;
+      for (index_t k = g * l.group; k < std::min((g + 1) * l.group, l.depth); ++k) {
+        const std::array<index_t, 2> at = by_rows ? std::array<index_t, 2>{n, k} : std::array<index_t, 2>{k, n};
+        const std::uint8_t found = packed_at(n, k), want = code::of(static_cast<std::uint8_t>(view.code(at)));
+        REQUIRE(found == (layout::is_nibble ? want & 15 : want));
+        REQUIRE(detail::code_of<typename S::scale_format>(panel.scales[entry]) == view.scale_code(at));
+        if constexpr (S::has_zero_point) REQUIRE(panel.zeros[entry] == view.zero_point(at) + code::offset);
+        if constexpr (S::has_offset)
+          REQUIRE(panel.offsets[entry] == view.storage_offset(reordered<typename View::order_type>(at)));
+        sum += layout::is_nibble ? found : static_cast<std::int8_t>(found);
+      }
+      if constexpr (code::is_integer) REQUIRE(panel.sums[entry] == sum);
+    }
+}
+
+template <class S, class Order = row_major>
+void check_scheme(std::initializer_list<index_t> depths) {
+  for (const index_t rows : {1, 9, 33, 65})
+    for (const index_t cols : depths) {
+      tensor<S, matrix_extents, Order> w(matrix_extents(rows, cols));
+      check::fill_with_random_bits(w);
+      simd::archs::for_each([&](auto arch) {
+        using A = decltype(arch);
+        check_packed<stored<S>, A, depth_axis::cols>(w.view(), pack<A>(w));
+        check_packed<stored<S>, A, depth_axis::rows>(w.view(), pack<A, depth_axis::rows>(w));
+      });
+    }
+}
+
+}  // namespace
+
+TEST_CASE("pack: 8-bit integers, signed and unsigned, in either order") {
+  check_scheme<int8_per_tensor>({1, 4, 7, 64, 300});
+  check_scheme<int8_per_channel<0>, col_major>({5, 70});
+  check_scheme<uint8_per_channel<1>>({5, 70});
+  check_scheme<uint8_per_tensor, col_major>({33});
+}
+TEST_CASE("pack: nibbles, two outputs a byte; groups that end inside a quad, short last groups") {
+  check_scheme<int4_group<32>>({1, 32, 45, 128});
+  check_scheme<uint4_group<32>>({33, 96});
+  check_scheme<int4_group<6>>({6, 20});
+  check_scheme<mxfp4, col_major>({40});
+  check_scheme<nvfp4>({48});
+}
+TEST_CASE("pack: other formats keep their codes in bytes") {
+  check_scheme<mxfp8_e4m3>({40});
+  check_scheme<mxfp6_e2m3>({40});
+  check_scheme<fp8_block<8, 16>>({40});
+}
+TEST_CASE("pack: nothing to pack") {
+  const tensor<int8_per_tensor> none(matrix_extents(0, 5)), flat(matrix_extents(5, 0));
+  CHECK(pack(none).rows() == 0);
+  CHECK(pack(none).cols() == 5);
+  CHECK(pack(flat).layout().quads() == 0);
+  CHECK(packed<stored<int8_per_tensor>>().rows() == 0);
+}

@@ -1,0 +1,93 @@
+// Mirrors include/qtensor/ops/product.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+#include <mutex>
+#include <qtensor/ops/product.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <thread>
+#include <vector>
+
+#include "../simd/check.hpp"
+
+namespace simd = qtensor::simd;
+using namespace qtensor;
+
+namespace {
+
+/// A thread for every part.
+auto threads(index_t n) {
+  return parallel_for(n, [](index_t count, const auto& part) {
+    std::vector<std::thread> all;
+    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
+    for (auto& t : all) t.join();
+  });
+}
+
+}  // namespace
+
+TEST_CASE("panels: packed before or panel by panel, they are the same bytes") {
+  tensor<uint4_group<6>> w(matrix_extents(70, 20));
+  for (index_t i = 0; i < static_cast<index_t>(w.codes().size()); ++i)
+    w.codes()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(check::random_bits()());
+  simd::archs::for_each([&](auto arch) {
+    using A = decltype(arch);
+    const auto whole = pack<A>(w);
+    const auto view = std::as_const(w).view();
+    auto before = ops::panels_of<A>(whole);
+    auto now = ops::panels_of<A>(ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols>(view));
+    const auto l = before.layout();
+    REQUIRE(now.layout().quads() == l.quads());
+    for (index_t p = l.panels() - 1; p >= 0; --p) {
+      const auto a = before.panel(p), b = now.panel(p);
+      CHECK(std::memcmp(a.codes, b.codes, static_cast<std::size_t>(l.panel_bytes())) == 0);
+      CHECK(std::memcmp(a.sums, b.sums, static_cast<std::size_t>(l.panel_entries()) * 4) == 0);
+      CHECK(std::memcmp(a.zeros, b.zeros, static_cast<std::size_t>(l.panel_entries())) == 0);
+    }
+  });
+}
+
+TEST_CASE("for_product_parts: every panel and row once, whatever the executor") {
+  for (const index_t panels : {1, 2, 3, 40})
+    for (const index_t rows : {1, 5, 6, 100})
+      for (const index_t count : {1, 2, 5}) {
+        std::vector<int> seen(static_cast<std::size_t>(panels * rows));
+        std::mutex lock;
+        ops::for_product_parts(threads(count), panels, 1 << 20, rows, 6,
+                               [&](index_t first_panel, index_t some_panels, index_t first_row, index_t some_rows) {
+                                 const std::lock_guard guard(lock);
+                                 CHECK((first_row % 6 == 0 && some_rows > 0 && some_panels > 0));
+                                 for (index_t p = first_panel; p < first_panel + some_panels; ++p)
+                                   for (index_t r = first_row; r < first_row + some_rows; ++r)
+                                     ++seen[static_cast<std::size_t>(p * rows + r)];
+                               });
+        for (const int times : seen) REQUIRE(times == 1);
+      }
+}
+
+TEST_CASE("store_floats: any strides, alpha, assign, add and subtract, nothing beside the tile") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t width = simd::int_tile<A>::panel;
+    alignas(64) float tile[3 * width];
+    for (index_t i = 0; i < 3 * width; ++i) tile[i] = static_cast<float>(i) / 3.f;
+    for (const index_t cols : {index_t{1}, width - 1, width})
+      for (const bool turned : {false, true})
+        for (const auto mode : {accumulate::assign, accumulate::add, accumulate::subtract})
+          for (const float alpha : {1.f, 0.3f}) {
+            std::vector<float> y(static_cast<std::size_t>(10 * (width + 2)), 7.f);
+            const index_t row_stride = turned ? 1 : width + 2, col_stride = turned ? 10 : 1;
+            const ops::store_floats<A> store{{y.data(), 6, width + 2, row_stride, col_stride}, alpha, mode};
+            store({2, 1, 3, cols, tile, width});
+            for (index_t m = 0; m < 6; ++m)
+              for (index_t n = 0; n < width + 2; ++n) {
+                const bool inside = m >= 2 && m < 5 && n >= 1 && n < 1 + cols;
+                const float t = inside ? rounded(tile[(m - 2) * width + n - 1] * alpha) : 0.f;
+                const float want = !inside                      ? 7.f
+                                   : mode == accumulate::assign ? t
+                                   : mode == accumulate::add    ? 7.f + t
+                                                                : 7.f - t;
+                REQUIRE(y[static_cast<std::size_t>(m * row_stride + n * col_stride)] == want);
+              }
+          }
+  });
+}

@@ -1,0 +1,137 @@
+// Mirrors include/qtensor/ops/product_int8.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/product_int8.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <thread>
+#include <vector>
+
+#include "../simd/check.hpp"
+
+namespace simd = qtensor::simd;
+using namespace qtensor;
+
+namespace {
+
+/// A tensor of random codes, many of them extreme, with scales and zero points to match.
+template <class S, class Order = row_major>
+tensor<S, matrix_extents, Order> random_tensor(index_t rows, index_t cols) {
+  tensor<S, matrix_extents, Order> t(matrix_extents(rows, cols));
+  for (auto& c : t.codes()) {
+    const std::uint32_t bits = check::random_bits()();
+    c = static_cast<std::remove_reference_t<decltype(c)>>(bits % 4 == 0 ? (bits & 64 ? 0x80 : 0x7f) : bits >> 8);
+  }
+  for (auto& s : t.scales()) s = 0.001f * static_cast<float>(1 + check::random_bits()() % 1000);
+  if constexpr (S::has_zero_point)
+    for (auto& z : t.zero_points())
+      z = static_cast<std::remove_reference_t<decltype(z)>>(check::random_bits()() % 3 == 0 ? 255
+                                                                                            : check::random_bits()());
+  return t;
+}
+
+template <class View>
+std::int64_t number(const View& v, index_t row, index_t col) {
+  using code = typename View::scheme_type::code_format;
+  return static_cast<std::int64_t>(code::decode(v.code(row, col))) - v.zero_point(row, col);
+}
+
+/// result(m, n) of x (M x K) and w (N x K) by definition, in 64 bits.
+template <class W, class X>
+std::int64_t exact(const W& w, const X& x, index_t m, index_t n) {
+  std::int64_t sum = 0;
+  for (index_t k = 0; k < w.cols(); ++k) sum += number(x, m, k) * number(w, n, k);
+  return sum;
+}
+
+template <class View>
+auto by_rows(const View& v) {
+  return ops::weights_of<View, depth_axis::cols>(v);
+}
+
+template <class SW, class SX, class OrderW = row_major, class OrderX = row_major, class By = serial>
+void check_product(index_t m, index_t n, index_t k, const By& by = {}) {
+  const auto wt = random_tensor<SW, OrderW>(n, k);
+  const auto xt = random_tensor<SX, OrderX>(m, k);
+  const auto w = wt.view();
+  const auto x = xt.view();
+  std::vector<float> want(static_cast<std::size_t>(m * n));
+  std::vector<std::int32_t> sums(want.size());
+  for (index_t i = 0; i < m; ++i)
+    for (index_t j = 0; j < n; ++j) {
+      const std::int64_t sum = exact(w, x, i, j);
+      const auto at = static_cast<std::size_t>(i * n + j);
+      sums[at] = static_cast<std::int32_t>(static_cast<std::uint64_t>(sum));
+      if (k > 0) want[at] = rounded(rounded(static_cast<float>(sum) * x.scale(i, 0)) * w.scale(j, 0));
+    }
+  simd::archs::for_each([&](auto arch) {
+    using A = decltype(arch);
+    const auto compare = [&](const auto& weights) {
+      check::fenced<float> y(m * n);
+      const ops::store_floats<A> store{{y.data(), m, n, n, 1}};
+      ops::multiply_integers<A>(weights, by_rows(x), ops::scaled<ops::store_floats<A>>{store}, by);
+      for (std::size_t i = 0; i < want.size(); ++i) REQUIRE(y[static_cast<index_t>(i)] == want[i]);
+      const ops::store_floats<A> turned{{y.data(), m, n, 1, m}, 0.5f};
+      ops::multiply_integers<A>(weights, by_rows(x), ops::scaled<ops::store_floats<A>>{turned}, by);
+      for (index_t i = 0; i < m; ++i)
+        for (index_t j = 0; j < n; ++j) REQUIRE(y[j * m + i] == 0.5f * want[static_cast<std::size_t>(i * n + j)]);
+      std::vector<std::int32_t> found(sums.size(), 77);
+      const auto keep = [&](const integer_tile& t) {
+        for (index_t r = 0; r < t.rows; ++r)
+          for (index_t c = 0; c < t.cols; ++c)
+            found[static_cast<std::size_t>((t.row + r) * n + t.col + c)] = t.values[r * t.stride + c];
+      };
+      ops::multiply_integers<A>(weights, by_rows(x), ops::unscaled<decltype(keep)>{keep}, by);
+      REQUIRE(found == sums);
+    };
+    compare(pack<A>(wt));
+    compare(by_rows(w));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("integer products: every small shape, all pairs of signed and unsigned codes, zero points on both sides") {
+  for (index_t m = 1; m <= 14; m += m < 8 ? 1 : 3)
+    for (const index_t n : {1, 2, 3, 15, 16, 17, 40, 65})
+      for (const index_t k : {1, 2, 3, 4, 5, 8, 13, 40}) {
+        check_product<int8_per_channel<0>, int8_per_channel<0>>(m, n, k);
+        check_product<uint8_per_channel<0>, uint8_per_channel<0>>(m, n, k);
+        if ((m + n + k) % 3 == 0) {
+          check_product<int8_per_tensor, uint8_per_tensor>(m, n, k);
+          check_product<uint8_per_tensor, int8_per_tensor>(m, n, k);
+        }
+      }
+}
+TEST_CASE("integer products: operands in either storage order") {
+  check_product<int8_per_channel<0>, uint8_per_channel<0>, col_major>(7, 40, 70);
+  check_product<uint8_per_channel<0>, int8_per_channel<0>, row_major, col_major>(2, 70, 33);
+  check_product<int8_per_tensor, uint8_per_channel<0>, col_major, col_major>(9, 17, 130);
+}
+TEST_CASE("integer products: no rows, no outputs, no depth") {
+  check_product<int8_per_tensor, int8_per_tensor>(0, 5, 4);
+  check_product<int8_per_tensor, int8_per_tensor>(5, 0, 4);
+  check_product<int8_per_tensor, int8_per_tensor>(1, 3, 0);
+  check_product<uint8_per_tensor, uint8_per_tensor>(5, 3, 0);
+}
+TEST_CASE("integer products: sums that need more than 32 bits are exact as floats, and wrap around as integers") {
+  check_product<uint8_per_channel<0>, uint8_per_channel<0>>(2, 3, 32769);
+  check_product<uint8_per_channel<0>, int8_per_channel<0>>(5, 2, 70001);
+}
+TEST_CASE("integer products: threads change nothing") {
+  const auto pool = parallel_for(3, [](index_t count, const auto& part) {
+    std::vector<std::thread> all;
+    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
+    for (auto& t : all) t.join();
+  });
+  check_product<int8_per_channel<0>, uint8_per_channel<0>>(40, 300, 200, pool);
+  check_product<uint8_per_channel<0>, uint8_per_channel<0>>(200, 10, 400, pool);
+}
+TEST_CASE("integer products: a depth beyond 2^24 is refused with its size") {
+  const matrix_extents size(1, index_t{1} << 24);
+  const tensor<int8_per_tensor> w(size), x(size);
+  float y;
+  const ops::store_floats<simd::best_arch> store{{&y, 1, 1, 1, 1}};
+  CHECK_THROWS_WITH_AS(
+      (ops::multiply_integers<simd::best_arch>(by_rows(w.view()), by_rows(x.view()),
+                                               ops::scaled<ops::store_floats<simd::best_arch>>{store}, serial{})),
+      "qtensor: an integer product sums over 16777216 elements; it takes fewer than 16777216.", qtensor::error);
+}
