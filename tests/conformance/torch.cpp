@@ -20,7 +20,7 @@ using oracle::sample_array;
 
 /// Operations that this header does not compute.
 const std::map<std::string, std::string> elsewhere = {
-    {"linear", "integer products belong to the linear-algebra layer"},
+    {"linear", "see tests/conformance/products.cpp"},
     {"scaled_mm", "outside our scope (the samples' README)"},
 };
 

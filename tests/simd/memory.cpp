@@ -82,6 +82,16 @@ TEST_CASE("fetch: reads nothing outside") {
   }
 }
 
+TEST_CASE("transpose_bytes: every size, nothing outside") {
+  for (index_t cols = 0; cols < 20; ++cols)
+    for (index_t rows = 0; rows < 20; ++rows) {
+      check::fenced<std::uint8_t> from(cols * rows), to(rows * cols);
+      for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(check::random_bits()());
+      simd::transpose_bytes(from.data(), rows, cols, rows, to.data(), cols);
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c) REQUIRE(to[r * cols + c] == from[c * rows + r]);
+    }
+}
 TEST_CASE("transpose_floats: every size, nothing outside") {
   bool ok = true;
   for (index_t rows = 0; rows < 35; rows += rows < 18 ? 1 : 4)

@@ -65,13 +65,13 @@ class weights_of {
     if constexpr (lines_are_outputs) {
       for (index_t o = 0; o < count; ++o) read_line(output + o, k, n, to + o * stride);
     } else {
-      constexpr index_t most = 128;
-      std::uint8_t part[most];
-      for (index_t i = 0; i < n; ++i)
-        for (index_t o = 0; o < count; o += most) {
-          const index_t some = std::min(most, count - o);
-          read_line(k + i, output + o, some, part);
-          for (index_t j = 0; j < some; ++j) to[(o + j) * stride + i] = part[j];
+      constexpr index_t most_outputs = 128, most_k = 64;
+      std::uint8_t part[most_outputs * most_k];
+      for (index_t i = 0; i < n; i += most_k)
+        for (index_t o = 0; o < count; o += most_outputs) {
+          const index_t some_k = std::min(most_k, n - i), some = std::min(most_outputs, count - o);
+          for (index_t l = 0; l < some_k; ++l) read_line(k + i + l, output + o, some, part + l * most_outputs);
+          simd::transpose_bytes(part, most_outputs, some_k, some, to + o * stride + i, stride);
         }
     }
   }
@@ -102,6 +102,49 @@ class weights_of {
 
   View view_;
   typename View::index_array sizes_;
+};
+
+/// A granularity of a matrix as one of its transpose.
+template <class G>
+struct turned_granularity {
+  using type = block<dynamic, dynamic>;
+};
+template <>
+struct turned_granularity<per_tensor> {
+  using type = per_tensor;
+};
+template <index_t... Axis>
+struct turned_granularity<per_axes<Axis...>> {
+  using type = per_axes<1 - qtensor::detail::from_front(Axis, 2)...>;
+};
+template <index_t Axis>
+struct turned_granularity<per_channel<Axis>> {
+  using type = per_channel<1 - qtensor::detail::from_front(Axis, 2)>;
+};
+template <index_t N, index_t Axis>
+struct turned_granularity<group<N, Axis>> {
+  using type = group<N, qtensor::detail::from_front(Axis, 2) == 0 ? last_axis : 0>;
+};
+template <index_t Rows, index_t Cols>
+struct turned_granularity<block<Rows, Cols>> {
+  using type = block<Cols, Rows>;
+};
+template <class G>
+using turned_granularity_t = typename turned_granularity<G>::type;
+
+/// The scheme of what is packed, a matrix of outputs x depth.
+template <class S, depth_axis Depth, class Zero = typename S::template policy_for<slot::zero_point>>
+struct packed_scheme {
+  using type = stored<with<S, static_only, turned_granularity_t<typename S::granularity_type>>>;
+};
+template <class S, class F, granularity G>
+struct packed_scheme<S, depth_axis::rows, zero_point<F, G>> {
+  using type = stored<
+      with<S, static_only, turned_granularity_t<typename S::granularity_type>, zero_point<F, turned_granularity_t<G>>>>;
+};
+template <class S, class Zero>
+struct packed_scheme<S, depth_axis::cols, Zero> {
+  using type = stored<S>;
 };
 
 /// Fills the panels of a packed_layout from weights.
@@ -215,7 +258,8 @@ class panel_packer {
 
 }  // namespace ops
 
-/// W packed for products W * x: `auto P = pack(W); y.noalias() = P * x;`. Rows of W are outputs. P times x is W times
+/// W packed for products W * x: `auto P = pack(W); y.noalias() = P * x;`. Rows of W are outputs; with
+/// depth_axis::rows its columns are, and P is used like W's transpose. P times x is W times
 /// x, bit for bit, and faster from the second product on; P owns its memory and does not need W any longer. Codes of at
 /// most 8 bits. Takes about the memory of W: codes at 4 or 8 bits, scales for each row even where W shares them. Throws
 /// std::bad_alloc.
@@ -224,7 +268,9 @@ auto pack(const W& w) {
   const auto view = as_view(w);
   using weights = ops::weights_of<std::remove_const_t<decltype(view)>, Depth>;
   const ops::panel_packer<weights, A> packer{weights(view)};
-  packed<stored<typename weights::scheme_type>, A> out(packer.sizes());
+  using scheme_type = typename ops::packed_scheme<typename weights::scheme_type, Depth>::type;
+  const auto& sizes = packer.sizes();
+  packed<scheme_type, A> out(packed_layout<scheme_type, A>{sizes.outputs, sizes.depth, sizes.group});
   out.set_tensor_scale(weights(view).tensor_scale());
   for (index_t p = 0; p < packer.sizes().panels(); ++p) packer.fill(p, out.data(), packer.sizes(), p);
   return out;

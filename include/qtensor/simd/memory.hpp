@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <qtensor/format/wide.hpp>
 #include <qtensor/simd/ops.hpp>
@@ -43,6 +45,28 @@ void transpose_floats(const float* from, index_t from_step, index_t rows, index_
       simd::transpose_square<A>(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
   for (index_t r = 0; r < rows; ++r)
     for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+}
+
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, eight by eight in words.
+inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
+                            index_t to_step) {
+  const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) {
+    const std::uint64_t t = ((a >> bits) ^ b) & mask;
+    b ^= t;
+    a ^= t << bits;
+  };
+  const index_t whole_cols = std::endian::native == std::endian::little ? cols / 8 * 8 : 0, whole_rows = rows / 8 * 8;
+  for (index_t r = 0; r < whole_rows; r += 8)
+    for (index_t c = 0; c < whole_cols; c += 8) {
+      std::uint64_t x[8];
+      for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + (c + i) * from_step + r, 8);
+      for (index_t i = 0; i < 8; i += 2) swap(x[i], x[i + 1], 8, 0x00ff00ff00ff00ffu);
+      for (const index_t i : {0, 1, 4, 5}) swap(x[i], x[i + 2], 16, 0x0000ffff0000ffffu);
+      for (index_t i = 0; i < 4; ++i) swap(x[i], x[i + 4], 32, 0x00000000ffffffffu);
+      for (index_t i = 0; i < 8; ++i) std::memcpy(to + (r + i) * to_step + c, &x[i], 8);
+    }
+  for (index_t c = 0; c < cols; ++c)
+    for (index_t r = c < whole_cols ? whole_rows : 0; r < rows; ++r) to[r * to_step + c] = from[c * from_step + r];
 }
 
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.

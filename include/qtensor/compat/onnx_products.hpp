@@ -1,0 +1,168 @@
+// ONNX: MatMulInteger and QLinearMatMul over memory (NUMERICS 8.1).
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <qtensor/ops/batches.hpp>
+#include <qtensor/ops/code_matrix.hpp>
+#include <qtensor/ops/product_int8.hpp>
+#include <vector>
+
+// Tensors are dense and row-major, multiplied as numpy.matmul does: the last two axes are matrices, the leading ones
+// are broadcast; a vector on the left is a row, on the right a column, and its axis is left out of the result.
+namespace qtensor::compat::onnx {
+
+/// How QLinearMatMul goes from a sum to a code. ONNX Runtime and ours: clamp(rint(float(sum) * s) + zero point) with s
+/// = RN(RN(a_scale * b_scale) / y_scale) in f32. The ONNX reference takes rint(double(sum) * s + zero point) and wraps
+/// around modulo 256 where ours saturates.
+enum class matmul_rule { runtime, reference };
+
+namespace detail {
+
+inline void check_count(const char* what, std::size_t given, index_t wanted) {
+  require(static_cast<index_t>(given) == wanted, given, " elements of ", what, " are given; its dimensions make ",
+          wanted, ".");
+}
+
+template <class T>
+using code_of_unit = std::conditional_t<std::same_as<T, std::int8_t>, int8, uint8>;
+
+}  // namespace detail
+
+/// The dimensions of a product. Throws where they do not fit.    {2, 1, 5, 3} x {4, 3, 7}: {2, 4, 5, 7}
+inline std::vector<index_t> matmul_dims(std::span<const index_t> a, std::span<const index_t> b) {
+  return product_batches(a, b).dims;
+}
+
+inline namespace QTENSOR_ABI {
+
+namespace pieces {
+
+template <class T>
+concept matmul_code = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t>;
+
+/// One node: its matrices, its zero points as numbers.
+template <matmul_code A, matmul_code B>
+class integer_matmul {
+ public:
+  product_batches batches;
+
+  integer_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
+                 std::span<const index_t> b_dims, std::span<const A> a_zeros, std::span<const B> b_zeros)
+      : batches(a_dims, b_dims),
+        a_(a),
+        b_(b),
+        a_zeros_(a_zeros.begin(), a_zeros.end()),
+        b_zeros_(b_zeros.begin(), b_zeros.end()) {
+    detail::check_count("the left operand", a.size(), element_count(a_dims));
+    detail::check_count("the right operand", b.size(), element_count(b_dims));
+    rows(0).check("the left operand");
+    columns(0).check("the right operand");
+  }
+  index_t size() const { return batches.count() * batches.m * batches.n; }
+  /// Calls sink(first element of the result, integer_tile) for all tiles of all pairs of matrices.
+  template <class Sink, executor By>
+  void run(const Sink& sink, const By& by) const {
+    const bool joined = batches.one_right_matrix() && a_zeros_.size() <= 1;
+    for (index_t i = 0; i < (joined ? std::min(batches.count(), index_t{1}) : batches.count()); ++i) {
+      auto left = rows(batches.left_of[static_cast<std::size_t>(i)]);
+      if (joined) left.output_count *= batches.count();
+      const auto keep = [&](const integer_tile& t) { sink(i * batches.m * batches.n, t); };
+      ops::multiply_integers<simd::best_arch>(columns(batches.right_of[static_cast<std::size_t>(i)]), left,
+                                              ops::unscaled<decltype(keep)>{keep}, by);
+    }
+  }
+
+ private:
+  code_matrix<detail::code_of_unit<A>> rows(index_t i) const {
+    return {a_.data() + i * batches.m * batches.k, batches.m, batches.k, batches.k, 1, a_zeros_};
+  }
+  code_matrix<detail::code_of_unit<B>> columns(index_t i) const {
+    return {b_.data() + i * batches.k * batches.n, batches.n, batches.k, 1, batches.n, b_zeros_};
+  }
+  std::span<const A> a_;
+  std::span<const B> b_;
+  std::vector<std::int32_t> a_zeros_, b_zeros_;
+};
+
+}  // namespace pieces
+
+/// MatMulInteger: y = the sums of (a - a_zero_point) (b - b_zero_point), exactly (modulo 2^32, as the operator leaves
+/// it to the caller that they fit). Zero points: none, one, one for each row of a, one for each column of b. A and B
+/// are std::int8_t or std::uint8_t. Throws before y is written where dimensions or numbers of elements do not fit.
+template <pieces::matmul_code A, pieces::matmul_code B, executor By = serial>
+void matmul_integer(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
+                    std::span<const index_t> b_dims, std::span<const std::type_identity_t<A>> a_zero_point,
+                    std::span<const std::type_identity_t<B>> b_zero_point, std::span<std::int32_t> y,
+                    const By& by = {}) {
+  const pieces::integer_matmul<A, B> node(a, a_dims, b, b_dims, a_zero_point, b_zero_point);
+  detail::check_count("the result", y.size(), node.size());
+  node.run(
+      [&](index_t at, const integer_tile& t) {
+        for (index_t r = 0; r < t.rows; ++r)
+          std::copy_n(t.values + r * t.stride, t.cols, y.data() + at + (t.row + r) * node.batches.n + t.col);
+      },
+      by);
+}
+
+/// Scales and zero points of QLinearMatMul: of a one or one for each row, of b one or one for each column, of y one.
+template <pieces::matmul_code A, pieces::matmul_code B, pieces::matmul_code Y>
+struct qlinear_matmul_parameters {
+  std::span<const float> a_scale;
+  std::span<const A> a_zero_point;
+  std::span<const float> b_scale;
+  std::span<const B> b_zero_point;
+  float y_scale;
+  Y y_zero_point;
+};
+
+/// QLinearMatMul: y = the sums of (a - a_zero_point) (b - b_zero_point) as codes of y_scale and y_zero_point
+/// (matmul_rule). Throws before y is written as matmul_integer does, and on scales that are not finite and positive or
+/// not as many as zero points.
+template <pieces::matmul_code A, pieces::matmul_code B, pieces::matmul_code Y, executor By = serial>
+void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
+                    std::span<const index_t> b_dims, const qlinear_matmul_parameters<A, B, Y>& p, std::span<Y> y,
+                    matmul_rule rule = matmul_rule::runtime, const By& by = {}) {
+  const pieces::integer_matmul<A, B> node(a, a_dims, b, b_dims, p.a_zero_point, p.b_zero_point);
+  detail::check_count("the result", y.size(), node.size());
+  const auto check = [](const char* what, std::span<const float> scales, index_t most) {
+    require(scales.size() == 1 || static_cast<index_t>(scales.size()) == most, what, " has ", scales.size(),
+            " elements; it has 1 or ", most, ".");
+    for (const float s : scales)
+      require(is_finite(s) && s > 0.f, what, " is ", s, "; a scale must be finite and positive.");
+  };
+  check("a_scale", p.a_scale, node.batches.m);
+  check("b_scale", p.b_scale, node.batches.n);
+  check("y_scale", {&p.y_scale, 1}, 1);
+  const auto at = [](std::span<const float> list, index_t i) {
+    return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
+  };
+  constexpr float low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
+  const auto zero = static_cast<float>(p.y_zero_point);
+  node.run(
+      [&](index_t first, const integer_tile& t) {
+        for (index_t r = 0; r < t.rows; ++r) {
+          const float by_row = at(p.a_scale, (t.row + r) % node.batches.m);
+          Y* to = y.data() + first + (t.row + r) * node.batches.n + t.col;
+          for (index_t c = 0; c < t.cols; ++c) {
+            const std::int32_t sum = t.values[r * t.stride + c];
+            const float s = rounded(rounded(by_row * at(p.b_scale, t.col + c)) / p.y_scale);
+            if (rule == matmul_rule::runtime) {
+              const float q = std::nearbyint(rounded(static_cast<float>(sum) * s)) + zero;
+              to[c] = static_cast<Y>(q < low ? low : q > high ? high : q);
+            } else {
+              const double q =
+                  std::nearbyint(static_cast<double>(sum) * static_cast<double>(s) + static_cast<double>(zero));
+              to[c] = static_cast<Y>(static_cast<std::int64_t>(q));
+            }
+          }
+        }
+      },
+      by);
+}
+
+}  // namespace QTENSOR_ABI
+
+}  // namespace qtensor::compat::onnx

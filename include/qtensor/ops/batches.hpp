@@ -1,0 +1,71 @@
+// Products of tensors of any rank: which matrices meet, by the broadcasting of numpy.matmul.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/core/error.hpp>
+#include <qtensor/tensor/shape.hpp>
+#include <span>
+#include <vector>
+
+namespace qtensor {
+
+/// The last two dimensions of both operands are matrices (m x k and k x n), the leading ones are broadcast; a vector on
+/// the left is a row, on the right a column, and its dimension is left out of the result.
+///   {2, 1, 5, 3} x {4, 3, 7}: {2, 4, 5, 7}
+struct product_batches {
+  index_t m = 1, k = 1, n = 1;
+  std::vector<index_t> dims;               ///< of the result
+  std::vector<index_t> left_of, right_of;  ///< which matrix of each operand makes a matrix of the result
+
+  /// Throws where the dimensions do not fit, naming them.
+  product_batches(std::span<const index_t> left, std::span<const index_t> right) {
+    require(!left.empty() && !right.empty(), "a product of tensors of rank ", left.size(), " and ", right.size(),
+            "; both have at least one dimension.");
+    m = left.size() > 1 ? left[left.size() - 2] : 1;
+    k = left.back();
+    n = right.size() > 1 ? right.back() : 1;
+    const index_t met = right.size() > 1 ? right[right.size() - 2] : right.back();
+    require(k == met, "the left operand of a product has ", k, " elements along the sum, the right one ", met,
+            "; they must be equal.");
+    const std::size_t lefts = left.size() > 2 ? left.size() - 2 : 0, rights = right.size() > 2 ? right.size() - 2 : 0;
+    const std::size_t rank = std::max(lefts, rights);
+    left_of = right_of = {0};
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      const index_t a = axis + lefts < rank ? 1 : left[axis + lefts - rank];
+      const index_t b = axis + rights < rank ? 1 : right[axis + rights - rank];
+      require(a == b || a == 1 || b == 1, "leading dimension ", axis, " of a product is ", a, " on the left and ", b,
+              " on the right; they must be equal, or one of them 1.");
+      dims.push_back(a == 1 ? b : a);
+      left_of = spread(left_of, dims.back(), a);
+      right_of = spread(right_of, dims.back(), b);
+    }
+    if (left.size() > 1) dims.push_back(m);
+    if (right.size() > 1) dims.push_back(n);
+  }
+  index_t count() const { return static_cast<index_t>(left_of.size()); }
+  /// Whether one right matrix meets the left ones in order: then their rows are one long matrix.
+  bool one_right_matrix() const {
+    for (std::size_t i = 0; i < left_of.size(); ++i)
+      if (right_of[i] != 0 || left_of[i] != static_cast<index_t>(i)) return false;
+    return true;
+  }
+
+ private:
+  // Numbers of matrices for every index of one more axis, of which the operand has `own`.
+  static std::vector<index_t> spread(const std::vector<index_t>& of, index_t extent, index_t own) {
+    std::vector<index_t> all;
+    for (const index_t i : of)
+      for (index_t j = 0; j < extent; ++j) all.push_back(own == 1 ? i : i * own + j);
+    return all;
+  }
+};
+
+/// The number of elements of a tensor with these dimensions; throws where it does not fit 63 bits.
+inline index_t element_count(std::span<const index_t> dims) {
+  index_t count = 1;
+  for (const index_t d : dims) count = detail::checked_product(count, d);
+  return count;
+}
+
+}  // namespace qtensor

@@ -1,0 +1,35 @@
+// Mirrors include/qtensor/ops/batches.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/ops/batches.hpp>
+
+using namespace qtensor;
+using dims = std::vector<index_t>;
+
+TEST_CASE("product_batches: matrices meet as numpy.matmul broadcasts them") {
+  const product_batches p(dims{2, 1, 5, 3}, dims{4, 3, 7});
+  CHECK(p.dims == dims{2, 4, 5, 7});
+  CHECK((p.m == 5 && p.k == 3 && p.n == 7 && p.count() == 8));
+  CHECK(p.left_of == dims{0, 0, 0, 0, 1, 1, 1, 1});
+  CHECK(p.right_of == dims{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK_FALSE(p.one_right_matrix());
+  CHECK(product_batches(dims{2, 3, 5, 4}, dims{4, 7}).one_right_matrix());
+  CHECK_FALSE(product_batches(dims{1, 5, 4}, dims{2, 4, 7}).one_right_matrix());
+}
+TEST_CASE("product_batches: vectors are rows on the left and columns on the right, and leave no dimension") {
+  CHECK(product_batches(dims{3}, dims{2, 3, 4}).dims == dims{2, 4});
+  CHECK(product_batches(dims{2, 5, 3}, dims{3}).dims == dims{2, 5});
+  CHECK(product_batches(dims{3}, dims{3}).dims.empty());
+  CHECK(product_batches(dims{0, 5, 3}, dims{3, 2}).count() == 0);
+}
+TEST_CASE("product_batches: refusals name the dimensions") {
+  CHECK_THROWS_WITH(product_batches(dims{}, dims{3}),
+                    "qtensor: a product of tensors of rank 0 and 1; both have at least one dimension.");
+  CHECK_THROWS_WITH(
+      product_batches(dims{2, 3}, dims{4, 2}),
+      "qtensor: the left operand of a product has 3 elements along the sum, the right one 4; they must be "
+      "equal.");
+  CHECK(element_count(dims{2, 0, 3}) == 0);
+  CHECK_THROWS_AS(element_count(dims{index_t{1} << 40, index_t{1} << 40}), error);
+}
