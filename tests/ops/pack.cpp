@@ -31,9 +31,9 @@ void fill_with_random_bits(Tensor& t) {
 namespace {
 
 /// Reads a packed matrix as packed.hpp describes it, and compares every code and parameter with the view's.
-template <class S, class A, depth_axis Depth, class View>
-void check_packed(const View& view, const packed<S, A>& p) {
-  using layout = packed_layout<S, A>;
+template <class S, class A, depth_axis Depth, class View, class Packed>
+void check_packed(const View& view, const Packed& p) {
+  using layout = typename Packed::layout_type;
   using code = packed_code<typename S::code_format>;
   constexpr index_t width = layout::width;
   const layout& l = p.layout();
@@ -107,4 +107,38 @@ TEST_CASE("pack: nothing to pack") {
   CHECK(pack(none).cols() == 5);
   CHECK(pack(flat).layout().quads() == 0);
   CHECK(packed<stored<int8_per_tensor>>().rows() == 0);
+}
+
+TEST_CASE("packed: bytes that are stored and read again are the same weights") {
+  tensor<with<nvfp4, tensor_scale<f32>>> w(matrix_extents(33, 40));
+  check::fill_with_random_bits(w);
+  *w.span().memory().tensor_scale = 0.25f;
+  const auto p = pack(w);
+  const auto q = std::remove_const_t<decltype(p)>::from_bytes(p.bytes());
+  CHECK(q.tensor_scale() == 0.25f);
+  CHECK((q.rows() == 33 && q.cols() == 40));
+  CHECK(std::equal(p.bytes().begin(), p.bytes().end(), q.bytes().begin(), q.bytes().end()));
+}
+TEST_CASE("packed: what is not for this scheme and architecture is refused") {
+  tensor<int8_per_tensor> w(matrix_extents(9, 20));
+  check::fill_with_random_bits(w);
+  const auto p = pack(w);
+  using type = std::remove_const_t<decltype(p)>;
+  std::vector<std::byte> bytes(p.bytes().begin(), p.bytes().end());
+  CHECK_THROWS_WITH(type::from_bytes(std::span(bytes).first(10)),
+                    "qtensor: 10 bytes are no packed weights; their header alone has 248.");
+  CHECK_THROWS_WITH(
+      (packed<stored<int8_per_channel<0>>>::from_bytes(bytes)),
+      "qtensor: these weights are packed as int8 x per_tensor / f32, and are read as int8 x per_channel<0> "
+      "/ f32.");
+  CHECK_THROWS_AS(type::from_bytes(std::span(bytes).first(bytes.size() - 1)), error);
+  const auto portable = pack<simd::scalar_arch>(w);
+  if (!std::is_same_v<simd::best_arch, simd::scalar_arch>)
+    CHECK_THROWS_WITH(type::from_bytes(portable.bytes()),
+                      ("qtensor: these weights are packed for portable, and are to be multiplied with " +
+                       std::string(simd::arch_name<simd::best_arch>) + "; pack the tensor again.")
+                          .c_str());
+  bytes[0] = std::byte{0};
+  CHECK_THROWS_WITH(type::from_bytes(bytes),
+                    "qtensor: these bytes are no packed weights; they do not begin with qtpack01.");
 }

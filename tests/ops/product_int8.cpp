@@ -116,6 +116,33 @@ TEST_CASE("integer products: sums that need more than 32 bits are exact as float
   check_product<uint8_per_channel<0>, uint8_per_channel<0>>(2, 3, 32769);
   check_product<uint8_per_channel<0>, int8_per_channel<0>>(5, 2, 70001);
 }
+TEST_CASE("integer products: the largest sums there are, just inside and outside of 32 bits") {
+  constexpr index_t limit = simd::int_tile<simd::best_arch>::exact_depth;
+  for (const index_t k : {limit, limit + 1, index_t{33026}, index_t{66052}})
+    for (const bool opposite : {false, true}) {
+      const matrix_extents w_size(1, k), x_size(4, k);
+      tensor<uint8_per_tensor> w(w_size), x(x_size);
+      for (auto& c : w.codes()) c = opposite ? 0 : 255;
+      for (auto& c : x.codes()) c = 255;
+      w.scales()[0] = x.scales()[0] = 1.f;
+      w.zero_points()[0] = opposite ? 255 : 0;
+      x.zero_points()[0] = 0;
+      const auto want = static_cast<float>((opposite ? -1 : 1) * std::int64_t{255} * 255 * k);
+      simd::archs::for_each([&](auto arch) {
+        using A = decltype(arch);
+        for (const index_t rows : {1, 4}) {
+          float y[4] = {};
+          const ops::store_floats<A> store{{y, rows, 1, 1, 1}};
+          const auto some = x.view().top_rows(rows);
+          ops::multiply_integers<A>(pack<A>(w), by_rows(some), ops::scaled<ops::store_floats<A>>{store}, serial{});
+          for (index_t m = 0; m < rows; ++m) REQUIRE(y[m] == want);
+          ops::multiply_integers<A>(by_rows(std::as_const(w).view()), by_rows(some),
+                                    ops::scaled<ops::store_floats<A>>{store}, serial{});
+          for (index_t m = 0; m < rows; ++m) REQUIRE(y[m] == want);
+        }
+      });
+    }
+}
 TEST_CASE("integer products: threads change nothing") {
   const auto pool = parallel_for(3, [](index_t count, const auto& part) {
     std::vector<std::thread> all;
@@ -134,4 +161,12 @@ TEST_CASE("integer products: a depth beyond 2^24 is refused with its size") {
       (ops::multiply_integers<simd::best_arch>(by_rows(w.view()), by_rows(x.view()),
                                                ops::scaled<ops::store_floats<simd::best_arch>>{store}, serial{})),
       "qtensor: an integer product sums over 16777216 elements; it takes fewer than 16777216.", qtensor::error);
+}
+
+TEST_SUITE("exhaustive") {
+  TEST_CASE("integer products: every shape up to 40 x 40 x 40") {
+    for (index_t m = 1; m <= 40; ++m)
+      for (index_t n = 1; n <= 40; ++n)
+        for (index_t k = 1; k <= 40; ++k) check_product<uint8_per_channel<0>, int8_per_channel<0>>(m, n, k);
+  }
 }

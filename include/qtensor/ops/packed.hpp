@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -9,6 +11,7 @@
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/tensor/view.hpp>
 #include <span>
+#include <string_view>
 
 // Outputs (the rows of W in W * x) are cut into panels of `width`; the depth k into quads of four. A panel is one
 // stream of 32-bit words, quad by quad, the word of output c after that of output c - 1. A word holds the codes of four
@@ -75,8 +78,11 @@ struct packed_layout {
   constexpr index_t panel_bytes() const { return quads() * quad_bytes; }
   constexpr index_t panel_entries() const { return groups() * width; }
 
-  // The arrays follow each other, each of them on a cache line.
-  constexpr index_t scales_at() const { return round_up(panels() * panel_bytes(), line); }
+  // The header and the arrays follow each other, each of them on a cache line.
+  static constexpr index_t codes_at() { return 4 * line; }
+  constexpr index_t scales_at() const {
+    return codes_at() + round_up(detail::checked_product(panels(), panel_bytes()), line);
+  }
   constexpr index_t zeros_at() const { return after<scale_unit>(scales_at(), true); }
   constexpr index_t offsets_at() const { return after<zero_unit>(zeros_at(), S::has_zero_point); }
   constexpr index_t sums_at() const { return after<float>(offsets_at(), S::has_offset); }
@@ -87,6 +93,21 @@ struct packed_layout {
   constexpr index_t after(index_t at, bool stored) const {
     const index_t entries = detail::checked_product(panels() * width, groups());
     return stored ? at + round_up(detail::checked_product(entries, sizeof(T)), line) : at;
+  }
+};
+
+/// What packed bytes begin with: who can read them, and what they are. Little endian, as everything in them.
+struct packed_header {
+  static constexpr char magic_word[8] = {'q', 't', 'p', 'a', 'c', 'k', '0', '1'};
+  char magic[8];
+  char arch[16];
+  std::int64_t outputs, depth, group, bytes;
+  float tensor_scale;
+  char scheme[188];  ///< the scheme's name, cut
+
+  static void copy_name(char* to, std::size_t room, std::string_view name) {
+    std::memset(to, 0, room);
+    std::memcpy(to, name.data(), std::min(room - 1, name.size()));
   }
 };
 
@@ -102,7 +123,7 @@ struct packed_panel {
 };
 
 /// A matrix packed for products: made by pack(W), used like W. What is inside is only for architecture A, and is told
-/// apart by `tag`; the memory is one block on a cache line, of size_bytes().
+/// apart by its header; the memory is one block on a cache line, of size_bytes().
 template <quantization_scheme S, simd::usable_arch A = simd::best_arch>
 class packed {
  public:
@@ -113,7 +134,45 @@ class packed {
 
   packed() : packed(layout_type{0, 0, 1}) {}
   /// Uninitialized memory for a matrix; pack fills it.
-  explicit packed(const layout_type& layout) : layout_(layout), bytes_(allocate(layout.bytes())) {}
+  explicit packed(const layout_type& layout) : layout_(layout), bytes_(allocate(layout.bytes())) {
+    packed_header h{};
+    std::memcpy(h.magic, packed_header::magic_word, sizeof h.magic);
+    packed_header::copy_name(h.arch, sizeof h.arch, simd::arch_name<A>);
+    packed_header::copy_name(h.scheme, sizeof h.scheme, std::string_view(name<S>.c_str()));
+    h.outputs = layout.outputs, h.depth = layout.depth, h.group = layout.group, h.bytes = layout.bytes();
+    h.tensor_scale = 1.f;
+    std::memcpy(bytes_.get(), &h, sizeof h);
+  }
+  /// A copy of what bytes() gave once, in this program or another: `packed<stored<S>>::from_bytes(file)`. Throws where
+  /// the bytes are no packed weights, cut off, of another scheme, or packed for another architecture. What the codes
+  /// and scales are is not looked at.
+  static packed from_bytes(std::span<const std::byte> bytes) {
+    packed_header h{};
+    const auto size = static_cast<index_t>(bytes.size());
+    require(bytes.size() >= sizeof h, size, " bytes are no packed weights; their header alone has ", sizeof h, ".");
+    std::memcpy(&h, bytes.data(), sizeof h);
+    h.arch[sizeof h.arch - 1] = h.scheme[sizeof h.scheme - 1] = 0;
+    require(std::memcmp(h.magic, packed_header::magic_word, sizeof h.magic) == 0,
+            "these bytes are no packed weights; they do not begin with qtpack01.");
+    require(h.arch == simd::arch_name<A>, "these weights are packed for ", std::string_view(h.arch),
+            ", and are to be multiplied with ", simd::arch_name<A>, "; pack the tensor again.");
+    char expected[sizeof h.scheme];
+    packed_header::copy_name(expected, sizeof expected, std::string_view(name<S>.c_str()));
+    require(std::string_view(h.scheme) == expected, "these weights are packed as ", std::string_view(h.scheme),
+            ", and are read as ", std::string_view(expected), ".");
+    constexpr std::int64_t most = std::int64_t{1} << 40;
+    require(h.outputs >= 0 && h.outputs <= most && h.depth >= 0 && h.depth <= most && h.group >= 1 &&
+                h.group <= std::max(h.depth, std::int64_t{1}) && h.bytes == size &&
+                layout_type{h.outputs, h.depth, h.group}.bytes() == size,
+            "packed weights of ", h.outputs, "x", h.depth, " have ", size,
+            " bytes, which is not what their header says; they are cut off or damaged.");
+    packed out(layout_type{h.outputs, h.depth, h.group});
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    out.tensor_scale_ = h.tensor_scale;
+    return out;
+  }
+  /// Everything, to be stored and read by from_bytes on any machine of the same architecture.
+  std::span<const std::byte> bytes() const { return {bytes_.get(), static_cast<std::size_t>(size_bytes())}; }
   packed(packed&&) = default;
   packed& operator=(packed&&) = default;
 
@@ -121,9 +180,19 @@ class packed {
   index_t cols() const { return layout_.depth; }
   const layout_type& layout() const { return layout_; }
   float tensor_scale() const { return tensor_scale_; }
-  void set_tensor_scale(float s) { tensor_scale_ = s; }
+  void set_tensor_scale(float s) {
+    tensor_scale_ = s;
+    std::memcpy(bytes_.get() + offsetof(packed_header, tensor_scale), &s, sizeof s);
+  }
 
   packed_panel<S, A> panel(index_t p) const { return panel_in(bytes_.get(), layout_, p); }
+  /// The weights with options for products: `P.with(bf16_math, on(pool)) * X`.
+  template <class... Option>
+  auto with(const Option&... option) const& {
+    return attach_options(std::type_identity<const packed&>{}, *this, option...);
+  }
+  template <class... Option>
+  auto with(const Option&... option) const&& = delete;  // would dangle: name the weights first
   std::byte* data() { return bytes_.get(); }
   const std::byte* data() const { return bytes_.get(); }
   index_t size_bytes() const { return layout_.bytes(); }
@@ -132,7 +201,7 @@ class packed {
   static packed_panel<S, A> panel_in(const std::byte* bytes, const layout_type& l, index_t p) {
     const index_t entry = p * l.panel_entries();
     packed_panel<S, A> panel{};
-    panel.codes = reinterpret_cast<const std::uint8_t*>(bytes) + p * l.panel_bytes();
+    panel.codes = reinterpret_cast<const std::uint8_t*>(bytes) + l.codes_at() + p * l.panel_bytes();
     panel.scales = reinterpret_cast<const typename layout_type::scale_unit*>(bytes + l.scales_at()) + entry;
     if constexpr (S::has_zero_point)
       panel.zeros = reinterpret_cast<const typename layout_type::zero_unit*>(bytes + l.zeros_at()) + entry;

@@ -48,14 +48,20 @@ class integer_rows {
     using S = typename X::scheme_type;
     using code = packed_code<typename S::code_format>;
     static_assert(code::is_integer);
+    constexpr bool has_lines = requires { x.line(first); };
     constexpr index_t some = 16;
-    bytes_.resize(static_cast<std::size_t>(some * stride_));
+    if (!has_lines) bytes_.resize(static_cast<std::size_t>(some * stride_));
     for (index_t done = 0; done < count; done += some) {
       const index_t rows = std::min(some, count - done);
-      x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
+      if constexpr (!has_lines) x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
       for (index_t r = 0; r < rows; ++r) {
         const auto at = static_cast<std::size_t>(done + r);
-        sums_[at] = simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
+        if constexpr (has_lines)
+          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_,
+                                          static_cast<simd::code_sign>(x.line_flip), row(done + r));
+        else
+          sums_[at] =
+              simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0)) + code::offset;
         scales_[at] = row_scale(x, first + done + r);
       }

@@ -1,0 +1,152 @@
+// Speed of products, beside the peak of their instructions and the reading of their weights in the same run.
+// SPDX-License-Identifier: BSD-3-Clause
+//
+//   taskset -c 1 bench/products --benchmark_out=products.json && python3 bench/products_report.py products.json
+#include "products.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_bf16_dot.hpp>
+
+namespace bench {
+
+namespace {
+
+namespace simd = qtensor::simd;
+using arch = simd::best_arch;
+
+// Chains of one instruction, as many as hide its latency.
+constexpr index_t chains = 12, rounds = 20000;
+
+double integer_operations() {
+  using dot = simd::quad_dot<arch>;
+  alignas(64) std::int8_t weights[4 * simd::lanes<arch>] = {1, 2, 3};
+  typename dot::unit row[4] = {1, 2, 3, 4};
+  benchmark::DoNotOptimize(row);
+  const auto w = dot::load(weights);
+  const auto x = dot::broadcast(row);
+  simd::ints<arch> sum[chains];
+  for (auto& s : sum) s = simd::ints<arch>(0);
+  for (index_t i = 0; i < rounds; ++i)
+    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = dot::dot(sum[c], w, x); });
+  for (auto& s : sum) benchmark::DoNotOptimize(s);
+  return 2. * 4 * simd::lanes<arch> * chains * rounds;
+}
+double float_operations() {
+  float one = 1.0f;
+  benchmark::DoNotOptimize(one);
+  const simd::floats<arch> w(one), x(one);
+  simd::floats<arch> sum[chains];
+  for (auto& s : sum) s = simd::floats<arch>(0.f);
+  for (index_t i = 0; i < rounds; ++i)
+    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = simd::fma(x, w, sum[c]); });
+  for (auto& s : sum) benchmark::DoNotOptimize(s);
+  return 2. * simd::lanes<arch> * chains * rounds;
+}
+#if defined(__AVX512BF16__)
+double bf16_operations() {
+  __m512 sum[chains];
+  __m512i ones = _mm512_set1_epi32(0x3f803f80);
+  benchmark::DoNotOptimize(ones);
+  for (auto& s : sum) s = _mm512_setzero_ps();
+  for (index_t i = 0; i < rounds; ++i)
+    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) {
+      sum[c] = _mm512_dpbf16_ps(sum[c], (__m512bh)ones, (__m512bh)ones);
+    });
+  for (auto& s : sum) benchmark::DoNotOptimize(s);
+  return 2. * 32 * chains * rounds;
+}
+#else
+double bf16_operations() { return float_operations(); }
+#endif
+
+double seconds(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Operations a second at best, measured beside every product because clocks drift.
+double peak(bound by) {
+  double best = 0., operations = 0.;
+  for (int i = 0; i < 5; ++i) {
+    const double s = seconds([&] {
+      operations = by == bound::integer_dot ? integer_operations()
+                   : by == bound::bf16_dot  ? bf16_operations()
+                                            : float_operations();
+    });
+    best = std::max(best, operations / s);
+  }
+  return best;
+}
+
+/// Seconds for reading as many bytes as the weights have, from where they are.
+double reading(double bytes, index_t copies) {
+  static std::vector<std::uint32_t> memory;
+  const auto words = static_cast<std::size_t>(bytes / 4);
+  if (memory.size() < words * static_cast<std::size_t>(copies))
+    memory.assign(words * static_cast<std::size_t>(copies), 1);
+  const auto read = [&](index_t copy) {
+    simd::words<arch> sum[8];
+    for (auto& s : sum) s = simd::words<arch>(0u);
+    const std::uint32_t* from = memory.data() + words * static_cast<std::size_t>(copy);
+    constexpr index_t step = simd::lanes<arch>;
+    for (index_t i = 0; i + 8 * step <= static_cast<index_t>(words); i += 8 * step)
+      simd::detail::repeat<8>([&](auto c) __attribute__((always_inline)) {
+        sum[c] = sum[c] | simd::load<arch>(from + i + c * step);
+      });
+    for (auto& s : sum) benchmark::DoNotOptimize(s);
+  };
+  const index_t times = copies > 1 ? copies : std::max<index_t>(1, static_cast<index_t>(2e7 / bytes));
+  double best = 1e9;
+  for (int i = 0; i < 4; ++i)
+    best = std::min(best, seconds([&] {
+                            for (index_t c = 0; c < times; ++c) read(c % copies);
+                          }) / static_cast<double>(times));
+  return best;
+}
+
+}  // namespace
+
+void add_candidate(const product& p, const std::string& who, run_product run) {
+  const double operations = 2. * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  benchmark::RegisterBenchmark((title(p) + "/" + who).c_str(), [p, operations, run](benchmark::State& state) {
+    index_t copy = 0;
+    double best = 1e9;
+    run(copy);
+    const index_t times = p.copies > 1 ? p.copies : std::max<index_t>(1, static_cast<index_t>(3e7 / operations));
+    for (auto _ : state) {
+      const double s = seconds([&] {
+        for (index_t i = 0; i < times; ++i) run(copy = (copy + 1) % p.copies);
+      });
+      best = std::min(best, s / static_cast<double>(times));
+    }
+    state.counters["Gop/s"] = operations / best * 1e-9;
+    state.counters["us"] = best * 1e6;
+    if (p.by == bound::reading)
+      state.counters["of_bound"] = reading(p.weight_bytes, p.copies) / best;
+    else
+      state.counters["of_bound"] = operations / best / peak(p.by);
+    state.counters["reads"] = p.by == bound::reading ? 1 : 0;
+  })->MinTime(0.3);
+}
+
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  benchmark::AddCustomContext("compiler", BENCH_COMPILER);
+#if defined(BENCH_ONEDNN)
+  benchmark::AddCustomContext("libraries", bench::onednn_version());
+#endif
+  bench::add_integer_products();
+  bench::add_weight_products();
+  bench::add_convolutions();
+#if defined(BENCH_ONEDNN)
+  bench::add_onednn_products();
+#endif
+  benchmark::RunSpecifiedBenchmarks();
+}

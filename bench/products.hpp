@@ -1,0 +1,66 @@
+// What the benchmarks of products share: a product, who can compute it, and the weights that come from memory.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <functional>
+#include <qtensor/core/support.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+using qtensor::index_t;
+
+/// What bounds a product: the multiply-adds of a kind of instruction, or reading the weights.
+enum class bound { integer_dot, bf16_dot, float_fma, reading };
+
+/// M x K by K x N. `weight_bytes` are what a call reads of its weights; with `copies` > 1 every call takes other ones,
+/// so that they come from memory.
+struct product {
+  std::string name;
+  index_t m, n, k;
+  bound by;
+  double weight_bytes = 0.;
+  index_t copies = 1;
+};
+
+/// One way to compute it: run(copy) with copy below product.copies.
+using run_product = std::function<void(index_t copy)>;
+void add_candidate(const product& p, const std::string& who, run_product run);
+
+void add_integer_products();
+void add_weight_products();
+void add_convolutions();
+#if defined(BENCH_ONEDNN)
+void add_onednn_products();
+std::string onednn_version();
+#endif
+
+/// The shapes of integer products that everybody computes.
+inline const std::vector<product>& integer_shapes() {
+  static const std::vector<product> all = {
+      {"int8 x int8", 128, 1024, 1024, bound::integer_dot},
+      {"int8 x int8", 512, 512, 512, bound::integer_dot},
+      {"int8 x int8", 1024, 1024, 1024, bound::integer_dot},
+      {"int8 x int8", 16, 4096, 4096, bound::integer_dot},
+      {"int8 x int8", 16, 4096, 4096, bound::integer_dot, 0, 12},
+      {"int8 x int8", 1, 512, 1024, bound::reading, 512. * 1024},
+      {"int8 x int8", 1, 4096, 4096, bound::reading, 4096. * 4096, 12},
+  };
+  return all;
+}
+inline std::string title(const product& p) {
+  return p.name + "/" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
+         (p.copies > 1 ? " from memory" : "");
+}
+
+/// The same numbers in every run, in [-1, 1).
+inline std::vector<float> random_floats(index_t count) {
+  static std::mt19937 engine(20240229);
+  std::vector<float> out(static_cast<std::size_t>(count));
+  for (float& x : out) x = static_cast<float>(static_cast<std::int32_t>(engine())) * 0x1p-31f;
+  return out;
+}
+
+}  // namespace bench

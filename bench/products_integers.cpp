@@ -1,0 +1,79 @@
+// Integer products: packed weights, weights as they are, zero points, requantization; and Eigen's floats beside them.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <Eigen/Core>
+#include <memory>
+#include <qtensor/ops/multiply.hpp>
+
+#include "products.hpp"
+
+namespace bench {
+
+namespace {
+
+using namespace qtensor;
+using arch = simd::best_arch;
+template <class S>
+using matrix = tensor<S>;
+
+template <class S>
+std::shared_ptr<const matrix<S>> random_matrix(index_t rows, index_t cols) {
+  const auto x = random_floats(rows * cols);
+  return std::make_shared<const matrix<S>>(quantize<S>(source(x.data(), extents(rows, cols))));
+}
+
+template <class W, class X>
+run_product multiplier(std::vector<std::shared_ptr<W>> weights, std::shared_ptr<X> x, index_t m, index_t n) {
+  auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(m * n));
+  return [=](index_t copy) {
+    const ops::store_floats<arch> store{{y->data(), m, n, n, 1}};
+    multiply_tiles(*weights[static_cast<std::size_t>(copy)], *x, store);
+  };
+}
+
+template <class SW, class SX>
+void add(const product& p, const std::string& who, bool unpacked) {
+  const auto w = random_matrix<SW>(p.n, p.k);
+  const auto x = random_matrix<SX>(p.m, p.k);
+  using packed_type = decltype(pack(*w));
+  std::vector<std::shared_ptr<packed_type>> packed;
+  for (index_t c = 0; c < p.copies; ++c) packed.push_back(std::make_shared<packed_type>(pack(*w)));
+  add_candidate(p, "qtensor " + who, multiplier(packed, x, p.m, p.n));
+  if (!unpacked) return;
+  std::vector<std::shared_ptr<const matrix<SW>>> plain(1, w);
+  for (index_t c = 1; c < p.copies; ++c) plain.push_back(std::make_shared<const matrix<SW>>(*w));
+  add_candidate(p, "qtensor " + who + " not packed", multiplier(plain, x, p.m, p.n));
+}
+
+void add_quantizing(const product& p) {
+  const auto w = random_matrix<int8_per_channel<0>>(p.n, p.k);
+  auto packed = std::make_shared<decltype(pack(*w))>(pack(*w));
+  const auto x = std::make_shared<const std::vector<float>>(random_floats(p.m * p.k));
+  auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(p.m * p.n));
+  add_candidate(p, "qtensor f32 rows quantized inside", [=](index_t) {
+    const ops::store_floats<arch> store{{y->data(), p.m, p.n, p.n, 1}};
+    multiply_tiles(*packed, matrix_ref<const float>{x->data(), p.m, p.k, p.k, 1}, store, int8_activations);
+  });
+}
+
+void add_eigen(const product& p) {
+  using floats = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto w = std::make_shared<floats>(floats::Random(p.n, p.k));
+  const auto x = std::make_shared<Eigen::MatrixXf>(Eigen::MatrixXf::Random(p.k, p.m));
+  const auto y = std::make_shared<Eigen::MatrixXf>(p.n, p.m);
+  add_candidate(p, "Eigen f32", [=](index_t) { y->noalias() = *w * *x; });
+}
+
+}  // namespace
+
+void add_integer_products() {
+  for (const product& p : integer_shapes()) {
+    add<int8_per_channel<0>, int8_per_channel<0>>(p, "packed", true);
+    if (p.copies == 1 && p.m > 1) {
+      add<uint8_per_channel<0>, uint8_per_channel<0>>(p, "u8 x u8, both zero points", false);
+      add_quantizing(p);
+      add_eigen(p);
+    }
+  }
+}
+
+}  // namespace bench

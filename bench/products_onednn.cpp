@@ -1,0 +1,106 @@
+// oneDNN: integer products and the convolution, weights in the layout it asks for.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dnnl.hpp>
+#include <memory>
+
+#include "products.hpp"
+
+namespace bench {
+
+namespace {
+
+using type = dnnl::memory::data_type;
+using tag = dnnl::memory::format_tag;
+
+struct running {
+  dnnl::primitive primitive;
+  std::unordered_map<int, dnnl::memory> arguments;
+  std::vector<dnnl::memory> weights;
+};
+
+dnnl::engine& engine() {
+  static dnnl::engine one(dnnl::engine::kind::cpu, 0);
+  return one;
+}
+dnnl::stream& stream() {
+  static dnnl::stream one(engine());
+  return one;
+}
+
+run_product runner(std::shared_ptr<running> r) {
+  return [r](index_t copy) {
+    if (!r->weights.empty()) r->arguments[DNNL_ARG_WEIGHTS] = r->weights[static_cast<std::size_t>(copy)];
+    r->primitive.execute(stream(), r->arguments);
+    stream().wait();
+  };
+}
+
+void add_matmul(const product& p, type source, const std::string& who) {
+  const dnnl::memory::desc src({p.m, p.k}, source, tag::ab), any({p.k, p.n}, type::s8, tag::any),
+      dst({p.m, p.n}, type::f32, tag::ab);
+  dnnl::primitive_attr attributes;
+  auto r = std::make_shared<running>();
+#if DNNL_VERSION_MAJOR >= 3
+  attributes.set_scales_mask(DNNL_ARG_SRC, 0);
+  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 2);
+  const dnnl::matmul::primitive_desc description(engine(), src, any, dst, attributes);
+  for (const auto& [argument, count] : {std::pair{DNNL_ARG_SRC, index_t{1}}, std::pair{DNNL_ARG_WEIGHTS, p.n}}) {
+    dnnl::memory scales({{count}, type::f32, tag::a}, engine());
+    std::fill_n(static_cast<float*>(scales.get_data_handle()), count, 0.01f);
+    r->arguments[DNNL_ARG_ATTR_SCALES | argument] = scales;
+  }
+#else
+  attributes.set_output_scales(2, std::vector<float>(static_cast<std::size_t>(p.n), 0.01f));
+  const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(src, any, dst), attributes, engine());
+#endif
+  r->primitive = dnnl::matmul(description);
+  r->arguments[DNNL_ARG_SRC] = dnnl::memory(description.src_desc(), engine());
+  r->arguments[DNNL_ARG_DST] = dnnl::memory(description.dst_desc(), engine());
+  for (index_t c = 0; c < p.copies; ++c) {
+    dnnl::memory w(description.weights_desc(), engine());
+    std::fill_n(static_cast<std::int8_t*>(w.get_data_handle()), w.get_desc().get_size(), std::int8_t{3});
+    r->weights.push_back(w);
+  }
+  add_candidate(p, who, runner(r));
+}
+
+void add_convolution() {
+  const dnnl::memory::desc src({1, 64, 56, 56}, type::s8, tag::nhwc), any({64, 64, 3, 3}, type::s8, tag::any),
+      bias({64}, type::f32, tag::a), dst({1, 64, 56, 56}, type::s8, tag::nhwc);
+  auto r = std::make_shared<running>();
+  dnnl::primitive_attr attributes;
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::convolution_forward::primitive_desc description(engine(), dnnl::prop_kind::forward_inference,
+                                                              dnnl::algorithm::convolution_direct, src, any, bias, dst,
+                                                              {1, 1}, {1, 1}, {1, 1}, attributes);
+#else
+  attributes.set_output_scales(2, std::vector<float>(64, 0.01f));
+  const dnnl::convolution_forward::primitive_desc description(
+      dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, any,
+                                      bias, dst, {1, 1}, {1, 1}, {1, 1}),
+      attributes, engine());
+#endif
+  r->primitive = dnnl::convolution_forward(description);
+  r->arguments = {{DNNL_ARG_SRC, dnnl::memory(description.src_desc(), engine())},
+                  {DNNL_ARG_WEIGHTS, dnnl::memory(description.weights_desc(), engine())},
+                  {DNNL_ARG_BIAS, dnnl::memory(description.bias_desc(), engine())},
+                  {DNNL_ARG_DST, dnnl::memory(description.dst_desc(), engine())}};
+  add_candidate({"conv 56x56x64 k3", 56 * 56, 64, 9 * 64, bound::integer_dot}, "oneDNN bias and int8", runner(r));
+}
+
+}  // namespace
+
+std::string onednn_version() {
+  const auto* v = dnnl_version();
+  return "oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+void add_onednn_products() {
+  for (const product& p : integer_shapes()) {
+    add_matmul(p, type::s8, "oneDNN s8 x s8");
+    add_matmul(p, type::u8, "oneDNN u8 x s8");
+  }
+  add_convolution();
+}
+
+}  // namespace bench
