@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/expr/matmul.hpp>
 #include <qtensor/expr/operators.hpp>
 #include <qtensor/expr/quantize.hpp>
 #include <qtensor/kernels.hpp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <qtensor/expr/eigen_version.hpp>
 #include <qtensor/reference/matmul.hpp>
+#include <qtensor/reference/product.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
@@ -59,6 +60,39 @@ row_matrix product(const A& a, const B& b) {
   qtensor::reference::matmul([&](index_t i, index_t k) { return a(i, k); },
                              [&](index_t k, index_t j) { return b(k, j); }, a.rows(), b.cols(), a.cols(),
                              [&](index_t i, index_t j, float v) { y(i, j) = v; });
+  return y;
+}
+
+/// A row of W, or a column of X, as reference/product.hpp wants an operand.
+template <class View>
+struct product_operand {
+  using code = typename View::scheme_type::code_format;
+  View view;
+  index_t at;
+  int axis;
+  static constexpr bool one_scale = true, has_offset = false, has_tensor_scale = false;
+  static constexpr float unit = 1.f, tensor_scale = 1.f;
+  auto index(index_t k) const { return axis == 0 ? std::array<index_t, 2>{at, k} : std::array<index_t, 2>{k, at}; }
+  std::int64_t number(index_t k) const {
+    return static_cast<std::int64_t>(code::decode(view.code(index(k)))) - view.zero_point(index(k));
+  }
+  float scale(index_t k) const { return view.scale(index(k)); }
+  float offset(index_t) const { return 0.f; }
+};
+/// The product of integers W and X, whose columns have one scale each, as the reference defines it: W in groups of
+/// `group`.
+template <class W, class X>
+row_matrix integer_product(const W& w, const X& x, index_t group) {
+  const auto left = qtensor::as_view(w);
+  const auto right = qtensor::as_view(x);
+  row_matrix y(w.rows(), x.cols());
+  for (index_t i = 0; i < y.rows(); ++i)
+    for (index_t j = 0; j < y.cols(); ++j) {
+      const product_operand<std::remove_const_t<decltype(left)>> a{left, i, 0};
+      const product_operand<std::remove_const_t<decltype(right)>> b{right, j, 1};
+      y(i, j) = group >= w.cols() ? qtensor::reference::integer_product(b, a, w.cols())
+                                  : qtensor::reference::group_product(b, a, w.cols(), group);
+    }
   return y;
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("operators: a product with quantize<S>(X) on its right owns it") {
   const MatrixXf X = check::numbers(96, 7, 1);
   using S = qt::int8_per_channel<1>;
   const auto q = qt::quantize<S>(X);
-  const row_matrix want = product(check::values(W), check::values(q));
+  const row_matrix want = check::integer_product(W, q, 32);
   MatrixXf Y;
   Y.noalias() = W * qt::quantize<S>(X);
   CHECK(check::same(Y, want));

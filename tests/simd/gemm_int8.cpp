@@ -44,7 +44,7 @@ void check_tiles(index_t quads) {
 
 template <class A>
 void check_lines(index_t depth) {
-  constexpr index_t step = simd::line_dot<A>::step, columns = 7;
+  constexpr index_t step = simd::line_dot<A>::step, columns = 21;
   const index_t w_stride = depth + 3, x_stride = qtensor::round_up(depth, step);
   for (index_t rows = 1; rows <= 4; ++rows)
     for (const std::uint8_t flip : {std::uint8_t{0}, std::uint8_t{0x80}}) {

@@ -72,7 +72,8 @@ struct region {
 }  // namespace expr_detail
 
 /// How an expression folds into a region of a view. `is_transposed`: the expression's rows are the region's columns.
-/// Only what costs nothing folds; blocks may start anywhere, also inside groups and bytes.
+/// `is_whole`: the region is all of the view. Only what costs nothing folds; blocks may start anywhere, also inside
+/// groups and bytes.
 template <class Xpr>
 struct operand {
   static constexpr bool folds = false;
@@ -87,7 +88,7 @@ concept folded = operand<Xpr>::folds;
 template <class View, class Owner>
 struct operand<dequantized<View, Owner>> {
   static constexpr bool folds = true;
-  static constexpr bool is_transposed = false;
+  static constexpr bool is_transposed = false, is_whole = true;
   using view_type = View;
   static auto fold(const dequantized<View, Owner>& x) {
     return expr_detail::region<View>{x.view(), 0, 0, x.view().rows(), x.view().cols(), 1.f};
@@ -97,7 +98,7 @@ struct operand<dequantized<View, Owner>> {
 template <folded X>
 struct operand<Eigen::Transpose<X>> {
   static constexpr bool folds = true;
-  static constexpr bool is_transposed = !operand<X>::is_transposed;
+  static constexpr bool is_transposed = !operand<X>::is_transposed, is_whole = operand<X>::is_whole;
   using view_type = typename operand<X>::view_type;
   static auto fold(const Eigen::Transpose<X>& x) { return operand<X>::fold(x.nestedExpression()); }
 };
@@ -105,7 +106,7 @@ struct operand<Eigen::Transpose<X>> {
 template <folded X, int Rows, int Cols, bool inner_panel>
 struct operand<Eigen::Block<X, Rows, Cols, inner_panel>> {
   static constexpr bool folds = true;
-  static constexpr bool is_transposed = operand<X>::is_transposed;
+  static constexpr bool is_transposed = operand<X>::is_transposed, is_whole = false;
   using view_type = typename operand<X>::view_type;
   static auto fold(const Eigen::Block<X, Rows, Cols, inner_panel>& x) {
     const auto whole_region = operand<X>::fold(x.nestedExpression());

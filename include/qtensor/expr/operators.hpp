@@ -31,6 +31,15 @@ constexpr bool check_scalar() {
   return std::is_same_v<typename X::Scalar, float>;
 }
 
+/// A tensor that is about to die as an expression that keeps it.
+template <owning_temporary V>
+auto owning_expression(V&& v) {
+  using type = std::remove_cv_t<V>;
+  using owner = std::shared_ptr<const type>;
+  const owner kept = std::make_shared<const type>(std::move(v));
+  return dequantized<typename type::view_type, owner>(kept->view(), kept);
+}
+
 template <class L, class R>
 void check_product(const L& l, const R& r) {
   require(l.cols() == r.rows(), "the left operand of a product has ", l.cols(), " columns, the right one ", r.rows(),
@@ -69,9 +78,7 @@ auto operator*(const W& w, const V& v) {
 template <quantized W, expr_detail::owning_temporary V>
 auto operator*(const W& w, V&& v) {
   expr_detail::check_product(w, v);
-  using owner = std::shared_ptr<const std::remove_cv_t<V>>;
-  const owner kept = std::make_shared<const std::remove_cv_t<V>>(std::move(v));
-  return dequantize(w) * dequantized<typename std::remove_cv_t<V>::view_type, owner>(kept->view(), kept);
+  return dequantize(w) * expr_detail::owning_expression(std::move(v));
 }
 
 // ---- s * W, W * s, W / s, -W ----

@@ -1,9 +1,9 @@
-// Products with a quantized matrix on either side or both: Eigen's products of every size, dispatched to ops/matmul.
+// Products with a quantized matrix on either side or both: Eigen's products of every size, dispatched to our engines.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <qtensor/expr/operand.hpp>
-#include <qtensor/ops/matmul.hpp>
+#include <qtensor/ops/multiply.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::expr_detail {
 
@@ -43,10 +43,54 @@ class multiplicand<X> {
   decltype(source_of_operand(std::declval<const X&>())) source_;
 };
 
-/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, times all scalar factors at
-/// once, then added. Sizes that do not fit throw before anything is written.
+/// A folded expression as an operand of tiled products. Depth is the expression's axis that the product sums over.
+template <depth_axis Depth, folded X>
+auto operand_of(const X& x) {
+  const auto part = operand<X>::fold(x);
+  constexpr bool by_rows = (Depth == depth_axis::cols) != operand<X>::is_transposed;
+  constexpr depth_axis axis = by_rows ? depth_axis::cols : depth_axis::rows;
+  const ops::weights_of<typename operand<X>::view_type, axis> all(part.view);
+  if constexpr (operand<X>::is_whole)
+    return all;
+  else if constexpr (by_rows)
+    return ops::weights_part(all, part.row, part.rows, part.col, part.cols);
+  else
+    return ops::weights_part(all, part.col, part.cols, part.row, part.rows);
+}
+
+/// Whether a product of these is of integers (see multiply_tiles).
+template <class Lhs, class Rhs>
+constexpr bool is_product_of_integers() {
+  if constexpr (folded<Lhs> && folded<Rhs>) {
+    using left = decltype(operand_of<depth_axis::cols>(std::declval<const Lhs&>()));
+    using right = decltype(operand_of<depth_axis::rows>(std::declval<const Rhs&>()));
+    ops::check_groups<left, right>();
+    return ops::engine_of<left, right>() != ops::product_engine::floats;
+  } else {
+    return false;
+  }
+}
+
+/// y (=, +=, -=) factor * lhs * rhs for memory y. Left rows are outputs, right columns activations.
+template <class Lhs, class Rhs>
+void multiply_memory(const matrix_ref<float>& y, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+  QTENSOR_COUNT_KERNELS(products);
+  const multiplicand<Lhs> left(lhs);
+  const multiplicand<Rhs> right(rhs);
+  const float factor = rounded(rounded(left.factor() * right.factor()) * alpha);
+  if constexpr (is_product_of_integers<Lhs, Rhs>()) {
+    using sink = ops::store_floats<simd::best_arch>;
+    if (lhs.cols() == 0 && mode != accumulate::assign) return;  // the sum of nothing, whatever the factor
+    multiply_tiles(operand_of<depth_axis::cols>(lhs), operand_of<depth_axis::rows>(rhs),
+                   sink{y.transposed(), lhs.cols() == 0 ? 1.f : factor, mode});
+  } else {
+    matmul_into(left.source(), right.source(), y, factor, mode);
+  }
+}
+
+/// Throws where the sizes of a product do not fit.
 template <class Dst, class Lhs, class Rhs>
-void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+void check_product_sizes(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
   static_assert(std::is_same_v<typename Lhs::Scalar, float> && std::is_same_v<typename Rhs::Scalar, float> &&
                     std::is_same_v<typename Dst::Scalar, float>,
                 "qtensor: products with quantized matrices are of float; use .cast<float>() on the other operand.");
@@ -54,15 +98,16 @@ void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumu
           rhs.rows(), " rows; they must be equal.");
   require(dst.rows() == lhs.rows() && dst.cols() == rhs.cols(), "a product of ", lhs.rows(), "x", rhs.cols(),
           " elements does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
-  const multiplicand<Lhs> left(lhs);
-  const multiplicand<Rhs> right(rhs);
-  const float factor = rounded(rounded(left.factor() * right.factor()) * alpha);
-  QTENSOR_COUNT_KERNELS(products);
+}
+
+/// dst (=, +=, -=) the product that multiply(memory, alpha, mode) computes into memory.
+template <class Dst, class Multiply>
+void multiply_to(Dst& dst, float alpha, accumulate mode, const Multiply& multiply) {
   if constexpr (has_memory<Dst>) {
-    matmul_into(left.source(), right.source(), writable_memory_of(dst), factor, mode);
+    multiply(writable_memory_of(dst), alpha, mode);
   } else {
-    Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(lhs.rows(), rhs.cols());
-    matmul_into(left.source(), right.source(), writable_memory_of(result), factor, accumulate::assign);
+    Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(dst.rows(), dst.cols());
+    multiply(writable_memory_of(result), alpha, accumulate::assign);
     if (mode == accumulate::assign)
       dst = result;
     else if (mode == accumulate::add)
@@ -70,6 +115,17 @@ void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumu
     else
       dst -= result;
   }
+}
+
+/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, or where both sides are
+/// quantized what multiply_tiles makes of them, times all scalar factors at once, then added. Sizes that do not fit
+/// throw before anything is written.
+template <class Dst, class Lhs, class Rhs>
+void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+  check_product_sizes(dst, lhs, rhs);
+  multiply_to(dst, alpha, mode, [&](const matrix_ref<float>& y, float factor, accumulate how) {
+    multiply_memory(y, lhs, rhs, factor, how);
+  });
 }
 
 template <class Lhs, class Rhs>

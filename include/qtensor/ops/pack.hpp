@@ -56,6 +56,24 @@ class weights_of {
   float tensor_scale() const { return view_.tensor_scale(); }
 
   std::uint32_t scale_code(index_t output, index_t k) const { return view_.storage_scale_code(at(output, k)); }
+  /// Stored scales of `count` outputs at k, and their zero points; where outputs have one each, or one all, without a
+  /// division for every one of them.
+  template <class Unit>
+  void scales(index_t output, index_t count, index_t k, Unit* to) const {
+    if constexpr (S::is_interleaved)
+      for (index_t c = 0; c < count; ++c)
+        to[c] = detail::unit_from<typename S::scale_format>(scale_code(output + c, k));
+    else
+      copy_entries(view_.scale_grid(), view_.memory().scales, output, count, k,
+                   [&](index_t c, auto unit) { to[c] = unit; });
+  }
+  template <class Unit>
+  void zero_points(index_t output, index_t count, index_t k, std::int32_t offset, Unit* to) const {
+    using zero = typename S::zero_point_format;
+    copy_entries(view_.zero_grid(), view_.memory().zero_points, output, count, k, [&](index_t c, auto unit) {
+      to[c] = static_cast<Unit>(static_cast<std::int64_t>(zero::decode(detail::code_of<zero>(unit))) + offset);
+    });
+  }
   std::int64_t zero_point(index_t output, index_t k) const { return view_.storage_zero_point(at(output, k)); }
   float offset(index_t output, index_t k) const { return view_.storage_offset(at(output, k)); }
 
@@ -79,6 +97,14 @@ class weights_of {
  private:
   static constexpr std::array<index_t, 2> at(index_t output, index_t k) {
     return lines_are_outputs ? std::array<index_t, 2>{output, k} : std::array<index_t, 2>{k, output};
+  }
+  template <class Grid, class Unit, class Use>
+  void copy_entries(const Grid& grid, const Unit* entries, index_t output, index_t count, index_t k,
+                    const Use& use) const {
+    const index_t block = grid.block[output_axis], step = grid.stride[output_axis];
+    entries += k / grid.block[k_axis] * grid.stride[k_axis] + output / block * step;
+    for (index_t c = 0, inside = output % block; c < count; entries += step, inside = 0)
+      for (index_t end = std::min(count, c + block - inside); c < end; ++c) use(c, *entries);
   }
   void read_line(index_t l, index_t first, index_t n, std::uint8_t* to) const {
     if (plain && first * code::bits % 8 == 0) {
@@ -237,14 +263,21 @@ class panel_packer {
       return const_cast<std::remove_const_t<std::remove_pointer_t<decltype(array)>>*>(array) + g * width;
     };
     auto* scales = into(out.scales);
-    for (index_t c = 0; c < width; ++c)
-      scales[c] = detail::unit_from<typename S::scale_format>(c < count ? weights_.scale_code(output + c, k)
-                                                                        : detail::one_code<typename S::scale_format>());
+    if constexpr (requires { weights_.scales(output, count, k, scales); })
+      weights_.scales(output, count, k, scales);
+    else
+      for (index_t c = 0; c < count; ++c)
+        scales[c] = detail::unit_from<typename S::scale_format>(weights_.scale_code(output + c, k));
+    std::fill(scales + count, scales + width,
+              detail::unit_from<typename S::scale_format>(detail::one_code<typename S::scale_format>()));
     if constexpr (S::has_zero_point) {
       auto* zeros = into(out.zeros);
-      for (index_t c = 0; c < width; ++c)
-        zeros[c] =
-            static_cast<typename layout::zero_unit>(c < count ? weights_.zero_point(output + c, k) + code::offset : 0);
+      if constexpr (requires { weights_.zero_points(output, count, k, code::offset, zeros); })
+        weights_.zero_points(output, count, k, code::offset, zeros);
+      else
+        for (index_t c = 0; c < count; ++c)
+          zeros[c] = static_cast<typename layout::zero_unit>(weights_.zero_point(output + c, k) + code::offset);
+      std::fill(zeros + count, zeros + width, typename layout::zero_unit{0});
     }
     if constexpr (S::has_offset) {
       auto* offsets = into(out.offsets);

@@ -1,5 +1,4 @@
-// Integer products: 8-bit codes times 8-bit codes, exact, with zero points on both sides and one scale a row and
-// column.
+// Integer products: 8-bit codes times 8-bit codes, exact, zero points on both sides, one scale a row and column.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

@@ -47,26 +47,66 @@ void transpose_floats(const float* from, index_t from_step, index_t rows, index_
     for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
 }
 
-/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, eight by eight in words.
-inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
-                            index_t to_step) {
-  const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) {
+namespace detail {
+
+/// to[r * to_step + c] = from[c * from_step + r] for r, c < 8, by words of eight bytes on little-endian CPUs.
+QTENSOR_INLINE void transpose_byte_square(const std::uint8_t* from, index_t from_step, std::uint8_t* to,
+                                          index_t to_step) {
+  std::uint64_t x[8];
+  // Exchanges every second block of a with the one before it of b: blocks of one, two and four bytes.
+  const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) QTENSOR_INLINE_LAMBDA {
     const std::uint64_t t = ((a >> bits) ^ b) & mask;
     b ^= t;
     a ^= t << bits;
   };
-  const index_t whole_cols = std::endian::native == std::endian::little ? cols / 8 * 8 : 0, whole_rows = rows / 8 * 8;
-  for (index_t r = 0; r < whole_rows; r += 8)
-    for (index_t c = 0; c < whole_cols; c += 8) {
-      std::uint64_t x[8];
-      for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + (c + i) * from_step + r, 8);
-      for (index_t i = 0; i < 8; i += 2) swap(x[i], x[i + 1], 8, 0x00ff00ff00ff00ffu);
-      for (const index_t i : {0, 1, 4, 5}) swap(x[i], x[i + 2], 16, 0x0000ffff0000ffffu);
-      for (index_t i = 0; i < 4; ++i) swap(x[i], x[i + 4], 32, 0x00000000ffffffffu);
-      for (index_t i = 0; i < 8; ++i) std::memcpy(to + (r + i) * to_step + c, &x[i], 8);
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 8);
+#pragma GCC unroll 4
+  for (index_t i = 0; i < 8; i += 2) swap(x[i], x[i + 1], 8, 0x00ff00ff00ff00ffu);
+#pragma GCC unroll 4
+  for (index_t i = 0; i < 4; ++i) swap(x[i / 2 * 4 + i % 2], x[i / 2 * 4 + i % 2 + 2], 16, 0x0000ffff0000ffffu);
+#pragma GCC unroll 4
+  for (index_t i = 0; i < 4; ++i) swap(x[i], x[i + 4], 32, 0x00000000ffffffffu);
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &x[i], 8);
+}
+
+/// The same for r, c < 16, by four rounds of interleaving row i with row i + 8.
+QTENSOR_INLINE void transpose_byte_square16(const std::uint8_t* from, index_t from_step, std::uint8_t* to,
+                                            index_t to_step) {
+  using line = std::uint8_t __attribute__((vector_size(16)));
+  line x[16], y[16];
+  const auto interleave = [](const line* a, line* b) QTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 8
+    for (index_t i = 0; i < 8; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      b[2 * i + 1] =
+          __builtin_shufflevector(a[i], a[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
     }
+  };
+#pragma GCC unroll 16
+  for (index_t i = 0; i < 16; ++i) std::memcpy(&x[i], from + i * from_step, 16);
+  interleave(x, y), interleave(y, x), interleave(x, y), interleave(y, x);
+#pragma GCC unroll 16
+  for (index_t i = 0; i < 16; ++i) std::memcpy(to + i * to_step, &x[i], 16);
+}
+
+}  // namespace detail
+
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, in squares of 16 and 8.
+inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
+                            index_t to_step) {
+  const index_t whole_cols = std::endian::native == std::endian::little ? cols / 8 * 8 : 0, whole_rows = rows / 8 * 8;
+  const index_t large_cols = cols / 16 * 16, large_rows = rows / 16 * 16;
+  for (index_t c = 0; c < large_cols; c += 16)
+    for (index_t r = 0; r < large_rows; r += 16)
+      detail::transpose_byte_square16(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  for (index_t c = 0; c < whole_cols; c += 8)
+    for (index_t r = c < large_cols ? large_rows : 0; r < whole_rows; r += 8)
+      detail::transpose_byte_square(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
   for (index_t c = 0; c < cols; ++c)
-    for (index_t r = c < whole_cols ? whole_rows : 0; r < rows; ++r) to[r * to_step + c] = from[c * from_step + r];
+    for (index_t r = c < whole_cols ? whole_rows : c < large_cols ? large_rows : 0; r < rows; ++r)
+      to[r * to_step + c] = from[c * from_step + r];
 }
 
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.

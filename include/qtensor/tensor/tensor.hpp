@@ -282,6 +282,13 @@ class tensor {
     return {typename span_type::shape_type{shape_.extents, shape_.granularity, shape_.zero_granularity},
             arrays_of<span_type>(memory_)};
   }
+  /// view().with(option...): `W.with(int8_activations) * X`.
+  template <class... Option>
+  auto with(const Option&... option) const& {
+    return view().with(option...);
+  }
+  template <class... Option>
+  auto with(const Option&... option) const&& = delete;  // would dangle: name the tensor first
   constexpr operator view_type() const& { return view(); }
   constexpr operator view_type() const&& = delete;
 

@@ -327,6 +327,12 @@ class basic_tensor_view {
         row_strides_, scale_grid_, zero_grid_);
   }
 
+  /// The view with options for products: `W.with(int8_activations, on(pool)) * X` (see ops/product_options.hpp).
+  template <class... Option>
+  auto with(const Option&... option) const {
+    return attach_options(std::type_identity<basic_tensor_view>{}, *this, option...);
+  }
+
   // Slices of a matrix, named as Eigen names them.
   constexpr auto middle_rows(index_t first, index_t count) const { return matrix_slice<0>(first, count); }
   constexpr auto top_rows(index_t count) const { return matrix_slice<0>(0, count); }

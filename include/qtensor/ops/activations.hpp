@@ -1,0 +1,272 @@
+// Activations for integer products over groups: rows quantized to signed bytes, laid out as the tiles read them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/ops/matmul.hpp>
+#include <qtensor/ops/pack.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/gemm_groups.hpp>
+#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// Which activations share a scale when a product quantizes them: all of a row, as quantize<int8_per_channel<>> does
+/// it, or those that meet one group of the weights, as int8_group<> does. Both give the codes and scales of these.
+enum class activation_scales { per_row, per_group };
+
+namespace ops {
+
+/// What the weights of a product ask of its activations.
+struct activation_form {
+  index_t depth, group;            ///< scales and zero points of both sides are constant over groups of k
+  std::int32_t weight_offset = 0;  ///< what all weights of the tiles exceed their numbers by
+  float unit = 1.f;                ///< power of two: a weight's value is number * unit * scale
+  activation_scales scales = activation_scales::per_row;
+  bool zeros = false;    ///< weights have zero points
+  bool offsets = false;  ///< weights have offsets
+
+  index_t groups() const { return divide_up(depth, group); }
+  index_t group_units() const { return round_up(group, 4); }
+};
+
+/// Rows of activations for tiles over groups: room for `most` rows, filled from floats or codes again and again.
+/// One block of memory, on the stack where it is small.
+template <simd::usable_arch A, simd::quads_of Q>
+class activation_rows {
+  using per_row = int8_per_channel<0>;
+  using per_group = int8_group<>;
+  static constexpr index_t line = 64, most_floats_rows = tile_rows;
+
+ public:
+  using unit = simd::group_unit<A, Q>;
+
+  activation_rows(index_t most, const activation_form& form)
+      : form_(form),
+        groups_(form.groups()),
+        stride_(round_up(groups_ * form.group_units(), line) + line),
+        entries_(round_up(most * groups_ + simd::lanes<A>, line / 4)),
+        floats_rows_(std::min(most, most_floats_rows)),
+        space_(words(most)) {
+    float* at = space_.data();
+    const auto take = [&](index_t count) {
+      float* const here = at;
+      at += round_up(count, line / 4);
+      return here;
+    };
+    units_ = reinterpret_cast<unit*>(take(most * stride_ * index_t{sizeof(unit)} / 4));
+    starts_ = reinterpret_cast<std::int32_t*>(take(entries_));
+    second_starts_ = simd::group_shares<A, Q> ? reinterpret_cast<std::int32_t*>(take(entries_)) : starts_;
+    sums_ = reinterpret_cast<std::int32_t*>(take(entries_));
+    zeros_ = reinterpret_cast<std::int32_t*>(take(entries_));
+    scales_ = take(entries_);
+    terms_ = take(entries_);
+    row_scales_ = take(most);
+    floats_ = take(floats_rows_ * form.depth);
+    codes_ = reinterpret_cast<std::int8_t*>(take((stride_ + line) / 4));
+    quad_sums_ = reinterpret_cast<std::int32_t*>(take(stride_ / 4 + line));
+  }
+
+  const activation_form& form() const { return form_; }
+  /// Quantizes rows [first, first + count) of a source of floats: amax_scale of NUMERICS 11. Rows (groups) with an
+  /// infinity or NaN have a NaN scale, and so NaN results.
+  template <tile_source X>
+  void quantize(const X& x, index_t first, index_t count) {
+    has_zeros_ = false;
+    fits_ = true;
+    const index_t tile = reads_by_rows(x, first) ? 1 : std::min(floats_rows_, count);
+    for (index_t r = 0; r < count; ++r) {
+      const float* from = x.direct(first + r, 0);
+      if (from == nullptr) {
+        if (r % tile == 0) x.read(first + r, std::min(tile, count - r), 0, form_.depth, floats_, form_.depth);
+        from = floats_ + r % tile * form_.depth;
+      }
+      std::int8_t* const codes = in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
+      if (form_.scales == activation_scales::per_row)
+        quantize_row(from, r, codes);
+      else
+        quantize_row_groups(from, r, codes);
+      lay_out(codes, r);
+    }
+  }
+  /// Takes rows [first, first + count) of codes that exist: x as weights_of, integers of at most 8 bits, with scales
+  /// and zero points that are constant over the groups of the form.
+  template <class X>
+  void take_codes(const X& x, index_t first, index_t count) {
+    using S = typename X::scheme_type;
+    using code = packed_code<typename S::code_format>;
+    static_assert(code::is_integer);
+    has_zeros_ = S::has_zero_point || code::offset != 0;
+    fits_ = true;
+    for (index_t r = 0; r < count; ++r) {
+      std::int8_t* const codes = in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
+      x.read(first + r, 1, 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), form_.depth);
+      for (index_t g = 0; g < groups_; ++g) {
+        const index_t at = r * groups_ + g, k = g * form_.group;
+        float scale = decode<typename S::scale_format>(x.scale_code(first + r, k));
+        if constexpr (S::has_tensor_scale) scale = rounded(scale * x.tensor_scale());
+        scales_[at] = scale;
+        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, k)) + code::offset;
+        fits_ = fits_ && zeros_[at] >= -128 && zeros_[at] <= 127;
+      }
+      row_scales_[r] = groups_ > 0 ? scales_[r * groups_] : 1.f;
+      lay_out(codes, r);
+    }
+    if (fits_)
+      for (index_t at = 0; at < count * groups_; ++at) zeros_[at] = simd::small_factor<A>(-zeros_[at]);
+  }
+  /// Whether tiles can take the rows: not where a zero point lies outside the codes.
+  bool fits() const { return fits_; }
+  bool has_zeros() const { return has_zeros_; }
+
+  /// What tiles read, from row 0 and group 0 on.
+  simd::group_rows<unit> rows() const {
+    const bool each = form_.scales == activation_scales::per_group;
+    return {units_,
+            stride_,
+            groups_,
+            {starts_, second_starts_},
+            sums_,
+            has_zeros_ ? zeros_ : nullptr,
+            each ? scales_ : nullptr,
+            terms_};
+  }
+  /// The scale of a row where it has one.
+  float row_scale(index_t r) const { return row_scales_[r]; }
+  /// What a row's groups are multiplied by, the weights' unit included.
+  float group_scale(index_t r, index_t g) const { return scales_[r * groups_ + g]; }
+  float term(index_t r, index_t g) const { return terms_[r * groups_ + g]; }
+  /// The number of element k of a group: its code less its zero point.
+  std::int64_t number(index_t r, index_t g, index_t k) const {
+    constexpr bool in_pairs = sizeof(unit) == 2;  // a quad of 16-bit units stands in the order 0, 2, 1, 3
+    constexpr index_t place[] = {0, 2, 1, 3};
+    const index_t at = in_pairs ? k / 4 * 4 + place[k % 4] : k;
+    const std::int64_t code = units_[r * stride_ + g * form_.group_units() + at];
+    if (!has_zeros_) return code;
+    const std::int32_t zero = zeros_[r * groups_ + g];
+    return fits_ ? code + static_cast<std::int16_t>(zero & 0xffff) : code - zero;
+  }
+
+ private:
+  index_t words(index_t most) const {
+    const index_t units = round_up(most * stride_ * index_t{sizeof(unit)} / 4, line / 4);
+    return units + 6 * entries_ + 5 * line + most + floats_rows_ * form_.depth + (stride_ + line) / 4 + stride_ / 4 +
+           line;
+  }
+  /// Codes are units, and groups whole quads: they are made where tiles read them.
+  bool in_place() const { return sizeof(unit) == 1 && form_.group % 4 == 0; }
+
+  void quantize_row(const float* x, index_t r, std::int8_t* codes) {
+    reference::block_statistics seen;
+    seen.amax_bits = simd::amax_bits<simd::best_arch>(x, form_.depth);
+    const reference::block_parameters p = reference::parameters_of<per_row>(seen);
+    row_scales_[r] = p.code_scale;
+    if (p.poisoned)
+      std::fill_n(codes, form_.depth, std::int8_t{0});
+    else
+      simd::encode_uniform<per_row>(x, form_.depth, element_scale{p.code_scale, 1.f}, 0, codes);
+    std::fill_n(scales_ + r * groups_, groups_, p.code_scale);
+  }
+  void quantize_row_groups(const float* x, index_t r, std::int8_t* codes) {
+    const index_t n = form_.depth, whole = n / form_.group;
+    float* const scales = scales_ + r * groups_;
+    auto* const amax = reinterpret_cast<std::uint32_t*>(quad_sums_);  // free until the sums are taken
+    if (form_.group == 32)
+      simd::amax_blocks_of<simd::best_arch, 32>(x, whole, amax);
+    else
+      simd::amax_blocks<simd::best_arch>(x, whole, form_.group, amax);
+    if (whole < groups_)
+      amax[whole] = simd::amax_bits<simd::best_arch>(x + whole * form_.group, n - whole * form_.group);
+    float* const stored = reinterpret_cast<float*>(starts_ + r * groups_);  // likewise
+    if (simd::block_scales<per_group>(amax, groups_, stored, scales)) {
+      simd::encode_grouped<per_group>(x, n, form_.group, scales, nullptr, codes);
+    } else {
+      for (index_t g = 0; g < groups_; ++g) {
+        const index_t k = g * form_.group, some = std::min(form_.group, n - k);
+        reference::block_statistics seen;
+        seen.amax_bits = amax[g];
+        const reference::block_parameters p = reference::parameters_of<per_group>(seen);
+        scales[g] = p.code_scale;
+        if (p.poisoned)
+          std::fill_n(codes + k, some, std::int8_t{0});
+        else
+          simd::encode_uniform<per_group>(x + k, some, element_scale{p.code_scale, 1.f}, 0, codes + k);
+      }
+    }
+    row_scales_[r] = groups_ > 0 ? scales[0] : 1.f;
+  }
+
+  /// Codes of a row to units, and all that depends on their sums.
+  void lay_out(std::int8_t* codes, index_t r) {
+    unit* const to = units_ + r * stride_;
+    std::int32_t* const sums = sums_ + r * groups_;
+    const index_t group = form_.group, padded = form_.group_units();
+    if constexpr (sizeof(unit) == 1) {
+      for (index_t g = 0; g < groups_ && !in_place(); ++g) {
+        const index_t k = g * group, some = std::min(group, form_.depth - k);
+        std::copy_n(codes + k, some, to + g * padded);
+        std::fill_n(to + g * padded + some, round_up(some, 4) - some, unit{0});
+      }
+      if (in_place()) std::fill_n(to + form_.depth, round_up(form_.depth, 4) - form_.depth, unit{0});
+      const index_t filled =
+          groups_ > 0 ? (groups_ - 1) * padded + round_up(form_.depth - (groups_ - 1) * group, 4) : 0;
+      for (index_t k = 0; k < filled; k += 4 * simd::lanes<A>)
+        simd::store(quad_sums_ + k / 4, simd::nibble_dot<A>::quad_sums(to + k));
+      for (index_t g = 0; g < groups_; ++g) {
+        const index_t first = g * padded / 4, end = std::min(first + padded / 4, filled / 4);
+        std::int32_t sum = 0;
+        for (index_t q = first; q < end; ++q) sum += quad_sums_[q];
+        sums[g] = sum;
+      }
+    } else {
+      for (index_t g = 0; g < groups_; ++g) {
+        const index_t k = g * group, some = std::min(group, form_.depth - k);
+        sums[g] = simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(codes + k), some,
+                                      simd::code_sign::is_signed, to + g * padded);
+      }
+    }
+    if (form_.offsets) set_terms(r);
+    finish_row(r);
+  }
+  /// Whole batches: what they write behind a row is the next one's, or nobody's.
+  void finish_row(index_t r) {
+    using simd::floats, simd::ints;
+    const ints<A> first(-form_.weight_offset), second(-17 * form_.weight_offset);
+    const floats<A> unit_of_weights(form_.unit);
+    const index_t begin = r * groups_;
+    for (index_t at = begin; at < begin + groups_; at += simd::lanes<A>) {
+      const ints<A> sum = simd::load<A>(sums_ + at);
+      simd::store(starts_ + at, sum * first);
+      if constexpr (simd::group_shares<A, Q>) simd::store(second_starts_ + at, sum * second);
+      if (form_.unit != 1.f) simd::store(scales_ + at, simd::mul(simd::load<A>(scales_ + at), unit_of_weights));
+    }
+    for (index_t g = 0; g < groups_ && form_.zeros; ++g) sums_[begin + g] = simd::large_factor<A>(sums_[begin + g]);
+    row_scales_[r] = rounded(row_scales_[r] * form_.unit);
+  }
+  void set_terms(index_t r) {
+    for (index_t g = 0; g < groups_; ++g) {
+      const index_t at = r * groups_ + g;
+      std::int64_t exact = sums_[at];
+      if (has_zeros_) exact -= zeros_[at] * std::min(form_.group, form_.depth - g * form_.group);
+      const auto total = static_cast<float>(exact);
+      terms_[at] = form_.scales == activation_scales::per_group ? rounded(scales_[at] * total) : total / form_.unit;
+    }
+  }
+
+  activation_form form_;
+  index_t groups_, stride_, entries_, floats_rows_;
+  product_space space_;
+  unit* units_;
+  std::int32_t *starts_, *second_starts_, *sums_, *zeros_;
+  float *scales_, *terms_, *row_scales_, *floats_;
+  std::int8_t* codes_;
+  std::int32_t* quad_sums_;
+  bool has_zeros_ = false, fits_ = true;
+};
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

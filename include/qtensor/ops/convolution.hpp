@@ -1,0 +1,166 @@
+// Convolutions of 8-bit codes: exact sums on the integer tiles, handed tile by tile to a sink.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/core/executor.hpp>
+#include <qtensor/ops/convolution_rows.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// A finished part of a convolution: the sum of pixel `pixel + p` (counted through depth, height and width of the
+/// result) and channel `channel + c` of result batch `batch` is sums[p * stride + c]. The sink may change the sums.
+struct convolution_tile {
+  index_t batch, pixel, channel, pixels, channels;
+  std::int32_t* sums;
+  index_t stride;
+};
+
+/// Pixels of a tile at most; its stride is at most `convolution_stride`.
+inline constexpr index_t convolution_pixels = 24;
+template <simd::usable_arch A>
+inline constexpr index_t convolution_stride = std::max(simd::int_tile<A>::panel, simd::channel_panel<A>);
+
+namespace ops {
+
+/// The driver of one convolution over an executor.
+template <simd::usable_arch A, class Sink>
+class convolution_run {
+  static constexpr index_t sink_rows = convolution_pixels;
+
+ public:
+  convolution_run(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink)
+      : w_(w), x_(x), sink_(sink), s_(w.shape()) {
+    if (w.form() == convolution_form::channels) return;
+    // Units are codes plus an offset; sums start at what that and the zero point add.
+    const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
+    start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
+    for (index_t i = 0; i < start_.size(); ++i)
+      start_[i] = static_cast<std::int32_t>(
+          static_cast<std::uint32_t>(-(zero + simd::quad_dot<A>::unit_offset) * w.sums(0, 0)[i]));
+  }
+
+  template <executor By>
+  void over(const By& by) const {
+    if (s_.result_batch() == 0 || s_.outputs == 0 || s_.pixels() == 0) return;
+    const index_t rows = band_rows(by.concurrency());
+    if (w_.form() == convolution_form::channels)
+      over_bands<channel_rows_of<A>>(by, rows, [&](auto& band, index_t n, index_t d, index_t first, index_t count) {
+        channels(band, n, d, first, count);
+      });
+    else
+      over_bands<unit_rows_of<A>>(by, rows, [&](auto& band, index_t n, index_t d, index_t first, index_t count) {
+        dots(band, n, d, first, count);
+      });
+  }
+
+ private:
+  /// Rows of output that are computed together: enough pixels to read the weights for, input that stays in L2, and no
+  /// short tiles where another number of rows leaves none.
+  index_t band_rows(index_t threads) const {
+    constexpr index_t pixels_wanted = 128, height = simd::int_tile<A>::max_rows;
+    const convolution_axis &h = s_.axes[1], &w = s_.axes[2];
+    const bool lanes = w_.form() == convolution_form::channels;
+    const index_t bytes_wanted = lanes ? 512 * 1024 : 256 * 1024;
+    const index_t place = lanes ? s_.group_inputs() * simd::channel_panel<A> * 4 : s_.group_inputs();
+    const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
+    const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
+    const index_t wanted = lanes ? kept : std::min(kept, divide_up(pixels_wanted, w.out()));
+    const index_t others = s_.result_batch() * s_.axes[0].out();
+    const index_t share = threads > others ? divide_up(h.out(), divide_up(threads, others)) : h.out();
+    const index_t least = std::clamp(std::min(wanted, share), index_t{1}, h.out());
+    for (index_t rows = least; rows < 2 * least && rows <= share; ++rows)
+      if (rows * w.out() % height == 0) return rows;
+    return least;
+  }
+
+  template <class Band, class By, class Body>
+  void over_bands(const By& by, index_t rows, const Body& body) const {
+    const index_t height = s_.axes[1].out(), depth = s_.axes[0].out(), bands = divide_up(height, rows);
+    const index_t items = s_.result_batch() * depth * bands;
+    const index_t work = rows * s_.axes[2].out() * s_.outputs * std::max(index_t{1}, s_.depth() / 16);
+    const index_t parts = qtensor::detail::part_count(by, items, 1, work);
+    std::vector<Band> memory;
+    memory.reserve(static_cast<std::size_t>(parts));
+    for (index_t i = 0; i < parts; ++i) memory.emplace_back(w_, x_, rows);
+    qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
+      for (index_t item = begin; item < begin + count; ++item) {
+        const index_t first = item % bands * rows, d = item / bands % depth;
+        body(memory[static_cast<std::size_t>(part)], item / bands / depth, d, first, std::min(rows, height - first));
+      }
+    });
+  }
+
+  void dots(unit_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
+    constexpr index_t width = simd::int_tile<A>::panel, height = simd::int_tile<A>::max_rows;
+    const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
+    const simd::tap_segments taps = band.segments();
+    alignas(64) std::int32_t sums[sink_rows * width] = {};
+    for (index_t g = 0; g < w_.group_count(); ++g) {
+      const index_t channel = g * s_.group_outputs();
+      band.fill(s_.source_batch(n, channel), s_.first_input(channel), d, first, rows);
+      for (index_t p = 0; p < w_.panels(); ++p) {
+        const index_t channels = std::min(width, s_.group_outputs() - p * width);
+        const std::int32_t* start = start_.data() + (g * w_.panels() + p) * width;
+        const std::int8_t* panel = w_.panel(g, p);
+        simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
+          simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
+            simd::dot_taps_tile<A>(panel, band.pixels() + pixel + r, some, taps, start, sums + r * width, channels);
+          });
+          if (w_.has_zeros()) take_zeros(w_.zeros(g, p), band.window_sums() + pixel, count, sums);
+          sink_(convolution_tile{n, begin + pixel, channel + p * width, count, channels, sums, width});
+        });
+      }
+    }
+  }
+  /// Less the weights' zero points times the sum of the window.
+  static void take_zeros(const std::int32_t* zeros, const std::int32_t* windows, index_t count, std::int32_t* sums) {
+    constexpr index_t width = simd::int_tile<A>::panel, step = simd::lanes<A>;
+    for (index_t r = 0; r < count; ++r) {
+      const simd::ints<A> window(windows[r]);
+      for (index_t c = 0; c < width; c += step) {
+        std::int32_t* at = sums + r * width + c;
+        simd::store(at, simd::load<A>(at) - simd::load<A>(zeros + c) * window);
+      }
+    }
+  }
+
+  void channels(channel_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
+    constexpr index_t width = simd::channel_panel<A>, height = simd::channel_rows, step = simd::lanes<A>;
+    const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
+    alignas(64) float sums[height * width];
+    alignas(64) std::int32_t exact[sink_rows * width];
+    for (index_t p = 0; p < w_.panels(); ++p) {
+      const index_t channels = std::min(width, s_.outputs - p * width);
+      band.fill(n, p, d, first, rows);
+      simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
+        for (index_t r = 0; r < count; r += height) {
+          const index_t some = std::min(height, count - r);
+          simd::fma_taps_tile<A>(w_.lanes(p), band.pixels() + pixel + r, some, band.offsets(), s_.depth(), sums);
+          for (index_t i = 0; i < some * width; i += step)
+            simd::store(exact + r * width + i, simd::truncate_to_int(simd::load<A>(sums + i)));
+        }
+        sink_(convolution_tile{n, begin + pixel, p * width, count, channels, exact, width});
+      });
+    }
+  }
+
+  const packed_convolution<A>& w_;
+  convolution_input x_;
+  const Sink& sink_;
+  const convolution_shape& s_;
+  line_array<std::int32_t> start_;
+};
+
+}  // namespace ops
+
+/// The exact sums of a convolution, in tiles that cover the result once, in any order, from any thread of the executor:
+/// sum of (x - zero point) (w - zero point) over taps and input channels; padding and holes are 0. x lies as the plan
+/// of the weights says. Throws where the source's zero point is none of its codes; std::bad_alloc. Bits depend on
+/// nothing else.
+template <class Sink, simd::usable_arch A, executor By = serial>
+void convolve(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink, const By& by = {}) {
+  ops::check_zero_point("the zero point of the source", x.zero_point, x.sign);
+  ops::convolution_run<A, Sink>(w, x, sink).over(by);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI

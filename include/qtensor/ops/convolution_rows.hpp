@@ -1,0 +1,349 @@
+// The rows of input that some rows of output read, padded and in the form that a convolution's kernels take.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/convolution_pack.hpp>
+#include <qtensor/simd/memory.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// 8-bit codes of activations in memory: signed or unsigned bytes with one zero point.
+struct convolution_input {
+  const void* codes;
+  simd::code_sign sign = simd::code_sign::is_signed;
+  std::int32_t zero_point = 0;
+};
+
+namespace ops {
+
+/// Rows of input as bytes: padded width, channels side by side.
+class byte_rows {
+ public:
+  byte_rows(const convolution_plan& plan, const convolution_input& x) : plan_(&plan), x_(x) {
+    const convolution_axis& w = plan.shape.axes[2];
+    width_ = w.out() == 0 ? 0 : (w.out() - 1) * w.stride + w.reach();
+  }
+  index_t width() const { return width_; }
+  std::uint8_t zero_code() const { return static_cast<std::uint8_t>(x_.zero_point); }
+
+  /// Channels [first, first + channels) of one row to to[place * step + c], for place < width(); places of padding and
+  /// holes get the zero point, bytes between channels and step are left.
+  void read(index_t batch, index_t first, index_t channels, index_t d, index_t h, std::uint8_t* to,
+            index_t step) const {
+    const activation_map& m = plan_->input;
+    const convolution_axis& w = plan_->shape.axes[2];
+    const inside_places at = inside(batch, first, d, h);
+    const auto fill = [&](index_t place, index_t n) {
+      if (n > 0) std::memset(to + place * step, zero_code(), static_cast<std::size_t>(n * step));
+    };
+    if (w.input_dilation != 1) {
+      fill(0, width_);
+      const auto* from = static_cast<const std::uint8_t*>(x_.codes) + m.at(batch, first, {d, h, 0});
+      for (index_t p = at.begin; p < at.end; ++p)
+        if (const index_t i = w.source(p); i >= 0)
+          for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[i * m.spatial[2] + c * m.channel_stride];
+      return;
+    }
+    fill(0, at.begin);
+    fill(at.end, width_ - at.end);
+    if (at.end > at.begin && channels > 0) copy(at.from, at.end - at.begin, channels, to + at.begin * step, step);
+  }
+
+  /// The places [begin, end) of a row that are not padding. Without input dilation the first of them is at `from`.
+  struct inside_places {
+    index_t begin, end;
+    const std::uint8_t* from;
+  };
+  inside_places inside(index_t batch, index_t first, index_t d, index_t h) const {
+    const activation_map& m = plan_->input;
+    const convolution_axis& w = plan_->shape.axes[2];
+    const index_t reach = (w.in - 1) * w.input_dilation + 1;
+    const index_t begin = std::clamp(w.pad_low, index_t{0}, width_);
+    const index_t end = w.in == 0 ? begin : std::clamp(w.pad_low + reach, begin, width_);
+    const auto* from = static_cast<const std::uint8_t*>(x_.codes);
+    if (end > begin && w.input_dilation == 1) from += m.at(batch, first, {d, h, begin - w.pad_low});
+    return {begin, end, from};
+  }
+  /// Whether a row's channels are all its bytes, one place after the other.
+  bool is_dense(index_t channels) const {
+    const activation_map& m = plan_->input;
+    return m.channel_stride == 1 && m.spatial[2] == channels && plan_->shape.axes[2].input_dilation == 1;
+  }
+
+ private:
+  void copy(const std::uint8_t* from, index_t pixels, index_t channels, std::uint8_t* to, index_t step) const {
+    const activation_map& m = plan_->input;
+    if (m.channel_stride == 1 || channels == 1) {
+      if (m.spatial[2] == channels && step == channels) {
+        std::memcpy(to, from, static_cast<std::size_t>(pixels * channels));
+      } else {
+        index_t p = 0;
+        // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
+        if (step == round_up(channels, 4) && m.spatial[2] >= channels)
+          for (; p + 3 < pixels; ++p)
+            for (index_t c = 0; c < step; c += 4) std::memcpy(to + p * step + c, from + p * m.spatial[2] + c, 4);
+        for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * m.spatial[2], static_cast<std::size_t>(channels));
+      }
+    } else if (m.spatial[2] == 1) {
+      simd::transpose_bytes(from, m.channel_stride, channels, pixels, to, step);
+    } else {
+      for (index_t p = 0; p < pixels; ++p)
+        for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[p * m.spatial[2] + c * m.channel_stride];
+    }
+  }
+
+  const convolution_plan* plan_;
+  convolution_input x_;
+  index_t width_ = 0;
+};
+
+/// What some rows of output at one depth have in common: the rows of input below them, counted as `slot`s.
+struct row_band {
+  index_t rows;        ///< of output
+  index_t slot_rows;   ///< rows of input at one depth
+  index_t slot_count;  ///< at all depths that are taps
+
+  row_band(const convolution_shape& s, index_t rows_of_output)
+      : rows(rows_of_output),
+        slot_rows(rows == 0 ? 0 : (rows - 1) * s.axes[1].stride + s.axes[1].reach()),
+        slot_count(slot_rows * s.axes[0].taps) {}
+
+  /// Calls f(slot, input depth, input row) for every row that is read for output rows [first, first + n) at depth d; -1
+  /// for padding and holes.
+  template <class F>
+  void for_each(const convolution_shape& s, index_t d, index_t first, index_t n, const F& f) const {
+    const convolution_axis& h = s.axes[1];
+    for (index_t i = 0; i < s.axes[0].taps; ++i)
+      for (index_t r = 0; r < (n - 1) * h.stride + h.reach(); ++r)
+        if (is_read(h, r, n)) f(i * slot_rows + r, s.axes[0].source(d, i), h.source(first * h.stride + r));
+  }
+
+ private:
+  static bool is_read(const convolution_axis& h, index_t r, index_t n) {
+    for (index_t t = 0; t < h.taps; ++t) {
+      const index_t rest = r - t * h.tap_dilation;
+      if (rest >= 0 && rest % h.stride == 0 && rest / h.stride < n) return true;
+    }
+    return false;
+  }
+};
+
+/// A band as units, for the forms pixels and rows.
+template <simd::usable_arch A>
+class unit_rows_of {
+  using unit = typename simd::quad_dot<A>::unit;
+
+ public:
+  unit_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows)
+      : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows) {
+    const convolution_shape& s = w.shape();
+    const index_t taps = s.axes[2].taps, inputs = s.group_inputs();
+    by_rows_ = w.form() == convolution_form::rows;
+    step_ = by_rows_ ? inputs : round_up(inputs, 4);
+    pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
+    row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(), 64);
+    line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 4);
+    if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
+    units_ =
+        line_array<unit>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64));
+    if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
+    if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    pixels_.reserve(static_cast<std::size_t>(rows * s.axes[2].out()));
+    for (index_t row = 0; row < rows; ++row)
+      for (index_t col = 0; col < s.axes[2].out(); ++col)
+        pixels_.push_back(units_.data() + row * s.axes[1].stride * row_units_ + col * pixel_step_);
+    offsets_.reserve(static_cast<std::size_t>(w.segments()));
+    for (index_t d = 0; d < s.axes[0].taps; ++d)
+      for (index_t h = 0; h < s.axes[1].taps; ++h) {
+        const index_t row = (d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_units_;
+        const bool joined = by_rows_ || s.axes[2].tap_dilation == 1;
+        for (index_t t = 0; t < (joined ? 1 : taps); ++t) offsets_.push_back(row + t * s.axes[2].tap_dilation * step_);
+      }
+  }
+
+  simd::tap_segments segments() const {
+    return {offsets_.data(), static_cast<index_t>(offsets_.size()), weights_->segment_quads()};
+  }
+  /// Where the units of each pixel begin, rows of the band one after the other.
+  const unit* const* pixels() const { return pixels_.data(); }
+  /// Of pixel row * width + col, where the weights have zero points: the sum of its numbers.
+  const std::int32_t* window_sums() const { return window_sums_.data(); }
+
+  void fill(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
+    const convolution_shape& s = weights_->shape();
+    band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
+      fill_row(slot, batch, first_channel, from_d, from_h);
+    });
+    if (weights_->has_zeros()) add_windows(n);
+  }
+
+ private:
+  unit zero_unit() const {
+    return static_cast<unit>(signed_number(bytes_.zero_code(), x_.sign) + simd::quad_dot<A>::unit_offset);
+  }
+  void fill_row(index_t slot, index_t batch, index_t first_channel, index_t d, index_t h) {
+    const convolution_shape& s = weights_->shape();
+    const index_t inputs = s.group_inputs(), width = bytes_.width();
+    unit* to = units_.data() + slot * row_units_;
+    std::int32_t* sums = place_sums_.data() + slot * width;
+    if (d < 0 || h < 0) {
+      std::fill_n(to, row_units_, zero_unit());
+      if (weights_->has_zeros()) std::fill_n(sums, width, 0);
+      return;
+    }
+    if (!by_rows_ && !weights_->has_zeros() && step_ == inputs && bytes_.is_dense(inputs)) {
+      const byte_rows::inside_places at = bytes_.inside(batch, first_channel, d, h);
+      std::fill_n(to, at.begin * step_, zero_unit());
+      if (at.end > at.begin) simd::pack_units<A>(at.from, (at.end - at.begin) * step_, x_.sign, to + at.begin * step_);
+      std::fill_n(to + at.end * step_, (width - at.end) * step_, zero_unit());
+      return;
+    }
+    bytes_.read(batch, first_channel, inputs, d, h, line_.data(), step_);
+    if (weights_->has_zeros())
+      for (index_t p = 0; p < width; ++p)
+        sums[p] = sum_of(line_.data() + p * step_, inputs) -
+                  static_cast<std::int32_t>(inputs) * signed_number(bytes_.zero_code(), x_.sign);
+    if (!by_rows_) {
+      simd::pack_units<A>(line_.data(), width * step_, x_.sign, to);
+      return;
+    }
+    // Whole words: what comes after the terms of a pixel meets weights that are 0.
+    const convolution_axis& w = s.axes[2];
+    std::uint8_t* terms = terms_.data();
+    for (index_t o = 0; o < w.out(); ++o, terms += pixel_step_) {
+      const std::uint8_t* from = line_.data() + o * w.stride * inputs;
+      if (w.tap_dilation == 1)
+        for (index_t k = 0; k < pixel_step_; k += 4) std::memcpy(terms + k, from + k, 4);
+      else
+        for (index_t t = 0; t < w.taps; ++t)
+          std::memcpy(terms + t * inputs, from + t * w.tap_dilation * inputs, static_cast<std::size_t>(inputs));
+    }
+    simd::pack_units<A>(terms_.data(), w.out() * pixel_step_, x_.sign, to);
+  }
+  /// The sum of n codes as signed numbers.
+  std::int32_t sum_of(const std::uint8_t* codes, index_t n) const {
+    constexpr index_t step = simd::lanes<A>;
+    simd::words<A> all(0u);
+    const simd::words<A> flip(0x80u ^ static_cast<std::uint32_t>(x_.sign));
+    for (index_t c = 0; c < n; c += step) {
+      const simd::words<A> raw = n - c >= step ? simd::widen_u8<A>(codes + c) : simd::widen_u8_n<A>(codes + c, n - c);
+      all = all + (raw ^ flip);
+    }
+    std::uint32_t each[step], sum = 0;
+    simd::store(each, all);
+    for (const std::uint32_t v : each) sum += v;
+    // Every number is 128 less than its flipped code; lanes past the end had the code 0.
+    const index_t missing = round_up(n, step) - n;
+    return static_cast<std::int32_t>(sum) - static_cast<std::int32_t>(n * 128) -
+           static_cast<std::int32_t>(missing) * static_cast<std::int32_t>(0x80u ^ static_cast<std::uint32_t>(x_.sign));
+  }
+  void add_windows(index_t n) {
+    const convolution_shape& s = weights_->shape();
+    const convolution_axis &h = s.axes[1], &w = s.axes[2];
+    const index_t out = w.out(), width = bytes_.width();
+    std::fill_n(window_sums_.data(), n * out, 0);
+    for (index_t r = 0; r < n; ++r)
+      for (index_t d = 0; d < s.axes[0].taps; ++d)
+        for (index_t i = 0; i < h.taps; ++i) {
+          const std::int32_t* sums =
+              place_sums_.data() + (d * band_.slot_rows + r * h.stride + i * h.tap_dilation) * width;
+          for (index_t t = 0; t < w.taps; ++t)
+            for (index_t o = 0; o < out; ++o) window_sums_[r * out + o] += sums[o * w.stride + t * w.tap_dilation];
+        }
+  }
+
+  const packed_convolution<A>* weights_;
+  convolution_input x_;
+  byte_rows bytes_;
+  row_band band_;
+  bool by_rows_ = false;
+  index_t step_ = 0, pixel_step_ = 0, row_units_ = 0;
+  line_array<std::uint8_t> line_, terms_;
+  line_array<unit> units_;
+  std::vector<const unit*> pixels_;
+  line_array<std::int32_t> place_sums_, window_sums_;
+  std::vector<index_t> offsets_;
+};
+
+/// A band as floats for the form channels: each lane has the input channels of its output, less the zero point.
+template <simd::usable_arch A>
+class channel_rows_of {
+  static constexpr index_t width = simd::channel_panel<A>;
+
+ public:
+  channel_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows)
+      : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows) {
+    const convolution_shape& s = w.shape();
+    place_ = s.group_inputs() * width;
+    row_ = bytes_.width() * place_;
+    line_ = line_array<std::uint8_t>(std::max(index_t{1}, bytes_.width() * s.inputs + 64));
+    floats_ = line_array<float>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_));
+    pixels_.reserve(static_cast<std::size_t>(rows * s.axes[2].out()));
+    for (index_t row = 0; row < rows; ++row)
+      for (index_t col = 0; col < s.axes[2].out(); ++col)
+        pixels_.push_back(floats_.data() + row * s.axes[1].stride * row_ + col * s.axes[2].stride * place_);
+    reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
+      for (index_t i = 0; i < s.group_inputs(); ++i)
+        offsets_.push_back((tap[0] * band_.slot_rows + tap[1] * s.axes[1].tap_dilation) * row_ +
+                           tap[2] * s.axes[2].tap_dilation * place_ + i * width);
+    });
+  }
+  const index_t* offsets() const { return offsets_.data(); }
+  /// Where the lanes of each pixel begin, rows of the band one after the other.
+  const float* const* pixels() const { return pixels_.data(); }
+
+  /// The inputs of panel p.
+  void fill(index_t batch, index_t p, index_t d, index_t first, index_t n) {
+    const convolution_shape& s = weights_->shape();
+    const index_t outputs = std::min(width, s.outputs - p * width), per_group = s.group_outputs();
+    const index_t from_group = p * width / per_group, to_group = (p * width + outputs - 1) / per_group + 1;
+    const index_t inputs = s.group_inputs(), channels = (to_group - from_group) * inputs;
+    // The byte of each lane: the first channel of its group.
+    for (index_t o = 0; o < outputs; ++o) lane_codes_[o] = ((p * width + o) / per_group - from_group) * inputs;
+    band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
+      float* to = floats_.data() + slot * row_;
+      if (from_d < 0 || from_h < 0) {
+        std::fill_n(to, row_, 0.f);
+        return;
+      }
+      bytes_.read(batch, from_group * inputs, channels, from_d, from_h, line_.data(), channels);
+      for (index_t at = 0; at < bytes_.width(); ++at, to += place_)
+        for (index_t i = 0; i < inputs; ++i) spread(line_.data() + at * channels + i, outputs, to + i * width);
+    });
+  }
+
+ private:
+  /// One channel of each group on the lanes of the group's outputs.
+  void spread(const std::uint8_t* codes, index_t outputs, float* to) const {
+    std::uint8_t picked[width];
+    if (weights_->shape().group_inputs() > 1 || weights_->shape().group_outputs() > 1) {
+      for (index_t o = 0; o < outputs; ++o) picked[o] = codes[lane_codes_[o]];
+      codes = picked;
+    }
+    constexpr index_t step = simd::lanes<A>;
+    // A byte whose number is 128 less than it, then less the zero point.
+    const simd::words<A> flip(0x80u ^ static_cast<std::uint32_t>(x_.sign));
+    const simd::ints<A> zero(128 + signed_number(bytes_.zero_code(), x_.sign));
+    const auto convert = [&](const simd::words<A>& raw) QTENSOR_INLINE_LAMBDA {
+      return simd::to_float(simd::bits_as<std::int32_t>(raw ^ flip) - zero);
+    };
+    index_t o = 0;
+    for (; o + step <= outputs; o += step) simd::store(to + o, convert(simd::widen_u8<A>(codes + o)));
+    if (o < outputs) simd::store(to + o, convert(simd::widen_u8_n<A>(codes + o, outputs - o)));
+  }
+
+  const packed_convolution<A>* weights_;
+  convolution_input x_;
+  byte_rows bytes_;
+  row_band band_;
+  index_t place_ = 0, row_ = 0;
+  line_array<std::uint8_t> line_;
+  line_array<float> floats_;
+  index_t lane_codes_[width] = {};
+  std::vector<const float*> pixels_;
+  std::vector<index_t> offsets_;
+};
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,264 @@
+// Weights for products over groups of k: formats that count in powers of two, blocks of packed groups made ready.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/ops/packed.hpp>
+#include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/gemm_groups.hpp>
+#include <qtensor/simd/scales.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace ops {
+
+/// Codes of a format as integers in [-128, 127] times a power of two, where all of them are: e2m1 (units of 1/2), e2m3
+/// (1/8), e1m2, mxint8, your own small ones; integers themselves.
+template <format F>
+struct counted_codes {
+  static constexpr std::size_t size = std::size_t{1} << (F::bits <= 8 ? F::bits : 0);
+  /// Values are numbers times 2^-shift; `none` where there is no such power.
+  static constexpr int none = 1000;
+  static constexpr int shift = [] {
+    if (F::bits > 8) return none;
+    for (int s = -30; s <= 30; ++s) {
+      bool whole = true;
+      for (std::size_t c = 0; c < size && whole; ++c) {
+        const float v = decode<F>(static_cast<std::uint32_t>(c)) * exp2i(s);
+        if (!(v >= -128.f && v <= 127.f)) return none;  // NaN too; larger powers only make it worse
+        whole = v == static_cast<float>(static_cast<int>(v));
+      }
+      if (whole) return s;
+    }
+    return none;
+  }();
+  static constexpr bool exist = F::is_integer ? F::bits <= 8 : shift != none;
+  static constexpr float unit = F::is_integer || !exist ? 1.f : exp2i(-shift);
+  /// The number of every code of a format that is no integer.
+  static constexpr auto numbers = [] {
+    std::array<std::int8_t, 256> n{};
+    if constexpr (!F::is_integer && shift != none)
+      for (std::size_t c = 0; c < 256; ++c)
+        n[c] = static_cast<std::int8_t>(decode<F>(static_cast<std::uint32_t>(c % size)) * exp2i(shift));
+    return n;
+  }();
+  static constexpr int lowest = *std::min_element(numbers.begin(), numbers.end());
+  static constexpr int highest = *std::max_element(numbers.begin(), numbers.end());
+  /// Codes are their own numbers (mxint8).
+  static constexpr bool plain = [] {
+    for (std::size_t c = 0; c < 256; ++c)
+      if (numbers[c] != static_cast<std::int8_t>(c)) return false;
+    return F::bits == 8;
+  }();
+};
+
+/// Weights that products over groups take: see counted_codes.
+template <class S>
+concept counted_weights = quantization_scheme<S> && counted_codes<typename S::code_format>::exist;
+
+/// How the tiles of architecture A read weights of scheme S.
+template <counted_weights S, simd::usable_arch A>
+struct group_reading {
+  using code_format = typename S::code_format;
+  using code = packed_code<code_format>;
+  using counted = counted_codes<code_format>;
+  static constexpr int span = counted::highest - counted::lowest;
+  static constexpr bool by_table = !code::is_integer && code::is_nibble && span <= 127;
+  /// Codes become signed bytes before the tiles see them.
+  static constexpr bool expands = !code::is_integer && !by_table && !counted::plain;
+  static constexpr simd::quads_of quads = code::is_integer && code::is_nibble ? simd::quads_of::nibbles
+                                          : !by_table                         ? simd::quads_of::bytes
+                                          : span <= 31                        ? simd::quads_of::nibble_table
+                                                                              : simd::quads_of::wide_nibble_table;
+  /// What a weight in the tiles exceeds its number by, where zero points do not say it.
+  static constexpr std::int32_t offset = simd::group_bias<A, quads> + (by_table            ? -counted::lowest
+                                                                       : S::has_zero_point ? 0
+                                                                                           : code::offset);
+  static constexpr auto table = [] {
+    std::array<std::uint8_t, 16> t{};
+    for (std::size_t c = 0; c < 16; ++c) t[c] = static_cast<std::uint8_t>(counted::numbers[c] - counted::lowest);
+    return t;
+  }();
+  /// Bytes of a quad of a panel as tiles read it.
+  static constexpr index_t quad_bytes = expands ? packed_layout<S, A>::width * 4 : packed_layout<S, A>::quad_bytes;
+};
+
+/// n neighbouring scales as floats.
+template <format F, simd::usable_arch A>
+void decode_group_scales(const storage_t<F>* units, index_t n, float* out) {
+  if constexpr (!std::same_as<A, simd::scalar_arch> && simd::vector_decodable_format<F> && F::bits == 8 &&
+                !std::same_as<F, e8m0>) {
+    constexpr index_t step = simd::lanes<A>;
+    const simd::decoder<F, A> decode;
+    const auto no_zero = [](int) { return simd::ints<A>(0); };
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(units);
+    for (; n >= 4 * step; n -= 4 * step, bytes += 4 * step, out += 4 * step) {
+      const auto v = decode(bytes, no_zero);
+      for (std::size_t k = 0; k < 4; ++k) simd::store(out + static_cast<index_t>(k) * step, v[k]);
+    }
+    for (; n > 0; --n) *out++ = qtensor::decode<F>(*bytes++);
+  } else {
+    simd::decode_scales<F, A>(units, n, out);
+  }
+}
+
+/// A block of groups of one panel, made ready for tiles. Groups may be cut: `parts` groups of the product to each group
+/// of the weights.
+template <class Panels>
+class group_block {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using layout_type = typename Panels::layout_type;
+  using reading = group_reading<S, A>;
+  using code = packed_code<typename S::code_format>;
+  static constexpr index_t width = layout_type::width;
+
+ public:
+  /// Groups of a block: 16 KB of codes, so that they stay in the first cache while rows pass by.
+  static index_t size(index_t group) {
+    constexpr index_t bytes = 16384;
+    return std::clamp(bytes / (divide_up(group, 4) * reading::quad_bytes), index_t{1}, index_t{128});
+  }
+  /// Floats of memory that a block needs.
+  static index_t space(index_t group) {
+    const index_t expanded = reading::expands ? size(group) * divide_up(group, 4) * reading::quad_bytes / 4 : 0;
+    return 4 * size(group) * width + expanded;
+  }
+
+  group_block(const layout_type& layout, index_t group, float* space)
+      : layout_(layout), group_(group), parts_(divide_up(layout.group, group)) {
+    const index_t entries = size(group) * width;
+    scales_ = space;
+    offsets_ = space + entries;
+    zeros_ = reinterpret_cast<std::int32_t*>(space + 2 * entries);
+    sums_ = reinterpret_cast<std::int32_t*>(space + 3 * entries);
+    expanded_ = reinterpret_cast<std::uint8_t*>(space + 4 * entries);
+  }
+
+  /// Groups [first, first + count) of a panel; `one_scale`: their scales are left for later.
+  void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros) {
+    const index_t quads = first * divide_up(group_, 4);
+    const std::uint8_t* codes = panel.codes + quads * layout_type::quad_bytes;
+    if constexpr (reading::expands) {
+      expand(codes, std::min(count * divide_up(group_, 4), layout_.quads() - quads));
+      codes = expanded_;
+    }
+    const float* scales = scales_;
+    if (one_scale) {
+      std::fill_n(scales_, count * width, 1.f);
+    } else {
+      using F = typename S::scale_format;
+      if (std::same_as<F, f32> && parts_ == 1) {
+        if constexpr (std::same_as<F, f32>) scales = panel.scales + first * width;
+      } else {
+        for_each_group(first, count, [&](index_t from, index_t n, index_t to) {
+          decode_group_scales<F, A>(panel.scales + from * width, n * width, scales_ + to * width);
+        });
+      }
+    }
+    const float* offsets = nullptr;
+    if constexpr (S::has_offset) {
+      offsets = offsets_;
+      for_each_group(first, count, [&](index_t from, index_t n, index_t to) {
+        std::copy_n(panel.offsets + from * width, n * width, offsets_ + to * width);
+      });
+    }
+    if constexpr (S::has_zero_point)
+      for_each_group(first, count, [&](index_t from, index_t n, index_t to) {
+        for (index_t i = 0; i < n * width; ++i)
+          zeros_[to * width + i] = simd::small_factor<A>(-std::int32_t{panel.zeros[from * width + i]});
+      });
+    if (rows_have_zeros) load_sums(panel, first, count, codes);
+    columns_ = {codes,
+                reading::quad_bytes,
+                width,
+                reading::table.data(),
+                scales,
+                offsets,
+                S::has_zero_point ? zeros_ : nullptr,
+                rows_have_zeros ? sums_ : nullptr,
+                0};
+  }
+  /// Columns [col, col + group_tile::columns) of the panel.
+  simd::group_columns columns(index_t col) const {
+    simd::group_columns c = columns_;
+    if constexpr (reading::quads == simd::quads_of::bytes) c.codes += 4 * col;
+    c.scales += col;
+    if (c.offsets != nullptr) c.offsets += col;
+    if (c.zeros != nullptr) c.zeros += col;
+    if (c.sums != nullptr) c.sums += col;
+    return c;
+  }
+
+ private:
+  /// Calls f(group of the weights, how many, group of the block) for runs that lie side by side in both.
+  template <class F>
+  void for_each_group(index_t first, index_t count, const F& f) const {
+    if (parts_ == 1) return f(first, count, index_t{0});
+    for (index_t g = 0; g < count; ++g) f((first + g) / parts_, index_t{1}, g);
+  }
+  void expand(const std::uint8_t* codes, index_t quads) {
+    using counted = counted_codes<typename S::code_format>;
+    if constexpr (code::is_nibble) {
+      for (index_t q = 0; q < quads; ++q)
+        for (index_t b = 0; b < 2 * width; ++b) {
+          const std::uint8_t byte = codes[q * 2 * width + b];
+          expanded_[q * 4 * width + b] = static_cast<std::uint8_t>(counted::numbers[byte & 15u]);
+          expanded_[q * 4 * width + 2 * width + b] = static_cast<std::uint8_t>(counted::numbers[byte >> 4]);
+        }
+    } else {
+      static constexpr auto table = [] {
+        std::array<std::uint8_t, 256> t{};
+        for (std::size_t c = 0; c < 256; ++c) t[c] = static_cast<std::uint8_t>(counted::numbers[c]);
+        return t;
+      }();
+      const simd::byte_table<A, S::code_format::bits <= 6 ? 64 : 256> number(table.data());
+      for (index_t at = 0; at < quads * 4 * width; at += 4 * simd::lanes<A>)
+        simd::store(expanded_ + at, number(simd::load<A>(codes + at)));
+    }
+  }
+  /// Sums of the weights less their zero points: those of integers are packed with them, unless groups are cut.
+  void load_sums(const packed_panel<S, A>& panel, index_t first, index_t count, const std::uint8_t* codes) {
+    for (index_t g = 0; g < count; ++g) {
+      const index_t n = std::min(group_, layout_.depth - (first + g) * group_);
+      for (index_t c = 0; c < width; ++c) {
+        std::int32_t sum = 0;
+        if (code::is_integer && parts_ == 1) {
+          if constexpr (code::is_integer) sum = panel.sums[(first + g) * width + c];
+        } else {
+          for (index_t k = 0; k < n; ++k) sum += packed_number(codes, g * divide_up(group_, 4), k, c);
+        }
+        std::int32_t zero = code::offset;
+        if constexpr (S::has_zero_point) zero = panel.zeros[(first + g) / parts_ * width + c];
+        sums_[g * width + c] = simd::large_factor<A>(sum - static_cast<std::int32_t>(n) * zero);
+      }
+    }
+  }
+
+ public:
+  /// The packed number of an integer, the number of any other code: element k of column c behind a quad of `codes`.
+  static std::int32_t packed_number(const std::uint8_t* codes, index_t quad, index_t k, index_t c) {
+    const std::uint8_t* at = codes + (quad + k / 4) * reading::quad_bytes + k % 4;
+    if constexpr (!code::is_nibble || reading::expands) {
+      return static_cast<std::int8_t>(at[4 * c]);
+    } else {
+      const int nibble = at[c % (width / 2) * 4] >> (c < width / 2 ? 0 : 4) & 15;
+      if constexpr (code::is_integer)
+        return nibble;
+      else
+        return counted_codes<typename S::code_format>::numbers[static_cast<std::size_t>(nibble)];
+    }
+  }
+
+ private:
+  layout_type layout_;
+  index_t group_, parts_;
+  float *scales_, *offsets_;
+  std::int32_t *zeros_, *sums_;
+  std::uint8_t* expanded_;
+  simd::group_columns columns_{};
+};
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

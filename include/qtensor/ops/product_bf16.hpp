@@ -1,0 +1,214 @@
+// Products in bf16: operands rounded to bf16, exact products, sums in f32 in whatever order the CPU takes.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/product_float.hpp>
+#include <qtensor/simd/gemm_bf16.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace ops {
+
+/// Whether codes of S less their zero points are bf16 numbers: then a scale that does not change along k may wait until
+/// the sums are there.
+template <quantization_scheme S>
+inline constexpr bool has_bf16_numbers = [] {
+  using F = typename S::code_format;
+  if constexpr (S::has_offset) {
+    return false;
+  } else if constexpr (F::is_integer) {
+    if constexpr (S::has_zero_point)
+      return F::bits <= 8 && S::zero_point_format::bits <= 8 && S::zero_point_format::is_signed == F::is_signed;
+    else
+      return F::bits <= 8;
+  } else {
+    return simd::detail::fits_bf16<F> && is_finite(decode_table<F>[0]);  // code 0 fills up quads
+  }
+}();
+
+/// Rows of x as units of the tiles, quads of every group padded with zeros. Room for `most` rows.
+template <simd::usable_arch A>
+class bf16_operand {
+  using unit = typename simd::bf16_dot<A>::unit;
+  static constexpr index_t line = 64, rows_each = 16;
+
+ public:
+  bf16_operand(index_t most, index_t depth, index_t group, index_t quads)
+      : depth_(depth),
+        group_(group % 4 == 0 ? depth : group),
+        stride_(round_up(quads * 4, line) + line),
+        units_(static_cast<std::size_t>(most * stride_)),
+        floats_(static_cast<std::size_t>(rows_each * depth)) {}
+
+  template <tile_source X>
+  void fill(const X& x, index_t first, index_t count) {
+    for (index_t r = 0; r < count; ++r) {
+      const float* from = x.direct(first + r, 0);
+      if (from == nullptr) {
+        if (r % rows_each == 0) x.read(first + r, std::min(rows_each, count - r), 0, depth_, floats_.data(), depth_);
+        from = floats_.data() + r % rows_each * depth_;
+      }
+      unit* to = units_.data() + r * stride_;
+      for (index_t k = 0; k < depth_; k += group_, to += round_up(group_, 4))
+        simd::pack_bf16_units<A>(from + k, std::min(group_, depth_ - k), to);
+    }
+  }
+  /// From row r and quad q on.
+  simd::bf16_rows<A> from(index_t r, index_t q) const { return {units_.data() + r * stride_ + 4 * q, stride_}; }
+
+ private:
+  index_t depth_, group_, stride_;
+  std::vector<unit> units_;
+  std::vector<float> floats_;
+};
+
+/// Rows [first, first + rows) of x times wide panels [panel, panel + panels).
+template <tile_source X, class Sink, class Panels>
+void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::layout_type& layout, index_t panel,
+                          index_t panels, const X& x, index_t first, index_t rows, const Sink& sink) {
+  using A = typename Panels::arch;
+  using S = typename Panels::scheme_type;
+  using tile = simd::float_tile<A>;
+  constexpr index_t width = tile::panel;
+  const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth);
+  const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{32} : index_t{256}, quads);
+  const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
+  const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
+  bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
+  product_space space(row_block * width + 2 * quads_each * width);
+  float* const sums = space.data();
+  auto* const block = reinterpret_cast<std::uint32_t*>(sums + row_block * width);
+
+  for (index_t m = 0; m < rows; m += row_block) {
+    const index_t some = std::min(row_block, rows - m);
+    values.fill(x, first + m, some);
+    for (index_t p = panel; p < panel + panels; ++p) {
+      weights.go_to(p, layout.outputs);
+      alignas(64) float scales[width];
+      for (index_t q = 0; q < quads; q += quads_each) {
+        const index_t end = std::min(q + quads_each, quads);
+        weights.for_groups(q, end,
+                           [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
+                               const auto& parameters) {
+                             decoder.pairs_of(what, codes, depth, parameters, block + (from - q) * 2 * width + col,
+                                              width);
+                             if (scaled_last)
+                               for (index_t c = 0; c < parameters.width; ++c) {
+                                 scales[col + c] = parameters.scales[c];
+                                 if constexpr (S::has_tensor_scale)
+                                   scales[col + c] = rounded(scales[col + c] * parameters.tensor_scale);
+                               }
+                           });
+        for (index_t r = 0, done = 0; r < some; r += done) {
+          done = tile::rows(some - r);
+          simd::bf16_tile<A>(block, width, weights.vectors(), values.from(r, q), done, 2 * (end - q), sums + r * width,
+                             q == 0);
+          if (end < quads) continue;
+          if (scaled_last)
+            for (index_t i = r; i < r + done; ++i)
+              for (index_t c = 0; c < weights.vectors() * simd::lanes<A>; c += simd::lanes<A>) {
+                float* at = sums + i * width + c;
+                simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(scales + c)));
+              }
+          sink(product_tile{first + m + r, p * width, done, weights.cols(), sums + r * width, width});
+        }
+      }
+    }
+  }
+}
+
+/// Dots of pairs while codes are decoded to their numbers: a group's sum is multiplied by its scale and added to sums.
+struct direct_dots {
+  /// Up to which number of rows this is faster than blocks, measured.
+  template <class Decoder>
+  static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? 32 : 8;
+
+  template <index_t Rows, index_t Streams, class Decoder>
+  [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
+                                    const typename Decoder::parameters* const* parameters,
+                                    const typename simd::bf16_dot<typename Decoder::arch>::unit* const* rows,
+                                    index_t first, index_t depth, float* sums) {
+    using A = typename Decoder::arch;
+    using dot = simd::bf16_dot<A>;
+    constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 4096;
+    simd::floats<A> sum[Rows][Streams][vectors];
+    const std::uint8_t* codes[Streams];
+    const typename dot::unit* x[Rows];
+    const auto each = [](const auto& f) __attribute__((always_inline)) {
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+        simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
+      });
+    };
+    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r] + first; });
+    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] = streams[s]; });
+    each([&](auto s, auto v) __attribute__((always_inline)) {
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][s][v] = simd::floats<A>(0.f); });
+    });
+    for (; depth > 0; depth -= 4) {
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+        simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
+          simd::prefetch(codes[s] + ahead + 64 * l);
+        });
+      });
+      each([&](auto s, auto v) __attribute__((always_inline)) {
+        const auto pairs = decoder.numbers_in_pairs(codes[s], v, Decoder::of(*parameters[s], v));
+        simd::detail::repeat<2>([&](auto i) __attribute__((always_inline)) {
+          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            sum[r][s][v] = dot::dot(sum[r][s][v], dot::of(pairs[i]), dot::broadcast(x[r] + 2 * i));
+          });
+        });
+      });
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] += Decoder::quad_bytes; });
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+    }
+    each([&](auto s, auto v) __attribute__((always_inline)) {
+      const auto lane = Decoder::of(*parameters[s], v);
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        float* at = sums + (r * Streams + s) * width + v * step;
+        simd::floats<A> group = sum[r][s][v];
+        if constexpr (Decoder::has_tensor_scale) group = simd::mul(group, lane.tensor_scale);
+        simd::store(at, simd::fma(group, lane.scale, simd::load<A>(at)));
+      });
+    });
+  }
+  template <class Layout>
+  static index_t at(const Layout& layout, index_t g) {
+    return g * layout.group_quads() * 4;
+  }
+};
+
+/// result(m, n) = sum over k of bf16(x(m, k)) bf16(w(n, k)), w dequantized; products are exact, sums are f32. Weights
+/// with one scale an output whose codes are bf16 numbers (FP8, MX elements, integers of 8 bits) enter as their codes,
+/// and the sum is multiplied by the scale; with few rows those with groups do so, too, group by group.
+///
+/// |result - exact product of the dequantized operands| <= (2^-7 + 2^-15 + K 2^-23) * sum over k of |x w|, as long as
+/// sums of |x * code| are finite where a scale waits; in addition operands, products and sums below 2^-126 may count as
+/// 0. Bits depend on the CPU and on the number of rows, not on threads. Operands and errors are as in multiply_floats.
+template <simd::usable_arch A, class W, tile_source X, class Sink, executor By>
+void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
+  using panels_type = decltype(panels_of<A>(w));
+  using arch = typename panels_type::arch;
+  using wide = wide_panel<panels_type>;
+  const auto layout = panels_of<A>(w).layout();
+  const index_t rows = x.rows();
+  require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
+          " of the other operand; sizes must agree.");
+  if (rows == 0 || layout.outputs == 0) return;
+  if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
+  if constexpr (has_bf16_numbers<typename panels_type::scheme_type> && simd::bf16_dot<arch>::is_native)
+    if (rows <= direct_dots::most_rows<typename panel_decoder<panels_type>::decoder_type>) {
+      bf16_operand<arch> values(rows, layout.depth, layout.group, layout.quads());
+      values.fill(x, 0, rows);
+      const simd::bf16_rows<arch> units = values.from(0, 0);
+      return multiply_few<direct_dots, panels_type>(w, layout, units.data, units.stride, rows, sink, by);
+    }
+  for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows,
+                    simd::float_tile<arch>::max_rows, [&](index_t panel, index_t panels, index_t first, index_t count) {
+                      wide weights(w);
+                      multiply_bf16_blocks(weights, layout, panel, panels, x, first, count, sink);
+                    });
+}
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

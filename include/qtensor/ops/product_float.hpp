@@ -1,0 +1,406 @@
+// Float products with packed weights: panels are dequantized block by block into the first cache and multiplied there.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <qtensor/ops/matmul.hpp>
+#include <qtensor/ops/product.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/decode_quads.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// What a float product does with its operands before it multiplies them: nothing, ...
+struct exact_operands {
+  static constexpr bool rounds = false;
+};
+/// ... or rounds them to F (f16, bf16; to nearest, ties to even).
+template <format F>
+struct rounded_operands {
+  static constexpr bool rounds = true;
+  static void apply(float* x, index_t n) {
+    constexpr index_t most = 256;
+    storage_t<F> narrow[most];
+    for (index_t i = 0; i < n; i += most) {
+      const index_t count = std::min(most, n - i);
+      simd::narrow_floats<F>(x + i, count, narrow);
+      simd::widen_floats<F>(narrow, count, x + i);
+    }
+  }
+};
+
+namespace ops {
+
+/// One packed panel, decoded where it is asked for. Quads are counted through all groups.
+template <class Panels>
+class panel_decoder {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using layout_type = typename Panels::layout_type;
+
+ public:
+  using decoder_type = simd::quad_decoder<S, packed_code<typename S::code_format>::offset, A>;
+  using parameters = simd::quad_parameters<S, A>;
+  static constexpr index_t width = layout_type::width;
+  static_assert(width == decoder_type::width && layout_type::quad_bytes == decoder_type::quad_bytes);
+
+  explicit panel_decoder(const layout_type& layout, float tensor_scale)
+      : layout_(layout), tensor_scale_(tensor_scale) {}
+  void set(const packed_panel<S, A>& panel) { panel_ = panel, group_ = -1; }
+
+  /// The k of quad q's first code.
+  index_t k_of(index_t q) const {
+    const index_t each = layout_.group_quads(), g = q / each;
+    return std::min(g * layout_.group + (q - g * each) * 4, layout_.depth);
+  }
+  /// Calls part(quad, codes, depth, parameters) for the groups, or parts of them, among quads [first, end).
+  template <class Part>
+  void for_groups(index_t first, index_t end, const Part& part) {
+    const index_t each = layout_.group_quads();
+    for (index_t q = first; q < end;) {
+      const index_t g = q / each, stop = std::min((g + 1) * each, end), k = k_of(q);
+      const index_t group_end = std::min((g + 1) * layout_.group, layout_.depth);
+      part(q, panel_.codes + q * layout_type::quad_bytes, std::min((stop - q) * 4, group_end - k), parameters_of(g));
+      q = stop;
+    }
+  }
+  const parameters& parameters_of(index_t g) {
+    if (g != group_) {
+      const index_t at = g * width;
+      parameters_.load(panel_.scales + at, S::has_zero_point ? panel_.zeros + at : nullptr,
+                       S::has_offset ? panel_.offsets + at : nullptr, tensor_scale_);
+      group_ = g;
+    }
+    return parameters_;
+  }
+  const decoder_type& decoder() const { return decoder_; }
+  const packed_panel<S, A>& panel() const { return panel_; }
+
+ private:
+  layout_type layout_;
+  float tensor_scale_;
+  packed_panel<S, A> panel_{};
+  decoder_type decoder_;
+  parameters parameters_;
+  index_t group_ = -1;
+};
+
+/// Readers and decoders of some packed panels at a time.
+template <class Panels, index_t Count>
+class panel_set {
+ public:
+  template <class W>
+  explicit panel_set(const W& w)
+      : readers_(each<Panels>([&] { return panels_of<typename Panels::arch>(w); })),
+        decoders_(each<panel_decoder<Panels>>(
+            [&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
+  void go_to(index_t i, index_t panel) { part(i).set(readers_[static_cast<std::size_t>(i)].panel(panel)); }
+  panel_decoder<Panels>& part(index_t i) { return decoders_[static_cast<std::size_t>(i)]; }
+
+ private:
+  static constexpr auto count = static_cast<std::size_t>(Count);
+  template <class T, class Make>
+  static std::array<T, count> each(const Make& make) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::array<T, count>{((void)I, make())...}; }
+    (std::make_index_sequence<count>{});
+  }
+  std::array<Panels, count> readers_;
+  std::array<panel_decoder<Panels>, count> decoders_;
+};
+
+/// The packed panels that make up a panel of the float tiles.
+template <class Panels>
+class wide_panel {
+  using A = typename Panels::arch;
+
+ public:
+  static constexpr index_t narrow = Panels::layout_type::width, width = simd::float_tile<A>::panel;
+  static constexpr index_t parts = width / narrow;
+  static_assert(width % narrow == 0);
+
+  template <class W>
+  explicit wide_panel(const W& w) : set_(w) {}
+
+  /// Goes to wide panel p of a matrix of `outputs`.
+  void go_to(index_t p, index_t outputs) {
+    cols_ = std::min(width, outputs - p * width);
+    used_ = divide_up(cols_, narrow);
+    for (index_t i = 0; i < used_; ++i) set_.go_to(i, p * parts + i);
+  }
+  index_t cols() const { return cols_; }
+  index_t vectors() const { return used_ * narrow / simd::lanes<A>; }
+
+  /// Calls part(decoder, first column, quad, codes, depth, parameters) for all groups among quads [first, end), those
+  /// of one packed panel by ascending k. Returns how many k there are.
+  template <class Part>
+  index_t for_groups(index_t first, index_t end, const Part& part) {
+    for (index_t i = 0; i < used_; ++i) {
+      auto& each = set_.part(i);
+      each.for_groups(first, end, [&](index_t q, const std::uint8_t* codes, index_t depth, const auto& parameters) {
+        part(each.decoder(), i * narrow, q, codes, depth, parameters);
+      });
+    }
+    return set_.part(0).k_of(end) - set_.part(0).k_of(first);
+  }
+  /// Dequantized weights of quads [first, end): out[k * width + c]. Returns how many k that are.
+  index_t floats_of(index_t first, index_t end, float* out) {
+    const index_t from = set_.part(0).k_of(first);
+    return for_groups(first, end,
+                      [&](const auto& decoder, index_t col, index_t q, const std::uint8_t* codes, index_t depth,
+                          const auto& parameters) {
+                        decoder.floats_of(codes, depth, parameters, out + (set_.part(0).k_of(q) - from) * width + col,
+                                          width);
+                      });
+  }
+
+ private:
+  panel_set<Panels, parts> set_;
+  index_t cols_ = 0, used_ = 0;
+};
+
+/// Rows of a source as floats for the whole depth: where they are, or copied into `room`.
+template <class Operands, tile_source X>
+simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float* room) {
+  const index_t depth = x.cols();
+  if constexpr (!Operands::rounds) {
+    const auto step = row_step(x);
+    if (const float* at = x.direct(first, 0); at != nullptr && (count == 1 || step.has_value()))
+      return {at, count == 1 ? depth : *step, 1};
+  }
+  constexpr index_t rows_each = 16;
+  for (index_t r = 0; r < count; r += rows_each)
+    x.read(first + r, std::min(rows_each, count - r), 0, depth, room + r * depth, depth);
+  if constexpr (Operands::rounds) Operands::apply(room, count * depth);
+  return {room, depth, 1};
+}
+
+/// Rows that are multiplied with a decoded block before the next one is: their operands take 4 MB or less, but for 48.
+template <simd::usable_arch A>
+index_t float_row_block(index_t rows, index_t row_bytes) {
+  constexpr index_t least = 48, most = 480, bytes = index_t{4} << 20;
+  const index_t fit = std::clamp(bytes / std::max(row_bytes, index_t{1}), least, most);
+  return round_up(divide_up(rows, divide_up(rows, fit)), simd::float_tile<A>::max_rows);
+}
+
+/// Rows [first, first + rows) of x times wide panels [panel, panel + panels).
+template <class Operands, class W, tile_source X, class Sink, class Panels>
+void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_type& layout, index_t panel,
+                     index_t panels, const X& x, index_t first, index_t rows, const Sink& sink) {
+  using A = typename Panels::arch;
+  using tile = simd::float_tile<A>;
+  constexpr index_t width = tile::panel;
+  const index_t depth = layout.depth, quads = layout.quads(), row_block = float_row_block<A>(rows, 4 * depth);
+  // Many rows pay for a block in the second cache, which lets their sums rest; few rows want it in the first.
+  const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{16} : index_t{128}, quads);
+  const bool in_place = !Operands::rounds && row_step(x).has_value() && x.direct(0, 0) != nullptr;
+  product_space space(row_block * width + 4 * quads_each * width + (in_place ? 0 : row_block * depth));
+  float* const sums = space.data();
+  float* const block = sums + row_block * width;
+  float* const room = block + 4 * quads_each * width;
+
+  for (index_t m = 0; m < rows; m += row_block) {
+    const index_t some = std::min(row_block, rows - m);
+    const simd::broadcast_block values = float_rows<Operands>(x, first + m, some, room);
+    for (index_t p = panel; p < panel + panels; ++p) {
+      weights.go_to(p, layout.outputs);
+      for (index_t q = 0, k = 0; q < quads; q += quads_each) {
+        const index_t end = std::min(q + quads_each, quads), block_depth = weights.floats_of(q, end, block);
+        if constexpr (Operands::rounds) Operands::apply(block, block_depth * width);
+        for (index_t r = 0, done = 0; r < some; r += done) {
+          done = tile::rows(some - r);
+          simd::fma_tile<A>(block, width, weights.vectors(),
+                            {values.data + r * values.row_stride + k, values.row_stride, 1}, done, block_depth,
+                            sums + r * width, q == 0);
+          if (end == quads) sink(product_tile{first + m + r, p * width, done, weights.cols(), sums + r * width, width});
+        }
+        k += block_depth;
+      }
+    }
+  }
+}
+
+/// Few rows, up to `at_once`, are multiplied while codes are decoded, without a block between.
+template <class Panels>
+struct direct_rows {
+  using A = typename Panels::arch;
+  using decoder = typename panel_decoder<Panels>::decoder_type;
+  static constexpr index_t at_once = 4;
+  static constexpr bool takes_zeros = [] {  // others may lie too far away, see quad_parameters
+    using zero = typename Panels::scheme_type::zero_point_format;
+    if constexpr (Panels::scheme_type::has_zero_point)
+      return zero::bits <= 24;
+    else
+      return true;
+  }();
+  /// Panels side by side, each a stream of memory: sums enough to hide the latency of fma, and no more than fit.
+  static constexpr index_t streams(index_t rows) {
+    const index_t sums = simd::lanes<A> == 16 || simd::features::neon ? (rows == 1 ? 8 : 16) : rows == 1 ? 4 : 8;
+    return std::max(sums / rows / decoder::vectors, index_t{1});
+  }
+};
+
+/// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over `depth` codes of each of
+/// the streams, which share their rows of x.
+struct direct_chains {
+  template <index_t Rows, index_t Streams, class Decoder>
+  [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
+                                    const typename Decoder::parameters* const* parameters, const float* const* rows,
+                                    index_t first, index_t depth, float* sums) {
+    using A = typename Decoder::arch;
+    constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 2048;
+    simd::floats<A> sum[Rows][Streams][vectors];
+    const std::uint8_t* codes[Streams];
+    const float* x[Rows];
+    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r] + first; });
+    const auto each = [](const auto& f) __attribute__((always_inline)) {
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+        simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
+      });
+    };
+    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] = streams[s]; });
+    each([&](auto s, auto v) __attribute__((always_inline)) {
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        sum[r][s][v] = simd::load<A>(sums + (r * Streams + s) * width + v * step);
+      });
+    });
+    typename Decoder::lane_parameters lane[Streams][vectors];
+    each([&](auto s, auto v) __attribute__((always_inline)) { lane[s][v] = Decoder::of(*parameters[s], v); });
+    for (; depth >= 4; depth -= 4) {
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+        simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
+          simd::prefetch(codes[s] + ahead + 64 * l);
+        });
+      });
+      simd::floats<A> one_row[4];
+      if constexpr (Rows == 1)
+        simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+          one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
+        });
+      each([&](auto s, auto v) __attribute__((always_inline)) {
+        const auto w = decoder.values(codes[s], v, lane[s][v]);
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+            const auto value = [&]() __attribute__((always_inline)) {
+              if constexpr (Rows == 1)
+                return one_row[k];
+              else
+                return simd::floats<A>(x[r][k]);
+            };
+            sum[r][s][v] = simd::fma(value(), w[k], sum[r][s][v]);
+          });
+        });
+      });
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] += Decoder::quad_bytes; });
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+    }
+    if (depth > 0)
+      each([&](auto s, auto v) __attribute__((always_inline)) {
+        const auto w = decoder.values(codes[s], v, lane[s][v]);
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          for (index_t k = 0; k < depth; ++k)
+            sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
+        });
+      });
+    each([&](auto s, auto v) __attribute__((always_inline)) {
+      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        simd::store(sums + (r * Streams + s) * width + v * step, sum[r][s][v]);
+      });
+    });
+  }
+  /// Where group g begins in a row.
+  template <class Layout>
+  static index_t at(const Layout& layout, index_t g) {
+    return g * layout.group;
+  }
+};
+
+/// Rows of x, Rows at a time, times packed panels [panel, panel + panels).
+template <index_t Rows, class Chains, class Panels, class W, class Unit, class Sink>
+void multiply_directly(const W& w, const typename Panels::layout_type& layout, index_t panel, index_t panels,
+                       const Unit* x, index_t x_stride, index_t rows, const Sink& sink) {
+  constexpr index_t streams = direct_rows<Panels>::streams(Rows), width = Panels::layout_type::width;
+  using decoder_type = panel_decoder<Panels>;
+  panel_set<Panels, streams> set(w);
+  alignas(64) float sums[Rows * streams * width];
+  const std::uint8_t* codes[streams];
+  const typename decoder_type::parameters* parameters[streams];
+  const Unit* values[Rows];
+  for (index_t p = panel; p < panel + panels; p += streams) {
+    const index_t some = std::min(streams, panel + panels - p), col = p * width;
+    for (index_t s = 0; s < some; ++s) set.go_to(s, p + s);
+    for (index_t m = 0; m < rows; m += Rows) {
+      const index_t count = std::min(Rows, rows - m);  // missing rows and streams repeat the last one
+      for (index_t r = 0; r < Rows; ++r) values[r] = x + (m + std::min(r, count - 1)) * x_stride;
+      std::fill_n(sums, Rows * streams * width, 0.f);
+      for (index_t g = 0; g < layout.groups(); ++g) {
+        for (index_t s = 0; s < streams; ++s) {
+          auto& part = set.part(std::min(s, some - 1));
+          codes[s] = part.panel().codes + g * layout.group_quads() * Panels::layout_type::quad_bytes;
+          parameters[s] = &part.parameters_of(g);
+        }
+        Chains::template run<Rows, streams>(set.part(0).decoder(), codes, parameters, values, Chains::at(layout, g),
+                                            std::min(layout.group, layout.depth - g * layout.group), sums);
+      }
+      sink(product_tile{m, col, count, std::min(some * width, layout.outputs - col), sums, streams * width});
+    }
+  }
+}
+
+/// The product of no depth: +0 everywhere.
+template <simd::usable_arch A, class Sink>
+void give_zeros(index_t rows, index_t outputs, const Sink& sink) {
+  constexpr index_t width = simd::float_tile<A>::panel;
+  alignas(64) float zeros[width];
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < outputs; c += width) {
+      std::fill_n(zeros, width, 0.f);
+      sink(product_tile{r, c, 1, std::min(width, outputs - c), zeros, width});
+    }
+}
+
+/// Few rows of units, a stride apart, times all panels.
+template <class Chains, class Panels, class W, class Unit, class Sink, class By>
+void multiply_few(const W& w, const typename Panels::layout_type& layout, const Unit* x, index_t x_stride, index_t rows,
+                  const Sink& sink, const By& by) {
+  const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
+  qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
+    if (rows == 1)
+      multiply_directly<1, Chains, Panels>(w, layout, panel, panels, x, x_stride, 1, sink);
+    else
+      multiply_directly<direct_rows<Panels>::at_once, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows,
+                                                                      sink);
+  });
+}
+
+/// result(m, n) = sum over k of x(m, k) w(n, k), as reference::dot: one chain of fma over ascending k from +0, of the
+/// dequantized weights and x, both rounded first where `Operands` says so. w is packed or weights_of with codes of at
+/// most 8 bits, x a source of M x K. Tiles go to `sink` from the threads of `by`. Throws std::bad_alloc, what x throws,
+/// and qtensor::error where sizes do not agree.
+template <simd::usable_arch A, class Operands = exact_operands, class W, tile_source X, class Sink, executor By>
+void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
+  using panels_type = decltype(panels_of<A>(w));
+  const auto layout = panels_of<A>(w).layout();
+  const index_t rows = x.rows();
+  require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
+          " of the other operand; sizes must agree.");
+  if (rows == 0 || layout.outputs == 0) return;
+  using arch = typename panels_type::arch;
+  if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
+  if constexpr (!Operands::rounds && direct_rows<panels_type>::takes_zeros)
+    if (rows <= direct_rows<panels_type>::at_once) {
+      const bool in_place = x.direct(0, 0) != nullptr && (rows == 1 || row_step(x).has_value());
+      product_space space(in_place ? 0 : rows * layout.depth);
+      const auto values = float_rows<exact_operands>(x, 0, rows, space.data());
+      return multiply_few<direct_chains, panels_type>(w, layout, values.data, values.row_stride, rows, sink, by);
+    }
+  using wide = wide_panel<panels_type>;
+  for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows,
+                    simd::float_tile<arch>::max_rows, [&](index_t panel, index_t panels, index_t first, index_t count) {
+                      wide weights(w);
+                      multiply_blocks<Operands, W>(weights, layout, panel, panels, x, first, count, sink);
+                    });
+}
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

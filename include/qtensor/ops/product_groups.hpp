@@ -1,0 +1,271 @@
+// Products over groups of k: weights with a scale per group times activations of 8 bits, integers inside a group.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <numeric>
+#include <qtensor/ops/activations.hpp>
+#include <qtensor/ops/group_weights.hpp>
+#include <qtensor/ops/product.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+namespace ops {
+
+/// The product of one thread: rows of activations times panels of weights, tile by tile to the sink.
+template <class Panels>
+class group_engine {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using layout_type = typename Panels::layout_type;
+  using reading = group_reading<S, A>;
+  using code = packed_code<typename S::code_format>;
+  using tile = simd::group_tile<A>;
+  static constexpr index_t width = layout_type::width, columns = tile::columns;
+  /// Rows whose sums are kept while a block of weights is in the first cache.
+  static constexpr index_t rows_at_once = 32 * tile::max_rows;
+  /// Panels that one row reads in one piece, where tiles take half of them.
+  static constexpr bool wide = reading::quads == simd::quads_of::bytes && width == 2 * columns;
+  static constexpr index_t few_rows = 8 * tile::max_rows;
+
+ public:
+  using rows_type = activation_rows<A, reading::quads>;
+
+  /// How activations should come: groups of the product are `group` elements.
+  static activation_form form(const layout_type& layout, index_t group, activation_scales scales) {
+    activation_form f{
+        layout.depth,      group,        reading::offset, counted_codes<typename S::code_format>::unit, scales,
+        S::has_zero_point, S::has_offset};
+    if (is_one_group(f)) f.scales = activation_scales::per_row;
+    return f;
+  }
+
+  group_engine(Panels panels, const activation_form& form, index_t most_rows)
+      : panels_(std::move(panels)),
+        layout_(panels_.layout()),
+        form_(form),
+        sums_size_(std::min(most_rows, rows_at_once) * width),
+        space_(sums_size_ + group_block<Panels>::space(form.group)),
+        block_(layout_, form.group, space_.data() + sums_size_) {}
+
+  /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
+  template <class Sink>
+  void multiply(const rows_type& x, index_t rows, index_t row, index_t first, index_t count, const Sink& sink) {
+    const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
+    for (index_t p = first; p < first + count; ++p) {
+      const packed_panel<S, A> panel = panels_.panel(p);
+      if (one_group()) decode_group_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
+      const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
+      for (index_t m = 0; m < rows; m += rows_at_once) {
+        const index_t some = std::min(rows_at_once, rows - m);
+        if (fits)
+          multiply_panel(panel, x, m, some, row, p * width, sink);
+        else
+          multiply_slowly(panel, x, m, some, row, p * width, sink);
+      }
+    }
+  }
+
+ private:
+  static bool is_one_group(const activation_form& f) {
+    return code::is_integer && !S::has_offset && f.depth > 0 && f.groups() == 1;
+  }
+  /// Both sides have one scale along k, and the weights are integers: the scale of x comes first
+  /// (reference::scaled_sum).
+  bool one_group() const { return is_one_group(form_); }
+
+  /// Zero points and codes of 8 bits: no product exceeds 255 * 255, and groups up to here do not overflow.
+  static constexpr index_t largest_group = 32768;
+  bool zeros_fit(const packed_panel<S, A>& panel) const {
+    if constexpr (S::has_zero_point && sizeof(typename layout_type::zero_unit) > 1)
+      for (index_t i = 0; i < layout_.panel_entries(); ++i)
+        if (panel.zeros[i] < -128 || panel.zeros[i] > 127) return false;
+    return true;
+  }
+
+  template <class Sink>
+  void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
+                      index_t col, const Sink& sink) {
+    const auto all = x.rows();
+    const index_t groups = form_.groups(), quads = divide_up(form_.group, 4);
+    const index_t whole = form_.depth / form_.group;  // groups that are not short
+    const index_t step = group_block<Panels>::size(form_.group);
+    const index_t last_quads = divide_up(form_.depth - whole * form_.group, 4);
+    float* const sums = space_.data();
+    if (groups == 0) std::fill_n(sums, rows * width, 0.f);
+    for (index_t g = 0; g < groups || g == 0; g += step) {
+      const index_t count = std::min(step, groups - g), full = std::min(count, whole - g);
+      const bool ends = g + count == groups;
+      if (count > 0) block_.load(panel, g, count, one_group(), all.zeros != nullptr);
+      const index_t ahead = codes_ahead(rows);
+      if (rows <= few_rows) ask_for_scales(panel, g + count);
+      if constexpr (wide) {
+        if (rows == 1) {
+          simd::group_columns w = block_.columns(0);
+          w.ahead = ahead;
+          const auto part = all.from(m, g, form_.group_units());
+          if (full > 0) simd::dot_groups_wide<A>(w, part, full, quads, sums, g == 0);
+          if (full < count)
+            simd::dot_groups_wide<A>(w.from(full, quads), part.from(0, full, form_.group_units()), 1, last_quads, sums,
+                                     g + full == 0);
+          for (index_t c = 0; ends && c < width && col + c < layout_.outputs; c += columns)
+            finish(x, m, 1, c, sums + c, row, col, sink);
+          continue;
+        }
+      }
+      for (index_t c = 0; c < width && col + c < layout_.outputs; c += columns) {
+        simd::group_columns w = block_.columns(c);
+        simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
+          float* const at = sums + r * width + c;
+          const auto part = all.from(m + r, g, form_.group_units());
+          if (r + some == rows) w.ahead = ahead;
+          if (full > 0) simd::dot_groups<A, reading::quads>(w, part, some, full, quads, at, width, g == 0);
+          if (full < count)
+            simd::dot_groups<A, reading::quads>(w.from(full, quads), part.from(0, full, form_.group_units()), some, 1,
+                                                last_quads, at, width, g + full == 0);
+          if (ends) finish(x, m + r, some, c, at, row, col, sink);
+        });
+      }
+    }
+  }
+  /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
+  /// for. One row with long groups is a plain stream, where asking only costs.
+  index_t codes_ahead(index_t rows) const {
+    if (rows > few_rows || (rows == 1 && form_.group >= 32)) return 0;
+    return rows <= tile::max_rows ? 8192 : 16384;
+  }
+  /// The scales of the next block, while this one is computed: what few rows would wait for.
+  void ask_for_scales(const packed_panel<S, A>& panel, index_t group) const {
+    constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
+    const index_t count = group_block<Panels>::size(form_.group) * width;
+    for (index_t i = 0; i < count; i += line) simd::prefetch(panel.scales + group * width + i);
+  }
+
+  /// A tile of complete sums: the scales that are still missing, then the sink.
+  template <class Sink>
+  void finish(const rows_type& x, index_t m, index_t rows, index_t c, float* values, index_t row, index_t col,
+              const Sink& sink) {
+    using simd::floats;
+    const bool row_scales = form_.scales == activation_scales::per_row;
+    const floats<A> last(panels_.tensor_scale());
+    for (index_t r = 0; r < rows && (row_scales || S::has_tensor_scale); ++r) {
+      const floats<A> s(x.row_scale(m + r));
+      for (index_t i = 0; i < columns; i += simd::lanes<A>) {
+        float* const at = values + r * width + i;
+        floats<A> y = simd::load<A>(at);
+        if (row_scales) y = simd::mul(y, s);
+        if (one_group()) y = simd::mul(y, simd::load<A>(panel_scales_ + c + i));
+        if constexpr (S::has_tensor_scale) y = simd::mul(y, last);
+        simd::store(at, y);
+      }
+    }
+    sink(product_tile{row + m, col + c, rows, std::min(columns, layout_.outputs - col - c), values, width});
+  }
+
+  /// Zero points far away and groups too long for 32 bits: the same numbers in 64 bits, one by one.
+  template <class Sink>
+  void multiply_slowly(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
+                       index_t col, const Sink& sink) {
+    const bool row_scales = form_.scales == activation_scales::per_row;
+    float* const sums = space_.data();
+    const index_t cols = std::min(width, layout_.outputs - col), parts = divide_up(layout_.group, form_.group);
+    std::fill_n(sums, rows * width, 0.f);
+    for (index_t g = 0; g < form_.groups(); ++g) {
+      block_.load(panel, g, 1, one_group(), false);
+      const simd::group_columns w = block_.columns(0);
+      const index_t n = std::min(form_.group, form_.depth - g * form_.group);
+      for (index_t c = 0; c < cols; ++c) {
+        std::int32_t zero = code::offset;
+        if constexpr (S::has_zero_point) zero = panel.zeros[g / parts * width + c];
+        for (index_t r = 0; r < rows; ++r) {
+          std::int64_t dot = 0;
+          for (index_t k = 0; k < n; ++k)
+            dot += (std::int64_t{group_block<Panels>::packed_number(w.codes, 0, k, c)} - zero) * x.number(m + r, g, k);
+          float& y = sums[r * width + c];
+          const float p = row_scales ? w.scales[c] : rounded(w.scales[c] * x.group_scale(m + r, g));
+          y = std::fma(static_cast<float>(dot), p, y);
+          if constexpr (S::has_offset) y = std::fma(x.term(m + r, g), w.offsets[c], y);
+        }
+      }
+    }
+    for (index_t c = 0; c < cols; c += columns)
+      for (index_t r = 0; r < rows; r += tile::max_rows)
+        finish(x, m + r, std::min(tile::max_rows, rows - r), c, sums + r * width + c, row, col, sink);
+  }
+
+  Panels panels_;
+  layout_type layout_;
+  activation_form form_;
+  index_t sums_size_;
+  product_space space_;
+  group_block<Panels> block_;
+  alignas(64) float panel_scales_[width];
+};
+
+/// Rows that are made ready at once: at most some 4 MB.
+inline index_t group_row_block(index_t rows, index_t depth) {
+  constexpr index_t most_bytes = index_t{4} << 20, step = 96;
+  return std::min(rows, std::max(most_bytes / (depth + 64) / step * step, step));
+}
+
+/// Groups of a product in which weights change parameters every w_group elements of k and activations every x_group.
+inline index_t product_group(index_t depth, index_t w_group, index_t x_group) {
+  if (x_group >= depth || x_group % w_group == 0) return w_group;
+  const index_t common = std::gcd(w_group, x_group);
+  require(common % 4 == 0 || common == w_group, "the activations have groups of ", x_group, " and the weights of ",
+          w_group, " elements along k; a product takes them where their largest common divisor is a multiple of 4.");
+  return common;
+}
+
+template <simd::usable_arch A, class W, class Fill, class Sink, executor By>
+void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, const Fill& fill,
+                         const Sink& sink, const By& by) {
+  using engine = group_engine<decltype(panels_of<A>(w))>;
+  const auto layout = panels_of<A>(w).layout();
+  if (rows == 0 || layout.outputs == 0) return;
+  const activation_form form = engine::form(layout, group, scales);
+  for_product_parts(by, layout.panels(), layout.panel_bytes(), rows, simd::group_tile<A>::max_rows,
+                    [&](index_t panel, index_t panels, index_t first, index_t count) {
+                      const index_t block = group_row_block(count, layout.depth);
+                      engine product(panels_of<A>(w), form, block);
+                      typename engine::rows_type x(block, form);
+                      for (index_t m = 0; m < count; m += block) {
+                        const index_t some = std::min(block, count - m);
+                        fill(x, first + m, some);
+                        product.multiply(x, some, first + m, panel, panels, sink);
+                      }
+                    });
+}
+
+/// result(m, n) = sum over k of x(m, k) w(n, k), with the rows of x, a source of floats, quantized to 8 bits first:
+/// reference::group_product of the codes that quantize<int8_per_channel<0>>(x) or quantize<int8_group<w's group>>(x)
+/// gives, and reference::integer_product where w is integer with one scale along k. w is packed or weights_of, with
+/// codes of at most 8 bits that are integers times a power of two, any group, zero points or offsets.
+/// Exact inside a group; the same bits on every architecture and with every executor. Tiles go to the sink once each.
+template <simd::usable_arch A, class W, tile_source X, class Sink, executor By>
+void multiply_groups(const W& w, const X& x, activation_scales scales, const Sink& sink, const By& by) {
+  const auto layout = panels_of<A>(w).layout();
+  require(x.cols() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
+          layout.depth, "; these have ", x.cols(), ".");
+  multiply_group_rows<A>(
+      w, x.rows(), std::max(std::min(layout.group, layout.depth), index_t{1}), scales,
+      [&](auto& rows, index_t first, index_t count) { rows.quantize(x, first, count); }, sink, by);
+}
+
+/// The same for activations that are quantized already: x as weights_of a view of integers with at most 8 bits, zero
+/// points included. Scales that are one for all k count as one a row, others as one a group.
+template <simd::usable_arch A, class W, class X, class Sink, executor By>
+void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
+  const auto layout = panels_of<A>(w).layout();
+  require(x.depth() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
+          layout.depth, "; these have ", x.depth(), ".");
+  const bool one_scale = x.group() >= x.depth();
+  const index_t group = std::max(std::min(layout.group, layout.depth), index_t{1});
+  multiply_group_rows<A>(
+      w, x.outputs(), product_group(layout.depth, group, std::max(x.group(), index_t{1})),
+      one_scale ? activation_scales::per_row : activation_scales::per_group,
+      [&](auto& rows, index_t first, index_t count) { rows.take_codes(x, first, count); }, sink, by);
+}
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -1,0 +1,402 @@
+// Packed quads of codes to floats, or to pairs of bf16 numbers, outputs in lanes: what float products read.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_bf16_dot.hpp>
+#include <qtensor/simd/ops_columns.hpp>
+#include <qtensor/simd/scales.hpp>
+
+// A quad is a word an output: the codes of four k, the first in the lowest byte; codes of at most 4 bits fill half a
+// byte, the lower ones those of outputs [0, width / 2), the upper ones those of the others. Integer codes stand as
+// packed numbers: number + Offset, signed bytes or unsigned nibbles. Values are dequantize_element<S>, bit for bit.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Outputs of a packed panel of S.
+template <quantization_scheme S, usable_arch A>
+inline constexpr index_t quad_width = S::code_format::bits <= 4 ? 2 * lanes<A> : int_tile<A>::panel;
+
+namespace detail {
+
+enum class quad_decoding { shifts, nibble_table, planes, through_memory, lookups };
+
+template <class F, class A>
+concept plane_decoded = vector_decodable_format<F> && requires(const decoder<F, A>& d, bytes<A> c) {
+  d.planes(c);
+};
+template <class F, class A>
+constexpr quad_decoding quad_decoding_of() {
+  constexpr bool nibble = F::bits <= 4, cheap_table = std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
+  if constexpr (F::is_integer)
+    return nibble && cheap_table ? quad_decoding::nibble_table : quad_decoding::shifts;
+  else if constexpr (nibble && (cheap_table || !plane_decoded<F, A>))
+    return quad_decoding::nibble_table;
+  else if constexpr (plane_decoded<F, A>)
+    return quad_decoding::planes;
+  else
+    return vector_decodable_format<F> ? quad_decoding::through_memory : quad_decoding::lookups;
+}
+
+/// Values of 16 nibbles: packed numbers as they are where a zero point is going to be subtracted.
+template <class F, std::int32_t Less>
+inline constexpr auto nibble_values = [] {
+  std::array<float, 16> values{};
+  for (int c = 0; c < 16; ++c) {
+    if constexpr (F::is_integer)
+      values[static_cast<std::size_t>(c)] = static_cast<float>(c - Less);
+    else
+      values[static_cast<std::size_t>(c)] = decode_table<F>[static_cast<std::size_t>(c) % decode_table<F>.size()];
+  }
+  return values;
+}();
+
+/// The same as bf16, which is exact where `fit` says so.
+template <class F, std::int32_t Less>
+struct bf16_nibbles {
+  std::uint16_t table[16];
+  bool fit;
+};
+template <class F, std::int32_t Less>
+inline constexpr auto bf16_nibble_values = [] {
+  bf16_nibbles<F, Less> values{};
+  values.fit = true;
+  for (std::size_t c = 0; c < 16; ++c) {
+    const std::uint32_t bits = bits_of(nibble_values<F, Less>[c]);
+    values.table[c] = static_cast<std::uint16_t>(bits >> 16);
+    values.fit = values.fit && (bits & 0xffffu) == 0;
+  }
+  return values;
+}();
+
+/// Whether numbers of codes come as pairs of bf16 by look-up: small floats, nibbles with AVX-512.
+template <class S, class A>
+constexpr bool has_number_pairs() {
+  using F = typename S::code_format;
+  if constexpr (F::bits <= 4 && std::same_as<A, avx512_arch>)
+    return !S::has_zero_point && bf16_nibble_values<F, 0>.fit;
+  else
+    return plane_decoded<F, A>;
+}
+
+/// Biased exponents of the finite values of F but 0.
+struct exponent_range {
+  int low = 255, high = 0;
+};
+template <class F>
+inline constexpr exponent_range exponents_of = [] {
+  exponent_range range;
+  for (const float v : decode_table<F>) {
+    const int e = static_cast<int>((bits_of(v) & magnitude_bits) >> 23);
+    if (v == 0.f || e == 255) continue;
+    range.low = e < range.low ? e : range.low;
+    range.high = e > range.high ? e : range.high;
+  }
+  return range;
+}();
+
+// The tables a way of decoding needs.
+template <class F, class A, std::int32_t Less, quad_decoding How>
+struct quad_tables {};
+template <class F, class A, std::int32_t Less>
+struct quad_tables<F, A, Less, quad_decoding::nibble_table> {
+  simd::float_table16<A> table{nibble_values<F, Less>.data()};
+};
+template <class F, class A, std::int32_t Less>
+struct quad_tables<F, A, Less, quad_decoding::planes> {
+  decoder<F, A> table;
+};
+template <class F, class A, std::int32_t Less>
+struct quad_tables<F, A, Less, quad_decoding::through_memory> {
+  decoder<F, A> table;
+};
+
+}  // namespace detail
+
+/// Scales, zero points and offsets of one group, an entry for each output of a panel.
+template <quantization_scheme S, usable_arch A>
+struct quad_parameters {
+  using scale_format = typename S::scale_format;
+  static constexpr index_t width = quad_width<S, A>;
+  /// Whether scales are powers of two that are added to exponents.
+  static constexpr bool may_step = std::same_as<scale_format, e8m0> && !S::has_zero_point && !S::has_offset &&
+                                   !S::has_tensor_scale && bf16_dot<A>::is_native && detail::has_number_pairs<S, A>();
+
+  alignas(64) float scales[width];
+  alignas(64) std::int32_t zeros[S::has_zero_point ? width : 1];
+  alignas(64) float offsets[S::has_offset ? width : 1];
+  alignas(64) std::uint32_t steps[may_step ? width : 1];  ///< what step_exponents takes
+  float tensor_scale = 1.f;
+  bool far_zeros = false;  ///< a zero point from which codes cannot be subtracted in 32 bits
+  bool steps_fit = false;  ///< all numbers times their scales are normal
+
+  /// From the units of a packed panel; zeros are packed numbers. Arrays that S does not have may be null.
+  template <class Zero>
+  void load(const storage_t<scale_format>* scale_units, const Zero* zero_units, const float* offset_units,
+            float two_level = 1.f) {
+    tensor_scale = two_level;
+    decode_scales<scale_format, A>(scale_units, width, scales);
+    if constexpr (S::has_zero_point) {
+      std::copy_n(zero_units, width, zeros);
+      if constexpr (sizeof(Zero) > 1) {
+        far_zeros = false;
+        for (const std::int32_t z : zeros) far_zeros = far_zeros || z < -(1 << 30) || z > 1 << 30;
+      }
+    }
+    if constexpr (S::has_offset) std::copy_n(offset_units, width, offsets);
+    if constexpr (may_step) {
+      constexpr auto range = detail::exponents_of<typename S::code_format>;
+      int low = 255, high = 0;
+      for (index_t c = 0; c < width; ++c) {
+        const int e = static_cast<std::uint8_t>(scale_units[c]);
+        low = std::min(low, e), high = std::max(high, e);
+        const auto step = static_cast<std::uint32_t>((e - 127) * 128) & 0xffffu;
+        steps[c] = step | step << 16;
+      }
+      steps_fit = high < 255 && low - 127 + range.low >= 1 && high - 127 + range.high <= 254;
+    }
+  }
+};
+
+/// What a weight is in a product of bf16 numbers.
+enum class bf16_weights {
+  values,  ///< the dequantized value, rounded
+  numbers  ///< the code's number less its zero point, which is exact; the scale comes later
+};
+
+/// Codes of packed panels with A's registers. It holds its tables: make one for a run.
+template <quantization_scheme S, std::int32_t Offset, usable_arch A>
+class quad_decoder {
+  using F = typename S::code_format;
+  static constexpr auto how = detail::quad_decoding_of<F, A>();
+  static constexpr std::int32_t constant_zero = S::has_zero_point ? 0 : Offset;
+
+ public:
+  using arch = A;
+  using parameters = quad_parameters<S, A>;
+  static constexpr bool is_nibble = F::bits <= 4;
+  static constexpr bool has_tensor_scale = S::has_tensor_scale;
+  /// Whether numbers become bf16 by look-up, and not by rounding floats.
+  static constexpr bool looks_pairs_up = detail::has_number_pairs<S, A>();
+  static constexpr index_t width = quad_width<S, A>, vectors = width / lanes<A>;
+  static constexpr index_t quad_bytes = (is_nibble ? width / 2 : width) * 4;
+
+  /// Scale, zero point and offset of one batch of outputs.
+  struct lane_parameters {
+    floats<A> scale, tensor_scale, offset;
+    ints<A> zero;
+  };
+  static QTENSOR_INLINE lane_parameters of(const parameters& p, index_t v) {
+    lane_parameters l{};
+    l.scale = simd::load<A>(p.scales + v * lanes<A>);
+    if constexpr (S::has_zero_point) l.zero = simd::load<A>(p.zeros + v * lanes<A>);
+    if constexpr (S::has_tensor_scale) l.tensor_scale = floats<A>(p.tensor_scale);
+    if constexpr (S::has_offset) l.offset = simd::load<A>(p.offsets + v * lanes<A>);
+    return l;
+  }
+
+  /// Batch v of a quad's outputs, for its four k: numbers less their zero points.
+  QTENSOR_INLINE std::array<floats<A>, 4> numbers(const std::uint8_t* quad, index_t v, const lane_parameters& p) const {
+    std::array<floats<A>, 4> n;
+    if constexpr (how == detail::quad_decoding::nibble_table) {
+      const words<A> w = load_words(quad, v);
+      detail::repeat<4>([&](auto k) __attribute__((always_inline)) { n[k] = tables_.table(w >> (8 * int(k))); });
+      if constexpr (S::has_zero_point) {
+        const floats<A> zero = simd::to_float(p.zero);
+        detail::repeat<4>([&](auto k) __attribute__((always_inline)) { n[k] = simd::sub(n[k], zero); });
+      }
+    } else if constexpr (how == detail::quad_decoding::shifts) {
+      const words<A> w = load_words(quad, v);
+      detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+        ints<A> c;
+        if constexpr (is_nibble)
+          c = simd::bits_as<std::int32_t>((w >> (8 * int(k))) & words<A>(15u));
+        else
+          c = simd::bits_as<std::int32_t>(w << (24 - 8 * int(k))) >> 24;
+        if constexpr (S::has_zero_point)
+          c = c - p.zero;
+        else if constexpr (Offset != 0)
+          c = c - ints<A>(Offset);
+        n[k] = simd::to_float(c);
+      });
+    } else if constexpr (how == detail::quad_decoding::planes) {
+      const auto pairs = pairs_by_planes(quad, v);
+      n[0] = simd::bits_as<float>(pairs[0] << 16);
+      n[1] = simd::bits_as<float>(pairs[1] << 16);
+      n[2] = simd::bits_as<float>(pairs[0] & words<A>(0xffff0000u));
+      n[3] = simd::bits_as<float>(pairs[1] & words<A>(0xffff0000u));
+    } else if constexpr (how == detail::quad_decoding::through_memory) {
+      alignas(64) float in_order[4 * lanes<A>];
+      const auto part = tables_.table(quad + v * lanes<A> * 4, [](int) { return ints<A>(0); });
+      detail::repeat<4>([&](auto k) __attribute__((always_inline)) { simd::store(in_order + k * lanes<A>, part[k]); });
+      n = simd::load_columns<A>(in_order, 4);
+    } else {
+      const words<A> w = load_words(quad, v);
+      detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+        n[k] = simd::lookup<A>(decode_table<F>.data(), (w >> (8 * int(k))) & words<A>(0xffu));
+      });
+    }
+    return n;
+  }
+  /// The same as values: times the scales, plus the offset.
+  QTENSOR_INLINE std::array<floats<A>, 4> values(const std::uint8_t* quad, index_t v, const lane_parameters& p) const {
+    std::array<floats<A>, 4> n = numbers(quad, v, p);
+    detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+      n[k] = simd::mul(n[k], p.scale);
+      if constexpr (S::has_tensor_scale) n[k] = simd::mul(n[k], p.tensor_scale);
+      if constexpr (S::has_offset) n[k] = simd::add(n[k], p.offset);
+    });
+    return n;
+  }
+
+  /// Numbers as pairs of bf16: k = 0 and 2, then 1 and 3.
+  QTENSOR_INLINE std::array<words<A>, 2> numbers_in_pairs(const std::uint8_t* quad, index_t v,
+                                                          const lane_parameters& p) const {
+    if constexpr (looks_pairs_up)
+      return number_pairs(quad, v);
+    else
+      return paired(numbers(quad, v, p));
+  }
+
+  /// Values of k < depth, from the first quad at `codes` on, for all outputs c: out[k * stride + c].
+  void floats_of(const std::uint8_t* codes, index_t depth, const parameters& p, float* out, index_t stride) const {
+    if (far(p)) return one_by_one(codes, depth, p, out, stride);
+    lane_parameters l[vectors];
+    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { l[v] = of(p, v); });
+    for (; depth >= 4; depth -= 4, codes += quad_bytes, out += 4 * stride)
+      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const auto n = values(codes, v, l[v]);
+        detail::repeat<4>([&](auto k)
+                              __attribute__((always_inline)) { simd::store(out + k * stride + v * lanes<A>, n[k]); });
+      });
+    if (depth > 0)
+      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const auto n = values(codes, v, l[v]);
+        for (index_t k = 0; k < depth; ++k)
+          simd::store(out + k * stride + v * lanes<A>, n[static_cast<std::size_t>(k)]);
+      });
+  }
+
+  /// The same rounded to bf16, in pairs: k = 4q and 4q + 2 of output c in out[2q * stride + c], 4q + 1 and 4q + 3 in
+  /// the next row; +0 where there is no such k.
+  void pairs_of(bf16_weights what, const std::uint8_t* codes, index_t depth, const parameters& p, std::uint32_t* out,
+                index_t stride) const {
+    if constexpr (parameters::may_step)
+      if (what == bf16_weights::values && p.steps_fit)
+        return each_pair(
+            codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
+              const words<A> steps = simd::load<A>(p.steps + v * lanes<A>);
+              const auto n = number_pairs(quad, v);
+              return std::array<words<A>, 2>{simd::step_exponents<A>(n[0], steps),
+                                             simd::step_exponents<A>(n[1], steps)};
+            });
+    if (far(p)) {
+      for (; depth > 0; depth -= 4, codes += quad_bytes, out += 2 * stride) {
+        alignas(64) float four[4 * width] = {};
+        one_by_one(codes, std::min(depth, index_t{4}), p, four, width);
+        for (index_t c = 0; c < width; c += lanes<A>) {
+          const auto at = [&](index_t k) { return simd::load<A>(four + k * width + c); };
+          simd::store(out + c, simd::bf16_pairs<A>(at(0), at(2)));
+          simd::store(out + stride + c, simd::bf16_pairs<A>(at(1), at(3)));
+        }
+      }
+      return;
+    }
+    lane_parameters l[vectors];
+    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { l[v] = of(p, v); });
+    if (what == bf16_weights::numbers)
+      return each_pair(
+          codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
+            return numbers_in_pairs(quad, v, l[v]);
+          });
+    each_pair(
+        codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
+          return paired(values(quad, v, l[v]));
+        });
+  }
+
+ private:
+  static QTENSOR_INLINE std::array<words<A>, 2> paired(const std::array<floats<A>, 4>& n) {
+    return {simd::bf16_pairs<A>(n[0], n[2]), simd::bf16_pairs<A>(n[1], n[3])};
+  }
+  static QTENSOR_INLINE words<A> load_words(const std::uint8_t* quad, index_t v) {
+    const words<A> w = simd::bits_as<std::uint32_t>(simd::load<A>(quad + (is_nibble ? 0 : v * lanes<A> * 4)));
+    return is_nibble && v != 0 ? w >> 4 : w;
+  }
+  static QTENSOR_INLINE bool far([[maybe_unused]] const parameters& p) {
+    if constexpr (S::has_zero_point)
+      return p.far_zeros;
+    else
+      return false;
+  }
+  /// Numbers that a look-up gives as bf16.
+  QTENSOR_INLINE std::array<words<A>, 2> number_pairs(const std::uint8_t* quad,
+                                                      index_t v) const requires looks_pairs_up {
+    if constexpr (is_nibble && std::same_as<A, avx512_arch>) {
+      const words<A> w = load_words(quad, v);
+      return {pair_table_(w), pair_table_(w >> 8)};
+    } else {
+      return pairs_by_planes(quad, v);
+    }
+  }
+  QTENSOR_INLINE std::array<words<A>, 2> pairs_by_planes(const std::uint8_t* quad,
+                                                         index_t v) const requires detail::plane_decoded<F, A> {
+    bytes<A> c = simd::load<A>(quad + (is_nibble ? 0 : v * lanes<A> * 4));
+    if constexpr (is_nibble) c = simd::bits_as<std::uint8_t>(load_words(quad, v)) & bytes<A>(std::uint8_t{15});
+    const auto planes = [&]() __attribute__((always_inline)) {
+      if constexpr (how == detail::quad_decoding::planes)
+        return tables_.table.planes(c);
+      else
+        return decoder<F, A>{}.planes(c);
+    }
+    ();
+    return simd::bf16_pairs_of_planes<A>(planes.high, planes.low);
+  }
+
+  template <class Pairs>
+  static QTENSOR_INLINE void each_pair(const std::uint8_t* codes, index_t depth, std::uint32_t* out, index_t stride,
+                                       const Pairs& pairs) {
+    for (; depth >= 4; depth -= 4, codes += quad_bytes, out += 2 * stride)
+      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const auto two = pairs(codes, v);
+        simd::store(out + v * lanes<A>, two[0]);
+        simd::store(out + stride + v * lanes<A>, two[1]);
+      });
+    if (depth <= 0) return;
+    const words<A> first(depth == 3 ? 0xffffffffu : 0xffffu), second(depth >= 2 ? 0xffffu : 0u);
+    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      const auto two = pairs(codes, v);
+      simd::store(out + v * lanes<A>, two[0] & first);
+      simd::store(out + stride + v * lanes<A>, two[1] & second);
+    });
+  }
+
+  // Zero points beyond 2^30: differences in 64 bits.
+  static void one_by_one(const std::uint8_t* codes, index_t depth, const parameters& p, float* out, index_t stride) {
+    for (index_t k = 0; k < depth; ++k)
+      for (index_t c = 0; c < width; ++c) {
+        const index_t word = is_nibble ? c % (width / 2) : c;
+        const std::uint8_t byte = codes[k / 4 * quad_bytes + word * 4 + k % 4];
+        std::int64_t number = static_cast<std::int8_t>(byte);
+        if constexpr (is_nibble) number = c < width / 2 ? byte & 15 : byte >> 4;
+        if constexpr (S::has_zero_point) number -= p.zeros[c];
+        float value = qtensor::rounded(static_cast<float>(number) * p.scales[c]);
+        if constexpr (S::has_tensor_scale) value = qtensor::rounded(value * p.tensor_scale);
+        if constexpr (S::has_offset) value = qtensor::rounded(value + p.offsets[c]);
+        out[k * stride + c] = value;
+      }
+  }
+
+  struct no_table {
+    explicit no_table(const std::uint16_t*) {}
+  };
+  [[no_unique_address]] detail::quad_tables<F, A, constant_zero, how> tables_;
+  [[no_unique_address]] std::conditional_t<is_nibble && looks_pairs_up && std::same_as<A, avx512_arch>, bf16_table16<A>,
+                                           no_table>
+      pair_table_{detail::bf16_nibble_values<F, constant_zero>.table};
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

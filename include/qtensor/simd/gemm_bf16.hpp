@@ -1,0 +1,114 @@
+// The bf16 product's inner loop: register tiles of dot products of pairs, columns of packed weights in lanes.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/simd/gemm_float.hpp>
+#include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/ops_bf16_dot.hpp>
+
+// The depth is cut into quads of four k. A quad's first pair is k = 0 and 2, its second k = 1 and 3, in weights and
+// rows alike: what a quad of bytes becomes with the fewest instructions.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Rows of bf16 numbers as the tiles read them: row r begins at data + r * stride.
+template <usable_arch A>
+struct bf16_rows {
+  const typename bf16_dot<A>::unit* data;
+  index_t stride;
+};
+
+/// A row of n floats, rounded to bf16 (nearest, ties to even), as units in the order of quads, padded with zeros to
+/// whole quads: to[0, round_up(n, 4)).
+template <usable_arch A>
+void pack_bf16_units(const float* from, index_t n, typename bf16_dot<A>::unit* to) {
+  using unit = typename bf16_dot<A>::unit;
+  constexpr index_t step = 2 * lanes<A>;
+  const auto rounded = [&](index_t k, index_t count) QTENSOR_INLINE_LAMBDA {
+    if (count == step) return simd::narrow_bf16(simd::load<A>(from + k), simd::load<A>(from + k + lanes<A>));
+    const index_t first = std::min(count, lanes<A>);
+    return simd::narrow_bf16(simd::load_n<A>(from + k, first), simd::load_n<A>(from + k + first, count - first));
+  };
+  for (index_t k = 0; k < n; k += step) {
+    const halves<A> v = simd::swap_middles(rounded(k, std::min(step, n - k)));
+    const index_t count = std::min(step, round_up(n - k, 4));
+    if constexpr (std::is_same_v<unit, std::uint16_t>) {
+      if (count == step)
+        simd::store(to + k, v);
+      else
+        simd::store_n(to + k, count, v);
+    } else {
+      alignas(64) std::uint16_t bits[step];
+      simd::store(bits, v);
+      for (index_t i = 0; i < count; ++i) to[k + i] = float_of(static_cast<std::uint32_t>(bits[i]) << 16);
+    }
+  }
+}
+
+namespace detail {
+
+template <class A, index_t Rows, index_t Vectors>
+[[gnu::noinline]] void bf16_registers(const std::uint32_t* panel, index_t panel_stride, bf16_rows<A> x, index_t pairs,
+                                      float* sums, bool first) {
+  using dot = bf16_dot<A>;
+  constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
+  floats<A> sum[Rows][Vectors];
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+      sum[r][v] = first ? floats<A>(0.f) : simd::load<A>(sums + r * width + v * step);
+    });
+  });
+  for (index_t pair = 0; pair < pairs; ++pair) {
+    typename dot::weights w[Vectors];
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step); });
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      const auto two = dot::broadcast(x.data + r * x.stride);
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], two); });
+    });
+    panel += panel_stride;
+    x.data += 2;
+  }
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v)
+                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  });
+}
+
+template <class A, index_t Rows>
+void bf16_row_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x,
+                   index_t pairs, float* sums, bool first) {
+  constexpr index_t most = float_tile<A>::vectors(Rows), step = lanes<A>;
+  while (vectors > 0) {
+    index_t done = 1;
+    if (most == 4 && vectors >= 4) {
+      bf16_registers<A, Rows, most >= 4 ? 4 : 1>(panel, panel_stride, x, pairs, sums, first);
+      done = 4;
+    } else if (most >= 2 && vectors >= 2) {
+      bf16_registers<A, Rows, most >= 2 ? 2 : 1>(panel, panel_stride, x, pairs, sums, first);
+      done = 2;
+    } else {
+      bf16_registers<A, Rows, 1>(panel, panel_stride, x, pairs, sums, first);
+    }
+    vectors -= done, panel += done * step, sums += done * step;
+  }
+}
+
+}  // namespace detail
+
+/// sums(r, c) += sum over i < pairs of panel(i, c).first * x(r, 2i) + panel(i, c).second * x(r, 2i + 1), from +0 if
+/// `first`; products are exact, sums are rounded in an order of the CPU's.
+///
+/// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Pair i of column c is
+/// panel[i * panel_stride + c], row r of sums starts at sums + r * float_tile<A>::panel. Any alignment.
+template <usable_arch A>
+void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x, index_t rows,
+               index_t pairs, float* sums, bool first) {
+  if constexpr (float_tile<A>::max_rows == 6) {
+    if (rows == 6) return detail::bf16_row_tile<A, 6>(panel, panel_stride, vectors, x, pairs, sums, first);
+    if (rows == 4) return detail::bf16_row_tile<A, 4>(panel, panel_stride, vectors, x, pairs, sums, first);
+  }
+  if (rows == 2) return detail::bf16_row_tile<A, 2>(panel, panel_stride, vectors, x, pairs, sums, first);
+  detail::bf16_row_tile<A, 1>(panel, panel_stride, vectors, x, pairs, sums, first);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

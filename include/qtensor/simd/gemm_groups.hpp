@@ -1,0 +1,304 @@
+// Products with a scale per group of k: register tiles of exact group dots that are scaled and added up in f32.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_nibble_dot.hpp>
+
+// Columns of weights stand in lanes, two vectors of them to a tile. Integers are exact inside a group and the chain of
+// groups is one fma a column, so tiles, blocks of k and architectures give the same bits.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// How packed words hold weights. `nibbles`: integers of at most 4 bits as they are; `nibble_table`: 4-bit codes of 16
+/// entries that tell what each weighs, `wide_nibble_table` where entries exceed 31; `bytes`: signed bytes.
+enum class quads_of { nibbles, nibble_table, wide_nibble_table, bytes };
+
+/// Sizes of tiles over groups.
+template <usable_arch A>
+struct group_tile {
+  static constexpr bool many_registers = lanes<A> == 16 || features::neon;
+  static constexpr index_t vectors = 2;
+  static constexpr index_t columns = vectors * lanes<A>;
+  static constexpr index_t max_rows = many_registers ? 6 : lanes<A> == 8 ? 4 : 2;
+};
+
+/// Rows of activations as tiles over groups read them. Entry (row, g) of an array is [row * groups + g].
+template <class Unit>
+struct group_rows {
+  const Unit* units;                          ///< row r begins at r * stride; a group begins a quad
+  index_t stride, groups;                     ///< groups: from one row's entries to the next's
+  std::array<const std::int32_t*, 2> starts;  ///< what the dots of either vector start from
+  const std::int32_t* sums;                   ///< sum of the codes, a large_factor; used where columns have zeros
+  const std::int32_t* zeros;                  ///< less the zero point, a small_factor; null: none
+  const float* scales;                        ///< null: one scale a row, which the tile leaves out
+  const float* terms;                         ///< what offsets are multiplied by; used where columns have offsets
+
+  /// The same from another row and group on; a group is `units_of_group` long.
+  group_rows from(index_t row, index_t group, index_t units_of_group) const {
+    const index_t at = row * groups + group;
+    return {units + row * stride + group * units_of_group,
+            stride,
+            groups,
+            {starts[0] + at, starts[1] + at},
+            sums + at,
+            zeros != nullptr ? zeros + at : nullptr,
+            scales != nullptr ? scales + at : nullptr,
+            terms != nullptr ? terms + at : nullptr};
+  }
+};
+
+/// Columns of weights for some groups: group_tile::columns, or of bytes twice as many. Entry (g, c) of an array is [g *
+/// stride + c].
+struct group_columns {
+  const std::uint8_t* codes;  ///< words of quad q begin at q * quad_bytes
+  index_t quad_bytes, stride;
+  const std::uint8_t* table;  ///< 16 entries; null where codes count themselves
+  const float* scales;
+  const float* offsets;       ///< null: none
+  const std::int32_t* zeros;  ///< less the zero point, a small_factor; null: none
+  const std::int32_t* sums;   ///< sum of the weights less their zero points, a large_factor; used where rows have zeros
+  index_t ahead = 0;          ///< codes that far behind are asked for by tiles of at most 5 rows; 0: none
+
+  group_columns from(index_t group, index_t quads_of_group) const {
+    const index_t at = group * stride;
+    return {codes + group * quads_of_group * quad_bytes,
+            quad_bytes,
+            stride,
+            table,
+            scales + at,
+            offsets != nullptr ? offsets + at : nullptr,
+            zeros != nullptr ? zeros + at : nullptr,
+            sums != nullptr ? sums + at : nullptr,
+            ahead};
+  }
+};
+
+namespace detail {
+
+/// A vector of columns from the low nibbles, one from the high ones.
+template <class A, quads_of Q>
+struct quad_reader : nibble_dot<A> {
+  using base = nibble_dot<A>;
+  using unit = std::int8_t;
+  using weights = typename base::codes;
+  static constexpr std::int32_t bias = 0;
+  /// The second vector holds 16 times its own sum more than the first's: one `and` a word less.
+  static constexpr bool shares = Q == quads_of::nibbles && base::takes_bytes;
+  static constexpr std::size_t at_once = Q == quads_of::wide_nibble_table ? 1 : base::quads_at_once;
+
+  explicit QTENSOR_INLINE quad_reader(const std::uint8_t* table) {
+    if constexpr (Q != quads_of::nibbles) entries = base::table_of(table);
+  }
+  struct pair {
+    weights of[2];
+  };
+  QTENSOR_INLINE pair read(const std::uint8_t* words) const {
+    const weights both = base::load(words);
+    if constexpr (shares)
+      return {{base::low(both), both}};
+    else if constexpr (Q == quads_of::nibbles)
+      return {{base::low(both), base::high(both)}};
+    else
+      return {{base::low(both, entries), base::high(both, entries)}};
+  }
+  typename base::table entries{};
+};
+
+/// Signed bytes where rows are bytes too: weights are flipped, which is 128 more.
+template <class A>
+requires(nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> : nibble_dot<A> {
+  using base = nibble_dot<A>;
+  using unit = std::int8_t;
+  using weights = typename base::codes;
+  static constexpr std::int32_t bias = 128;
+  static constexpr bool shares = false;
+  static constexpr std::size_t at_once = 1;
+  explicit quad_reader(const std::uint8_t*) {}
+  struct pair {
+    weights of[2];
+  };
+  QTENSOR_INLINE pair read(const std::uint8_t* words) const {
+    return {{base::flipped(base::load(words)), base::flipped(base::load(words + 4 * lanes<A>))}};
+  }
+};
+/// Elsewhere as quad_dot has it.
+template <class A>
+requires(!nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> {
+  using base = quad_dot<A>;
+  static_assert(base::unit_offset == 0);
+  using unit = typename base::unit;
+  using weights = typename base::weights;
+  using row = typename base::row;
+  static constexpr std::int32_t bias = 0;
+  static constexpr bool shares = false;
+  static constexpr std::size_t at_once = 1;
+  explicit quad_reader(const std::uint8_t*) {}
+  struct pair {
+    weights of[2];
+  };
+  QTENSOR_INLINE pair read(const std::uint8_t* words) const {
+    const auto* quads = reinterpret_cast<const std::int8_t*>(words);
+    return {{base::load(quads), base::load(quads + 4 * lanes<A>)}};
+  }
+  static QTENSOR_INLINE row broadcast(const unit* four) { return base::broadcast(four); }
+  static QTENSOR_INLINE ints<A> dot(const ints<A>& sum, const weights (&w)[1], const row (&x)[1]) {
+    return base::dot(sum, w[0], x[0]);
+  }
+};
+
+template <class A, quads_of Q, index_t Rows, index_t Pairs>
+[[gnu::noinline]] void group_registers(group_columns w, group_rows<typename quad_reader<A, Q>::unit> x, index_t groups,
+                                       index_t quads, float* sums, index_t sums_stride, bool first) {
+  using reader = quad_reader<A, Q>;
+  constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
+  constexpr std::size_t at_once = reader::at_once;
+  // g++ 12 spills where a quad at a time is rolled with many registers, or unrolled with few.
+  constexpr index_t unroll = group_tile<A>::many_registers || at_once > 1 ? 8 : 1;
+  constexpr bool in_registers = group_tile<A>::many_registers;
+  const reader read(w.table);
+
+  floats<A> total[in_registers ? Rows : 1][vectors];
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      float* const at = sums + r * sums_stride + v * step;
+      if constexpr (in_registers)
+        total[r][v] = first ? floats<A>(0.f) : simd::load<A>(at);
+      else if (first)
+        simd::store(at, floats<A>(0.f));
+    });
+  });
+
+  for (index_t g = 0; g < groups; ++g) {
+    ints<A> dot[Rows][vectors];
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v)
+                          __attribute__((always_inline)) { dot[r][v] = ints<A>(x.starts[v % 2][r * x.groups + g]); });
+    });
+    // `count` quads at once, from quad q on.
+    const auto add = [&](auto count, index_t q) __attribute__((always_inline)) {
+      constexpr auto some = static_cast<std::size_t>(decltype(count)::value);
+      typename reader::weights weights[vectors][some];
+      repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
+        repeat<Pairs>([&](auto p) __attribute__((always_inline)) {
+          const std::uint8_t* words = w.codes + (q + i) * w.quad_bytes + p * (8 * step);
+          if constexpr (Rows <= 5) __builtin_prefetch(words + w.ahead, 0, 2);
+          const auto both = read.read(words);
+          weights[2 * p][i] = both.of[0];
+          weights[2 * p + 1][i] = both.of[1];
+        });
+      });
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        typename reader::row values[some];
+        repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
+          values[i] = reader::broadcast(x.units + r * x.stride + 4 * (q + i));
+        });
+        repeat<vectors>([&](auto v)
+                            __attribute__((always_inline)) { dot[r][v] = reader::dot(dot[r][v], weights[v], values); });
+      });
+    };
+    index_t q = 0;
+    for (; q + unroll <= quads; q += unroll)
+      repeat<unroll / index_t{at_once}>([&](auto u) __attribute__((always_inline)) {
+        add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once});
+      });
+    for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q);
+    x.units += 4 * quads;
+    w.codes += quads * w.quad_bytes;
+
+    if constexpr (reader::shares)
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
+    if (w.zeros != nullptr)
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const ints<A> zero = simd::load<A>(w.zeros + g * w.stride + v * step);
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          dot[r][v] = simd::multiply_add(dot[r][v], zero, ints<A>(x.sums[r * x.groups + g]));
+        });
+      });
+    if (x.zeros != nullptr)
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const ints<A> sum = simd::load<A>(w.sums + g * w.stride + v * step);
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          dot[r][v] = simd::multiply_add(dot[r][v], sum, ints<A>(x.zeros[r * x.groups + g]));
+        });
+      });
+    const auto scale_by = [&](auto factor) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const floats<A> column = simd::rounded(simd::load<A>(w.scales + g * w.stride + v * step));
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          const floats<A> exact = simd::to_float(dot[r][v]), scale = factor(column, r);
+          if constexpr (in_registers) {
+            total[r][v] = simd::fma(exact, scale, total[r][v]);
+          } else {
+            float* const at = sums + r * sums_stride + v * step;
+            simd::store(at, simd::fma(exact, scale, simd::load<A>(at)));
+          }
+        });
+      });
+    };
+    if (x.scales != nullptr)
+      scale_by([&](const floats<A>& column, auto r)
+                   __attribute__((always_inline)) { return simd::mul(column, floats<A>(x.scales[r * x.groups + g])); });
+    else
+      scale_by([&](const floats<A>& column, auto) __attribute__((always_inline)) { return column; });
+    if (w.offsets != nullptr)
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const floats<A> offset = simd::load<A>(w.offsets + g * w.stride + v * step);
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          const floats<A> term(x.terms[r * x.groups + g]);
+          if constexpr (in_registers) {
+            total[r][v] = simd::fma(term, offset, total[r][v]);
+          } else {
+            float* const at = sums + r * sums_stride + v * step;
+            simd::store(at, simd::fma(term, offset, simd::load<A>(at)));
+          }
+        });
+      });
+  }
+
+  if constexpr (in_registers)
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        simd::store(sums + r * sums_stride + v * step, total[r][v]);
+      });
+    });
+}
+
+template <class A, quads_of Q, index_t Pairs, index_t Rows>
+void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
+                     index_t groups, index_t quads, float* sums, index_t sums_stride, bool first) {
+  if constexpr (Rows > 1)
+    if (rows < Rows) return group_tile_rows<A, Q, Pairs, Rows - 1>(rows, w, x, groups, quads, sums, sums_stride, first);
+  group_registers<A, Q, Rows, Pairs>(w, x, groups, quads, sums, sums_stride, first);
+}
+
+}  // namespace detail
+
+/// What a row's signed code becomes for tiles of such weights.
+template <usable_arch A, quads_of Q>
+using group_unit = typename detail::quad_reader<A, Q>::unit;
+/// What tiles add to every weight by themselves; starts take it back.
+template <usable_arch A, quads_of Q>
+inline constexpr std::int32_t group_bias = detail::quad_reader<A, Q>::bias;
+/// Whether the dots of the second vector start from 17 times what those of the first do.
+template <usable_arch A, quads_of Q>
+inline constexpr bool group_shares = detail::quad_reader<A, Q>::shares;
+
+/// sums(r, c) = a chain over groups g of `quads` quads each, from sums(r, c) or, if `first`, from +0:
+///   dot = starts(r, g) + sum over the group's k of unit(r, k) * weight(k, c) + sums(r, g) * zeros(g, c)
+///         + zeros(r, g) * sums(g, c), modulo 2^32
+///   y = fma(float(dot), RN(scales(g, c) * scales(r, g)), y), the row's scale left out where it has none a group
+///   y = fma(terms(r, g), offsets(g, c), y) where there are offsets
+/// for r < rows <= max_rows and c < group_tile::columns. Row r of sums begins at sums + r * sums_stride.
+template <usable_arch A, quads_of Q>
+void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, index_t rows, index_t groups,
+                index_t quads, float* sums, index_t sums_stride, bool first) {
+  detail::group_tile_rows<A, Q, 1, group_tile<A>::max_rows>(rows, w, x, groups, quads, sums, sums_stride, first);
+}
+/// The same for one row and 2 * group_tile::columns columns of bytes: memory is read in order.
+template <usable_arch A>
+void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t groups,
+                     index_t quads, float* sums, bool first) {
+  detail::group_registers<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums, 0, first);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,123 @@
+// Register tiles of convolutions: rows are pixels anywhere in memory, the depth comes in segments of taps.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/gemm_int8.hpp>
+
+// Row r of a tile is one output pixel. Its terms are runs of units at offsets that all pixels share: unit k of segment
+// s is rows[r][offsets[s] + k]. Weights follow each other segment by segment, in the layout of dot_tile.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Where the terms of a pixel lie.
+struct tap_segments {
+  const index_t* offsets;
+  index_t count;
+  index_t quads;  ///< of each segment
+};
+
+namespace detail {
+
+template <class A, index_t Rows, index_t Vectors>
+[[gnu::noinline]] void dot_taps_registers(const std::int8_t* panel, const typename quad_dot<A>::unit* const* rows,
+                                          const tap_segments& taps, const std::int32_t* start, std::int32_t* sums) {
+  using dot = quad_dot<A>;
+  constexpr index_t step = lanes<A>, vectors = Vectors, width = int_tile<A>::panel;
+  ints<A> sum[Rows][vectors];
+  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    const ints<A> first = simd::load<A>(start + v * step);
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+  });
+  const typename dot::unit* row[Rows];
+  for (index_t s = 0; s < taps.count; ++s) {
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) { row[r] = rows[r] + taps.offsets[s]; });
+    for (index_t q = 0; q < 4 * taps.quads; q += 4) {
+      if constexpr (int_tile<A>::many_registers) {
+        typename dot::weights w[vectors];
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step * 4); });
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          const auto four = dot::broadcast(row[r] + q);
+          repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+        });
+      } else {
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+          const auto w = dot::load(panel + v * step * 4);
+          repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row[r] + q));
+          });
+        });
+      }
+      panel += width * 4;
+    }
+  }
+  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<vectors>([&](auto v)
+                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  });
+}
+
+template <class A, index_t Rows, index_t Vectors>
+void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_dot<A>::unit* const* rows,
+                   const tap_segments& taps, const std::int32_t* start, std::int32_t* sums) {
+  if constexpr (Rows > 1)
+    if (count < Rows) return dot_taps_rows<A, Rows - 1, Vectors>(count, panel, rows, taps, start, sums);
+  dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
+}
+
+template <class A, index_t Rows>
+[[gnu::noinline]] void fma_taps_registers(const float* weights, const float* const* rows, const index_t* offsets,
+                                          index_t taps, float* sums) {
+  constexpr index_t step = lanes<A>, vectors = 4, width = vectors * step;
+  for (index_t v = 0; v < width; v += 2 * step) {
+    floats<A> sum[Rows][2];
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][0] = sum[r][1] = floats<A>(0.f); });
+    for (index_t t = 0; t < taps; ++t) {
+      const floats<A> w0 = simd::load<A>(weights + t * width + v), w1 = simd::load<A>(weights + t * width + v + step);
+      const index_t at = offsets[t] + v;
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        // Exact with one rounding or two: all values are integers below 2^24.
+        sum[r][0] = sum[r][0] + simd::load<A>(rows[r] + at) * w0;
+        sum[r][1] = sum[r][1] + simd::load<A>(rows[r] + at + step) * w1;
+      });
+    }
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      simd::store(sums + r * width + v, sum[r][0]);
+      simd::store(sums + r * width + v + step, sum[r][1]);
+    });
+  }
+}
+
+}  // namespace detail
+
+/// sums[r * panel + c] = start[c] + sum over the units of row r times the weights of column c, for r < count <=
+/// int_tile<A>::max_rows and c < columns; modulo 2^32. Row r begins at rows[r]; weight i of quad q, the quads of all
+/// segments counted through, and column c is panel_codes[(q * panel + c) * 4 + i]. Columns from `columns` to the panel
+/// may be computed or left.
+template <usable_arch A>
+void dot_taps_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::unit* const* rows, index_t count,
+                   const tap_segments& taps, const std::int32_t* start, std::int32_t* sums,
+                   index_t columns = int_tile<A>::panel) {
+  constexpr index_t height = int_tile<A>::max_rows, vectors = int_tile<A>::vectors;
+  if (columns <= lanes<A>) return detail::dot_taps_rows<A, height, 1>(count, panel_codes, rows, taps, start, sums);
+  if constexpr (vectors > 2)
+    if (columns <= 2 * lanes<A>)
+      return detail::dot_taps_rows<A, height, 2>(count, panel_codes, rows, taps, start, sums);
+  detail::dot_taps_rows<A, height, vectors>(count, panel_codes, rows, taps, start, sums);
+}
+
+/// Lanes of a tile that keeps channels apart, and rows of one.
+template <usable_arch A>
+inline constexpr index_t channel_panel = 4 * lanes<A>;
+inline constexpr index_t channel_rows = 4;
+
+/// sums[r * channel_panel + c] = sum over t < taps of rows[r][offsets[t] + c] * weights[t * channel_panel + c]: every
+/// lane has its own factors, as depthwise convolutions want it. All values and sums are integers of magnitude at most
+/// 2^24, so that nothing is rounded. count is 1 to channel_rows.
+template <usable_arch A>
+void fma_taps_tile(const float* weights, const float* const* rows, index_t count, const index_t* offsets, index_t taps,
+                   float* sums) {
+  if (count == channel_rows) return detail::fma_taps_registers<A, channel_rows>(weights, rows, offsets, taps, sums);
+  for (index_t r = 0; r < count; ++r)
+    detail::fma_taps_registers<A, 1>(weights, rows + r, offsets, taps, sums + r * channel_panel<A>);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,164 @@
+// Mirrors include/qtensor/compat/onednn_convolution.hpp: the reference's steps for every type, layouts, refusals.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/compat/onednn_convolution.hpp>
+#include <random>
+
+namespace {
+
+namespace dnn = qtensor::compat::onednn;
+using dnn::data_type;
+using qtensor::index_t;
+
+std::mt19937& random_bits() {
+  static std::mt19937 engine(77);
+  return engine;
+}
+std::vector<std::uint8_t> bytes(index_t n) {
+  std::vector<std::uint8_t> out(static_cast<std::size_t>(n));
+  for (auto& v : out) v = static_cast<std::uint8_t>(random_bits()());
+  return out;
+}
+std::int64_t number(std::uint8_t code, data_type type) {
+  return type == data_type::s8 ? static_cast<std::int8_t>(code) : static_cast<std::int64_t>(code);
+}
+
+dnn::convolution_description small(data_type src, data_type dst) {
+  dnn::convolution_description d{src, data_type::s8, dst, data_type::f32};
+  d.src = {"NHWC", {2, 5, 4, 6}};
+  d.weights = {"GOIHW", {2, 5, 3, 3, 2}};
+  d.strides = {2, 1}, d.dilates = {0, 1}, d.padding_l = {1, 0}, d.padding_r = {0, 2};
+  return d;
+}
+
+/// One destination number before its last rounding, step by step.
+float stepped(std::int64_t sum, float src_scale, float weights_scale, float bias, float dst_scale, float zero,
+              bool reciprocal) {
+  volatile float d = static_cast<float>(sum);
+  d = d * src_scale;
+  d = d * weights_scale;
+  d = d + bias;
+  d = d > 100.f ? 100.f + d : d;  // the post-op of the test
+  const volatile float inverse = 1.f / dst_scale;
+  d = reciprocal ? d * inverse : d / dst_scale;
+  d = d + zero;
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("onednn: a convolution takes the reference's steps, into every destination, layout and division") {
+  const std::vector<float> weights_scale = {0.01f, 0.02f, 0.5f, 0.03f, 0.07f, 1.f, 0.1f, 0.2f, 0.3f, 0.4f};
+  const float src_scale = 0.37f, dst_scale = 2.7f;
+  const std::int32_t src_zero = 3, dst_zero = 5;
+  std::vector<float> bias(10);
+  for (auto& b : bias) b = static_cast<float>(random_bits()() % 1000) / 7.f - 70.f;
+  for (const data_type src_type : {data_type::u8, data_type::s8})
+    for (const data_type dst_type :
+         {data_type::f32, data_type::bf16, data_type::f16, data_type::s32, data_type::s8, data_type::u8})
+      for (const bool reciprocal : {false, true})
+        for (const char* order : {"NHWC", "NCHW"}) {
+          auto d = small(src_type, dst_type);
+          d.dst_order = order;
+          const auto src = bytes(2 * 5 * 4 * 6), weights = bytes(2 * 5 * 3 * 3 * 2);
+          dnn::convolution_attributes how;
+          how.src_scale = {&src_scale, data_type::f32};
+          how.weights_scale = {weights_scale.data(), data_type::f32, 3};
+          how.dst_scale = {&dst_scale, data_type::f32};
+          how.src_zero_point = {&src_zero, data_type::s32};
+          how.dst_zero_point = {&dst_zero, data_type::s32};
+          how.division = reciprocal ? dnn::division::reciprocal : dnn::division::exact;
+          const dnn::integer_convolution run(d, weights.data(), bias.data(), how);
+          const auto n = static_cast<std::size_t>(run.dst_elements());
+          std::vector<std::uint32_t> dst(n), want(n);
+          run(src.data(), dst.data(), [](const qtensor::product_tile& t) {
+            for (index_t r = 0; r < t.rows; ++r)
+              for (index_t c = 0; c < t.cols; ++c)
+                if (float& v = t.values[r * t.stride + c]; v > 100.f) v = 100.f + v;
+          });
+          const auto plan = qtensor::plan_convolution(d.src, d.weights, {{2, 1}, {1, 2}, {}, {1, 0}, {0, 2}, 2});
+          const auto map = plan.result(order);
+          qtensor::reference::convolution(
+              plan.shape,
+              [&](index_t b, index_t c, const auto& at) {
+                return number(src[static_cast<std::size_t>(plan.input.at(b, c, at))], src_type) - src_zero;
+              },
+              [&](index_t o, index_t i, const auto& tap) {
+                return number(weights[static_cast<std::size_t>(plan.kernel.at(o, i, tap))], data_type::s8);
+              },
+              [&](index_t b, index_t o, const auto& at, std::int64_t sum) {
+                const auto i = static_cast<std::size_t>(o);
+                const float v = stepped(sum, src_scale, weights_scale[i], bias[i], dst_scale, 5.f, reciprocal);
+                dnn::pieces::store(dst_type, &v, 1, want.data(), map.at(b, o, at), static_cast<index_t>(n));
+              });
+          INFO(static_cast<int>(src_type), " to ", static_cast<int>(dst_type), " ", order, " ", reciprocal);
+          REQUIRE(dst == want);
+        }
+}
+
+TEST_CASE("onednn: zero points of weights, padding has the real value 0, nothing given is left out") {
+  dnn::convolution_description d{data_type::u8, data_type::u8, data_type::s32};
+  d.src = {"NCW", {1, 1, 2}};
+  d.weights = {"OIW", {2, 1, 2}};
+  d.dst_order = "NCW";
+  d.padding_l = {1}, d.padding_r = {1};
+  const std::vector<std::uint8_t> src = {10, 20}, weights = {7, 9, 1, 2};
+  const std::int8_t src_zero = 4, weights_zero[] = {3, 0};
+  dnn::convolution_attributes how;
+  how.src_zero_point = {&src_zero, data_type::s8};
+  how.weights_zero_point = {weights_zero, data_type::s8, 1};
+  std::vector<std::int32_t> dst(6);
+  dnn::integer_convolution(d, weights.data(), nullptr, how)(src.data(), dst.data());
+  CHECK(dst == std::vector<std::int32_t>{6 * 6, 6 * 4 + 16 * 6, 16 * 4, 6 * 2, 6 + 16 * 2, 16});
+}
+
+TEST_CASE("onednn: extreme codes are exact, not saturated in pairs (NUMERICS 5.4)") {
+  dnn::convolution_description d;
+  d.src = {"NWC", {1, 1, 2}};
+  d.weights = {"OIW", {1, 2, 1}};
+  d.dst_order = "NWC";
+  const std::vector<std::uint8_t> src = {255, 255};
+  const std::vector<std::int8_t> weights = {127, 127};
+  float y = 0;
+  dnn::integer_convolution(d, weights.data())(src.data(), &y);
+  CHECK(y == 64770.f);
+}
+
+TEST_CASE("onednn: refusals of convolutions name what does not fit") {
+  const float scale = 1.f;
+  const std::int32_t zero = 300;
+  const auto refuses = [&](const dnn::convolution_description& d, const dnn::convolution_attributes& how,
+                           const char* text) {
+    const auto weights = bytes(90);
+    CHECK_THROWS_WITH_AS(dnn::integer_convolution(d, weights.data(), &scale, how), doctest::Contains(text),
+                         qtensor::error);
+  };
+  auto d = small(data_type::u8, data_type::f32);
+  d.bias_type = data_type::undef;
+  refuses(small(data_type::f32, data_type::f32), {},
+          "the source is of type f32; an integer convolution takes s8 and u8");
+  refuses(small(data_type::u8, data_type::s4), {}, "the destination of a convolution is of type s4");
+  dnn::convolution_attributes how;
+  how.weights_scale = {&scale, data_type::f32, 1};
+  refuses(d, how, "the weights scale has the mask 1; in a convolution it is 0, or 3");
+  how.weights_scale = {&scale, data_type::s8, 0};
+  refuses(d, how, "the weights scale is of type s8");
+  how = {};
+  how.src_scale = {&scale, data_type::f32, 1};
+  refuses(d, how, "the source scale has the mask 1");
+  how = {};
+  how.src_zero_point = {&zero, data_type::s32};
+  refuses(d, how, "the source zero point is 300; it is a code, from 0 to 255");
+  how = {};
+  how.dst_zero_point = {&scale, data_type::f32};
+  refuses(d, how, "the destination zero point is of type f32");
+  how = {};
+  how.weights_zero_point = {&scale, data_type::f32};
+  refuses(d, how, "the weights zero point is of type f32");
+  auto no_bias = small(data_type::u8, data_type::f32);
+  CHECK_THROWS_WITH_AS(dnn::integer_convolution(no_bias, bytes(90).data()), doctest::Contains("the bias is null"),
+                       qtensor::error);
+  d.dst_order = "NHHC";
+  refuses(d, {}, "has a letter twice");
+}

@@ -1,0 +1,9 @@
+// EXPECT: qtensor: into(...) takes a tensor or span, or an Eigen matrix
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/expr/matmul.hpp>
+
+namespace qt = qtensor;
+const qt::tensor<qt::int8_per_tensor> W(qt::matrix_extents(4, 64));
+const Eigen::MatrixXf X(64, 3);
+Eigen::MatrixXd y;
+void use() { qt::matmul(W, X, qt::into(y)); }

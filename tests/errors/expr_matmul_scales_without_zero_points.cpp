@@ -1,0 +1,8 @@
+// EXPECT: qtensor: with_scales takes scales and zero points where
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/expr/matmul.hpp>
+
+namespace qt = qtensor;
+const qt::tensor<qt::int8_per_tensor> W(qt::matrix_extents(4, 64));
+const Eigen::MatrixXf X(64, 3);
+const auto y = qt::matmul<qt::uint8_per_tensor>(W, X, qt::with_scales(1.f));

@@ -1,0 +1,9 @@
+// EXPECT: qtensor: matmul takes one epilogue
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/expr/matmul.hpp>
+
+namespace qt = qtensor;
+const qt::tensor<qt::int8_per_tensor> W(qt::matrix_extents(4, 64));
+const Eigen::MatrixXf X(64, 3);
+const auto relu = qt::stages(qt::stage::relu());
+const auto y = qt::matmul(W, X, relu, relu);

@@ -1,0 +1,197 @@
+// Mirrors include/qtensor/ops/convolution.hpp: every geometry, form and architecture gives the sums of the definition.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/convolution.hpp>
+#include <thread>
+
+#include "convolution_check.hpp"
+
+using namespace convolution_check;
+
+namespace {
+
+constexpr auto is_signed = qt::simd::code_sign::is_signed, is_unsigned = qt::simd::code_sign::is_unsigned;
+
+/// A thread for every part.
+struct thread_each {
+  template <class Part>
+  void operator()(index_t count, const Part& part) const {
+    std::vector<std::thread> threads;
+    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
+    part(0);
+    for (auto& t : threads) t.join();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("convolution: every small axis of taps, strides, dilations and paddings") {
+  for (index_t in = 0; in <= 5; ++in)
+    for (index_t taps = 1; taps <= 3; ++taps)
+      for (index_t stride = 1; stride <= 3; ++stride)
+        for (index_t dilation = 1; dilation <= 2; ++dilation)
+          for (index_t hole = 1; hole <= 2; ++hole)
+            for (index_t low = -1; low <= 2; ++low)
+              for (index_t high = -1; high <= 1; ++high)
+                check({.x_order = "NCW",
+                       .w_order = "OIW",
+                       .inputs = 1 + in % 2 * 4,
+                       .outputs = 3,
+                       .sizes = {in},
+                       .taps = {taps},
+                       .how = {{stride}, {dilation}, {hole}, {low}, {high}},
+                       .x_zero = 5,
+                       .w_zeros = {-3}});
+}
+
+TEST_CASE("convolution: two axes that differ in everything") {
+  for (index_t pick = 0; pick < 256; ++pick) {
+    const auto bit = [&](int i) { return pick >> i & 1; };
+    problem p{.x_order = bit(0) ? "NHWC" : "NCHW", .w_order = bit(1) ? "OIHW" : bit(2) ? "HWIO" : "OHWI"};
+    p.batch = 2, p.inputs = bit(3) ? 9 : 4, p.outputs = bit(4) ? 70 : 2;
+    p.sizes = {7, 6}, p.taps = {3, 2};
+    p.how = {{1 + bit(5), 2 - bit(5)}, {1 + bit(6), 1 + bit(7)}, {}, {1, 0}, {0, 2}};
+    p.x_sign = bit(3) ? is_unsigned : is_signed;
+    p.x_zero = p.x_sign == is_unsigned ? 130 : -9;
+    check(p);
+  }
+}
+
+TEST_CASE("convolution: channels of every number, few and many outputs") {
+  for (index_t inputs = 1; inputs <= 18; ++inputs)
+    for (const index_t outputs : {1, 15, 65})
+      for (const char* order : {"NHWC", "NCHW"})
+        check({.x_order = order,
+               .inputs = inputs,
+               .outputs = outputs,
+               .sizes = {3, 9},
+               .taps = {2, 3},
+               .how = {{}, {}, {}, {0, 1}, {1, 1}},
+               .x_sign = is_unsigned,
+               .x_zero = 255,
+               .w_zeros = {7}});
+}
+
+TEST_CASE("convolution: groups, depthwise with multipliers, grouped weight layouts") {
+  for (const index_t groups : {2, 3, 17, 70})
+    for (const index_t inputs : {1, 2, 4})
+      for (const index_t outputs : {1, 2, 5})
+        for (const char* order : {"OIHW", "GOIHW", "HWIO"})
+          check({.w_order = order,
+                 .batch = 2,
+                 .inputs = inputs * groups,
+                 .outputs = outputs * groups,
+                 .sizes = {4, 5},
+                 .taps = {3, 3},
+                 .how = {{2, 1}, {}, {}, {1, 1}, {1, 1}, groups},
+                 .w_sign = is_unsigned,
+                 .x_zero = -128,
+                 .w_zeros = {100}});
+}
+
+TEST_CASE("convolution: depthwise beyond what floats hold exactly runs on integers") {
+  check({.inputs = 5,
+         .outputs = 5,
+         .sizes = {20, 20},
+         .taps = {17, 17},
+         .how = {.groups = 5},
+         .x_zero = -128,
+         .w_zeros = {127},
+         .kind = codes::extreme});
+}
+
+TEST_CASE("convolution: batch groups") {
+  for (const index_t groups : {2, 3})
+    check({.batch = 6,
+           .inputs = 4,
+           .outputs = 6,
+           .sizes = {4, 3},
+           .taps = {2, 2},
+           .how = {.batch_groups = groups},
+           .x_zero = 1});
+}
+
+TEST_CASE("convolution: three axes") {
+  for (const char* order : {"NDHWC", "NCDHW"})
+    check({.x_order = order,
+           .w_order = "OIDHW",
+           .batch = 2,
+           .inputs = 5,
+           .outputs = 7,
+           .sizes = {4, 5, 6},
+           .taps = {2, 3, 2},
+           .how = {{1, 2, 1}, {2, 1, 3}, {1, 1, 2}, {1, 1, 0}, {0, 1, 2}},
+           .x_zero = 3,
+           .w_zeros = {-1}});
+}
+
+TEST_CASE("convolution: extreme codes, zero points on both sides at both ends") {
+  for (const auto x_sign : {is_signed, is_unsigned})
+    for (const auto w_sign : {is_signed, is_unsigned})
+      for (const int end : {0, 127, 255})
+        for (const int w_end : {0, 128, 255})
+          for (const index_t groups : {1, 12}) {
+            const std::int32_t x_zero = x_sign == is_signed ? end - 128 : end;
+            const std::int32_t w_zero = w_sign == is_signed ? w_end - 128 : w_end;
+            check({.inputs = 12,
+                   .outputs = 24,
+                   .sizes = {5, 5},
+                   .taps = {3, 3},
+                   .how = {{}, {}, {}, {2, 2}, {2, 2}, groups},
+                   .x_sign = x_sign,
+                   .w_sign = w_sign,
+                   .x_zero = x_zero,
+                   .w_zeros = {w_zero},
+                   .kind = codes::extreme});
+          }
+}
+
+TEST_CASE("convolution: a zero point for every output") {
+  problem p{.inputs = 6, .outputs = 67, .sizes = {3, 4}, .taps = {2, 2}, .x_zero = -7};
+  for (index_t o = 0; o < p.outputs; ++o) p.w_zeros.push_back(static_cast<std::int32_t>(o * 3 - 100));
+  check(p);
+  p.how.groups = 2, p.outputs = 134;
+  for (index_t o = 0; o < 67; ++o) p.w_zeros.push_back(static_cast<std::int32_t>(90 - o));
+  check(p);
+}
+
+TEST_CASE("convolution: nothing to sum, nothing to compute") {
+  check({.inputs = 0, .outputs = 3, .sizes = {2, 2}});
+  check({.inputs = 3, .outputs = 0, .sizes = {2, 2}});
+  check({.batch = 0, .inputs = 3, .outputs = 3, .sizes = {2, 2}});
+  check({.inputs = 3, .outputs = 3, .sizes = {2, 2}, .taps = {3, 3}});
+}
+
+TEST_CASE("convolution: threads change nothing") {
+  const problem p{.batch = 3,
+                  .inputs = 19,
+                  .outputs = 70,
+                  .sizes = {40, 31},
+                  .taps = {3, 3},
+                  .how = {{}, {}, {}, {1, 1}, {1, 1}},
+                  .x_zero = 4,
+                  .w_zeros = {-2}};
+  const problem depthwise{.batch = 1,
+                          .inputs = 70,
+                          .outputs = 70,
+                          .sizes = {61, 37},
+                          .taps = {3, 3},
+                          .how = {{2, 1}, {}, {}, {1, 1}, {1, 1}, 70},
+                          .x_zero = 4};
+  for (const problem& each : {p, depthwise}) {
+    const operands data(each);
+    const auto want = data.expected(each);
+    for (const index_t threads : {2, 3, 16})
+      compare<qt::simd::best_arch>(each, data, want, qt::parallel_for(threads, thread_each{}));
+  }
+}
+
+TEST_CASE("convolution: refuses zero points of the source that are no codes") {
+  const problem p{.inputs = 4, .outputs = 2, .sizes = {3, 3}};
+  const operands data(p);
+  const auto packed = qt::pack_convolution(data.plan, {data.w.data()});
+  const auto nothing = [](const qt::convolution_tile&) {};
+  CHECK_THROWS_WITH_AS(qt::convolve(packed, {data.x.data(), is_signed, 128}, nothing),
+                       doctest::Contains("the zero point of the source is 128"), qt::error);
+  CHECK_THROWS_WITH_AS(qt::convolve(packed, {data.x.data(), is_unsigned, -1}, nothing),
+                       doctest::Contains("it is a code, from 0 to 255"), qt::error);
+}

@@ -1,0 +1,111 @@
+// Mirrors include/qtensor/ops/convolution_float.hpp: every output is the chain of the definition, bit for bit.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/convolution_float.hpp>
+#include <thread>
+
+#include "convolution_check.hpp"
+
+using namespace convolution_check;
+
+namespace {
+
+std::vector<float> random_floats(index_t n) {
+  std::vector<float> out;
+  for (index_t i = 0; i < n; ++i)
+    out.push_back(
+        std::ldexp(static_cast<float>(static_cast<std::int32_t>(random_bits()())), -31 + static_cast<int>(i % 7)));
+  return out;
+}
+
+struct thread_each {
+  template <class Part>
+  void operator()(index_t count, const Part& part) const {
+    std::vector<std::thread> threads;
+    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
+    part(0);
+    for (auto& t : threads) t.join();
+  }
+};
+
+/// The chains of x(n, c, at) and w(o, i, tap), by definition.
+template <class X, class W>
+std::vector<float> chains(const qt::convolution_shape& s, const X& x, const W& w) {
+  std::vector<float> y(static_cast<std::size_t>(s.result_batch() * s.outputs * s.pixels()));
+  qt::reference::convolution_chain(s, x, w, [&](index_t n, index_t o, const position& at, float sum) {
+    const index_t pixel = (at[0] * s.axes[1].out() + at[1]) * s.axes[2].out() + at[2];
+    y[static_cast<std::size_t>((n * s.outputs + o) * s.pixels() + pixel)] = sum;
+  });
+  return y;
+}
+
+template <class A, class X, class By = qt::serial>
+void compare_floats(const qt::packed_float_convolution<A>& w, const X& x, const std::vector<float>& want,
+                    const By& by = {}) {
+  const qt::convolution_shape& s = w.shape();
+  std::vector<float> y(want.size(), qt::quiet_nan);
+  const qt::convolution_result<float> to{y.data(), s.pixels(), s.outputs * s.pixels(), 1, s.pixels()};
+  qt::convolve_floats(w, x, qt::ops::store_numbers{to}, by);
+  for (std::size_t i = 0; i < y.size(); ++i) REQUIRE(qt::bits_of(y[i]) == qt::bits_of(want[i]));
+}
+
+}  // namespace
+
+TEST_CASE("convolution of floats: chains over taps and channels, on every architecture and thread count") {
+  for (index_t pick = 0; pick < 24; ++pick) {
+    problem p{.x_order = pick % 2 ? "NHWC" : "NCHW", .w_order = pick % 3 ? "OIHW" : "HWIO"};
+    const index_t groups = pick % 4 == 0 ? 2 : 1;
+    p.batch = 2, p.inputs = 3 * groups, p.outputs = (pick % 5 * 17 + 1) * groups;
+    p.sizes = {5, 4}, p.taps = {1 + pick % 3, 2};
+    p.how = {{1 + pick % 2, 1}, {1, 1 + pick % 2}, {1 + pick % 3 / 2, 1}, {1, 0}, {0, 2}, groups};
+    if (pick == 9) p.how.groups = 1, p.how.batch_groups = 2, p.outputs *= 2;
+    const operands data(p);
+    const auto x = random_floats(static_cast<index_t>(data.x.size())),
+               w = random_floats(static_cast<index_t>(data.w.size()));
+    const auto x_at = [&](index_t n, index_t c, const position& at) {
+      return x[static_cast<std::size_t>(data.plan.input.at(n, c, at))];
+    };
+    const auto w_at = [&](index_t o, index_t i, const position& tap) {
+      return w[static_cast<std::size_t>(data.plan.kernel.at(o, i, tap))];
+    };
+    const auto want = chains(data.plan.shape, x_at, w_at);
+    INFO(p.text());
+    qt::simd::archs::for_each([&]<class A>(A) {
+      const qt::packed_float_convolution<A> packed(data.plan, w_at);
+      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
+      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,
+                     qt::parallel_for(3, thread_each{}));
+    });
+  }
+}
+
+TEST_CASE("convolution of floats: codes with scales along the input channels") {
+  const problem p{.inputs = 6,
+                  .outputs = 5,
+                  .sizes = {4, 4},
+                  .taps = {2, 2},
+                  .how = {{}, {}, {}, {1, 1}, {0, 0}, 1},
+                  .x_sign = qt::simd::code_sign::is_unsigned,
+                  .x_zero = 131,
+                  .w_zeros = {4}};
+  const operands data(p);
+  const std::vector<float> of_inputs = {0.1f, 3.f, 0.7f, 1e-3f, 5.f, 0.3f}, of_x = {0.02f};
+  const auto want = chains(
+      data.plan.shape,
+      [&](index_t n, index_t c, const position& at) { return static_cast<float>(data.x_number(p, n, c, at)) * 0.02f; },
+      [&](index_t o, index_t i, const position& tap) {
+        return static_cast<float>(data.w_number(p, o, i, tap)) * of_inputs[static_cast<std::size_t>(i)];
+      });
+  const auto packed = qt::pack_convolution_floats(data.plan, {data.w.data(), p.w_sign, p.w_zeros}, of_inputs,
+                                                  qt::weight_scales::of_inputs);
+  compare_floats(packed, qt::code_activations{{data.x.data(), p.x_sign, p.x_zero}, data.plan.input, of_x}, want);
+}
+
+TEST_CASE("convolution of floats: refuses scales of another number") {
+  const problem p{.inputs = 6, .outputs = 5, .sizes = {4, 4}};
+  const operands data(p);
+  const std::vector<float> two = {1.f, 1.f};
+  CHECK_THROWS_WITH_AS(qt::pack_convolution_floats(data.plan, {data.w.data()}, two, qt::weight_scales::of_inputs),
+                       doctest::Contains("there are 2 scales for 6 input channels"), qt::error);
+  CHECK_THROWS_WITH_AS(qt::pack_convolution_floats(data.plan, {data.w.data()}, two, qt::weight_scales::of_outputs),
+                       doctest::Contains("there are 2 scales for 5 outputs"), qt::error);
+}

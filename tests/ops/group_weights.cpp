@@ -1,0 +1,119 @@
+// Mirrors include/qtensor/ops/group_weights.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/group_weights.hpp>
+#include <qtensor/ops/product.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <vector>
+
+#include "../simd/check.hpp"
+
+namespace simd = qtensor::simd;
+using namespace qtensor;
+
+namespace {
+
+/// Sixteen values, one of which no power of two makes an integer of 8 bits.
+struct uneven {
+  static constexpr int bits = 4;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr fixed_string name = "uneven";
+  static constexpr float decode(std::uint32_t c) { return c == 3 ? 0.6961928f : static_cast<float>(c) / 16.f; }
+};
+/// Multiples of a large power of two.
+struct far_apart {
+  static constexpr int bits = 3;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -4096.f, max = 3072.f;
+  static constexpr fixed_string name = "far_apart";
+  static constexpr float decode(std::uint32_t c) { return 1024.f * (static_cast<float>(c) - 4.f); }
+};
+
+template <class F>
+void check_numbers(float unit) {
+  using counted = ops::counted_codes<F>;
+  CHECK(counted::exist);
+  CHECK(counted::unit == unit);
+  for (std::uint32_t c = 0; c < counted::size; ++c)
+    CHECK(static_cast<float>(counted::numbers[c]) * unit == decode<F>(c));
+}
+
+template <class F>
+void check_scales() {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (const index_t n : {1, 8, 64, 200}) {
+      std::vector<storage_t<F>> units(static_cast<std::size_t>(n));
+      for (std::size_t i = 0; i < units.size(); ++i) units[i] = static_cast<storage_t<F>>(i * 37);
+      std::vector<float> found(units.size());
+      ops::decode_group_scales<F, A>(units.data(), n, found.data());
+      for (std::size_t i = 0; i < units.size(); ++i)
+        REQUIRE(check::same_or_nan(found[i], decode<F>(qtensor::detail::code_of<F>(units[i]))));
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("counted_codes: every value is its number times the unit") {
+  check_numbers<e2m1>(0.5f);
+  check_numbers<e1m2>(0.25f);
+  check_numbers<e2m3>(0.125f);
+  check_numbers<mxint8_code>(0x1p-6f);
+  check_numbers<far_apart>(1024.f);
+  CHECK(ops::counted_codes<int4>::exist);
+  CHECK(ops::counted_codes<uint8>::unit == 1.f);
+}
+TEST_CASE("counted_codes: formats with NaN, with a wide range, and with values between do not count") {
+  CHECK_FALSE(ops::counted_codes<e4m3>::exist);
+  CHECK_FALSE(ops::counted_codes<e5m2>::exist);
+  CHECK_FALSE(ops::counted_codes<e3m2>::exist);
+  CHECK_FALSE(ops::counted_codes<uneven>::exist);
+  CHECK_FALSE(ops::counted_codes<int16>::exist);
+  CHECK(ops::counted_weights<mxfp4>);
+  CHECK_FALSE(ops::counted_weights<mxfp8_e4m3>);
+}
+TEST_CASE("decode_group_scales: every format of scales, every code") {
+  check_scales<e4m3>();
+  check_scales<e5m2>();
+  check_scales<e8m0>();
+  check_scales<f16>();
+  check_scales<bf16>();
+}
+TEST_CASE("group_block: columns of a block are the packed groups, zero points and sums made ready") {
+  using S = scheme<uint4, group<8>, zero_point<uint4>>;
+  tensor<S, matrix_extents> t(matrix_extents(40, 30));
+  for (auto& c : t.codes()) c = static_cast<std::uint8_t>(check::random_bits()());
+  for (auto& s : t.scales()) s = static_cast<float>(check::random_below(99));
+  for (auto& z : t.zero_points()) z = static_cast<std::uint8_t>(check::random_below(16));
+  const auto view = t.view();
+  check::on_every_arch([&](auto arch) {
+    using A = decltype(arch);
+    using panels = ops::packed_panels<S, A>;
+    constexpr index_t width = panels::layout_type::width;
+    const auto packed = pack<A>(t);
+    for (const index_t group : {8, 4}) {
+      using block = ops::group_block<ops::packed_panels<stored<S>, A>>;
+      REQUIRE(block::size(group) >= 3);
+      std::vector<float> space(static_cast<std::size_t>(block::space(group)));
+      block b(packed.layout(), group, space.data());
+      const index_t p = packed.layout().panels() - 1, first = 1, count = divide_up(30, group) - first;
+      b.load(packed.panel(p), first, count, false, true);
+      const simd::group_columns all = b.columns(0);
+      for (index_t n = p * width; n < 40; ++n)
+        for (index_t g = 0; g < count; ++g) {
+          const index_t c = n - p * width, k = (first + g) * group;
+          std::int32_t sum = 0;
+          for (index_t i = 0; i < std::min(group, 30 - k); ++i) {
+            const auto code = static_cast<std::int32_t>(view.code(n, k + i));
+            REQUIRE(block::packed_number(all.codes, g * group / 4, i, c) == code);
+            sum += code - static_cast<std::int32_t>(view.zero_point(n, k));
+          }
+          REQUIRE(all.scales[g * all.stride + c] == view.scale(n, k));
+          REQUIRE(all.zeros[g * all.stride + c] ==
+                  simd::small_factor<A>(-static_cast<std::int32_t>(view.zero_point(n, k))));
+          REQUIRE(all.sums[g * all.stride + c] == simd::large_factor<A>(sum));
+        }
+    }
+  });
+}

@@ -1,0 +1,228 @@
+// Mirrors include/qtensor/ops/multiply.hpp: which engine the types and options choose, by the bits that come out.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <qtensor/ops/multiply.hpp>
+#include <qtensor/reference/matmul.hpp>
+#include <qtensor/reference/product.hpp>
+#include <thread>
+#include <vector>
+
+using namespace qtensor;
+
+namespace {
+
+using best = simd::best_arch;
+
+float number(index_t i) {
+  auto h = static_cast<std::uint32_t>(i) * 0x9e3779b1u;
+  h = (h ^ h >> 15) * 0x2c1b3c6du;
+  return static_cast<float>(static_cast<std::int32_t>(h ^ h >> 13)) * 0x1p-30f;
+}
+std::vector<float> numbers(index_t n, index_t seed = 0) {
+  std::vector<float> x(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = number(static_cast<index_t>(i) + 100000 * seed);
+  return x;
+}
+template <class S, class Order = row_major>
+tensor<S, matrix_extents, Order> random_tensor(index_t rows, index_t cols, index_t seed) {
+  const auto x = numbers(rows * cols, seed);
+  return quantize<S, Order>(source(x.data(), extents(rows, cols)));
+}
+
+/// A row (Axis 0) or column of a tensor as reference/product.hpp wants an operand.
+template <class T>
+struct operand {
+  const T& t;
+  index_t at;
+  int axis = 0;
+  bool one_scale = true;
+  static constexpr bool has_offset = false, has_tensor_scale = false;
+  static constexpr float unit = 1.f, tensor_scale = 1.f;
+  using code = typename T::scheme_type::code_format;
+  std::array<index_t, 2> index(index_t k) const {
+    return axis == 0 ? std::array<index_t, 2>{at, k} : std::array<index_t, 2>{k, at};
+  }
+  std::int64_t number(index_t k) const {
+    const auto v = t.view();
+    return static_cast<std::int64_t>(code::decode(v.code(index(k)))) - v.zero_point(index(k));
+  }
+  float scale(index_t k) const { return t.view().scale(index(k)); }
+  float offset(index_t) const { return 0.f; }
+};
+
+/// The result of multiply_tiles, M x N.
+template <class W, class X, class... Option>
+std::vector<float> product(const W& w, const X& x, index_t rows, index_t outputs, const Option&... option) {
+  std::vector<float> y(static_cast<std::size_t>(rows * outputs), -7.f);
+  multiply_tiles(w, x, ops::store_floats<best>{{y.data(), rows, outputs, outputs, 1}}, option...);
+  return y;
+}
+template <class Want>
+bool same(const std::vector<float>& y, index_t rows, index_t outputs, const Want& want) {
+  for (index_t m = 0; m < rows; ++m)
+    for (index_t n = 0; n < outputs; ++n) {
+      const float found = y[static_cast<std::size_t>(m * outputs + n)], wanted = want(m, n);
+      if (bits_of(found) != bits_of(wanted)) {
+        MESSAGE("element (", m, ", ", n, ") is ", found, " and not ", wanted);
+        return false;
+      }
+    }
+  return true;
+}
+auto threads(index_t n) {
+  return parallel_for(n, [](index_t count, const auto& part) {
+    std::vector<std::thread> all;
+    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
+    for (auto& t : all) t.join();
+  });
+}
+template <class View>
+auto columns_as_rows(const View& view) {
+  return ops::weights_of<View, depth_axis::rows>(view);
+}
+
+constexpr index_t m_count = 7, n_count = 70, depth = 45;
+
+}  // namespace
+
+TEST_CASE("multiply: integers with one scale along the sum are exact, from either side's order") {
+  const auto w = random_tensor<uint8_per_channel<0>>(n_count, depth, 1);
+  const auto x = random_tensor<int8_per_channel<0>>(m_count, depth, 2);
+  const auto want = [&](index_t m, index_t n) {
+    return reference::integer_product(operand<decltype(x)>{x, m}, operand<decltype(w)>{w, n}, depth);
+  };
+  CHECK(same(product(w, x, m_count, n_count), m_count, n_count, want));
+  CHECK(same(product(pack(w), x, m_count, n_count), m_count, n_count, want));
+  CHECK(same(product(w, x, m_count, n_count, on(threads(3))), m_count, n_count, want));
+
+  // The same numbers with the sum along axis 0.
+  const auto turned_w = random_tensor<uint8_per_channel<1>>(depth, n_count, 3);
+  const auto turned_x = random_tensor<int8_per_channel<1>, col_major>(depth, m_count, 4);
+  const auto turned = [&](index_t m, index_t n) {
+    return reference::integer_product(operand<decltype(turned_x)>{turned_x, m, 1},
+                                      operand<decltype(turned_w)>{turned_w, n, 1}, depth);
+  };
+  CHECK(same(product(columns_as_rows(turned_w.view()), columns_as_rows(turned_x.view()), m_count, n_count), m_count,
+             n_count, turned));
+  CHECK(same(product(pack<best, depth_axis::rows>(turned_w), columns_as_rows(turned_x.view()), m_count, n_count),
+             m_count, n_count, turned));
+}
+
+TEST_CASE("multiply: nibbles with one scale are exact too; parts of matrices") {
+  const auto w = random_tensor<with<int4_group<>, per_channel<0>>>(n_count, depth, 5);
+  const auto x = random_tensor<int8_per_channel<0>>(m_count, depth, 6);
+  CHECK(same(product(w, x, m_count, n_count), m_count, n_count, [&](index_t m, index_t n) {
+    return reference::integer_product(operand<decltype(x)>{x, m}, operand<decltype(w)>{w, n}, depth);
+  }));
+  const auto bytes = random_tensor<int8_per_channel<0>>(n_count, depth, 7);
+  const ops::weights_part part(ops::as_operand(bytes), 3, 9, 5, 21), rows(ops::as_operand(x), 2, 4, 5, 21);
+  const auto y = product(part, rows, 4, 9);
+  CHECK(same(y, 4, 9, [&](index_t m, index_t n) {
+    const operand<decltype(x)> a{x, m + 2};
+    const operand<decltype(bytes)> b{bytes, n + 3};
+    return reference::scaled_sum(reference::integer_dot(a, b, 5, 26), a.scale(0), b.scale(0));
+  }));
+}
+
+TEST_CASE("multiply: groups along the sum") {
+  const auto w = random_tensor<int4_group<16>>(n_count, depth, 8);
+  const auto x = random_tensor<int8_per_channel<0>>(m_count, depth, 9);
+  const auto each = random_tensor<int8_group<16>>(m_count, depth, 9);
+  const auto per_row = [&](index_t m, index_t n) {
+    return reference::group_product(operand<decltype(x)>{x, m}, operand<decltype(w)>{w, n}, depth, 16);
+  };
+  const auto per_group = [&](index_t m, index_t n) {
+    return reference::group_product(operand<decltype(each)>{each, m, 0, false}, operand<decltype(w)>{w, n}, depth, 16);
+  };
+  CHECK(same(product(w, x, m_count, n_count), m_count, n_count, per_row));
+  CHECK(same(product(pack(w), each, m_count, n_count), m_count, n_count, per_group));
+  // Quantizing inside the product gives the codes of quantizing before it.
+  const auto floats = numbers(m_count * depth, 9);
+  const matrix_ref<const float> rows{floats.data(), m_count, depth, depth, 1};
+  CHECK(same(product(w, rows, m_count, n_count, int8_activations), m_count, n_count, per_row));
+  CHECK(same(product(pack(w), rows, m_count, n_count, on(threads(2)), int8_group_activations), m_count, n_count,
+             per_group));
+}
+
+TEST_CASE("multiply: int8_activations with one scale a row is the integer product") {
+  const auto w = random_tensor<int8_per_channel<0>>(n_count, depth, 10);
+  const auto x = random_tensor<int8_per_channel<0>>(m_count, depth, 11);
+  const auto floats = numbers(m_count * depth, 11);
+  const matrix_ref<const float> rows{floats.data(), m_count, depth, depth, 1};
+  CHECK(product(w, rows, m_count, n_count, int8_activations) == product(w, x, m_count, n_count));
+  CHECK(product(pack(w), rows, m_count, n_count, int8_group_activations) == product(w, x, m_count, n_count));
+}
+
+TEST_CASE("multiply: floats and everything else are one chain") {
+  const auto w = random_tensor<mxfp8_e4m3>(n_count, 64, 12);
+  const auto x = random_tensor<mxfp4>(m_count, 64, 13);
+  const auto along_k = random_tensor<int8_per_channel<1>>(m_count, 64, 13);  // a scale for every element of the sum
+  const auto floats = numbers(m_count * 64, 13);
+  const matrix_ref<const float> rows{floats.data(), m_count, 64, 64, 1};
+  const auto chain = [&](const auto& left) {
+    return [&](index_t m, index_t n) {
+      return reference::dot([&](index_t, index_t k) { return left(m, k); },
+                            [&](index_t k, index_t) {
+                              return reference::value(w.view(), {n, k});
+                            },
+                            m, n, 64);
+    };
+  };
+  const auto memory = chain(rows);
+  CHECK(same(product(w, rows, m_count, n_count), m_count, n_count, memory));
+  CHECK(same(product(pack(w), rows, m_count, n_count), m_count, n_count, memory));
+  CHECK(same(product(w, rows, m_count, n_count, on(threads(3))), m_count, n_count, memory));
+  const auto of = [](const auto& t) {
+    return [&t](index_t m, index_t k) { return reference::value(t.view(), {m, k}); };
+  };
+  const auto small = of(x);
+  const auto integers = of(along_k);
+  CHECK(same(product(w, x, m_count, n_count), m_count, n_count, chain(small)));
+  CHECK(same(product(w, along_k, m_count, n_count), m_count, n_count, chain(integers)));
+  // Codes of 16 bits, which are not packed, through any sink.
+  const auto wide = random_tensor<scheme<int16, per_channel<0>>>(n_count, 64, 14);
+  std::vector<float> y(m_count * n_count), direct = product(wide, rows, m_count, n_count);
+  multiply_tiles(wide, rows, [&](const product_tile& t) {
+    for (index_t r = 0; r < t.rows; ++r)
+      for (index_t c = 0; c < t.cols; ++c)
+        y[static_cast<std::size_t>((t.row + r) * n_count + t.col + c)] = t.values[r * t.stride + c];
+  });
+  CHECK(y == direct);
+}
+
+TEST_CASE("multiply: rounded operands") {
+  const auto w = random_tensor<int8_per_channel<0>>(n_count, depth, 15);
+  const auto floats = numbers(m_count * depth, 16);
+  const matrix_ref<const float> rows{floats.data(), m_count, depth, depth, 1};
+  const auto f16_of = [](float v) { return decode<f16>(encode<f16>(v)); };
+  CHECK(same(product(w, rows, m_count, n_count, f16_math), m_count, n_count, [&](index_t m, index_t n) {
+    return reference::dot([&](index_t, index_t k) { return f16_of(rows(m, k)); },
+                          [&](index_t k, index_t) {
+                            return f16_of(reference::value(w.view(), {n, k}));
+                          },
+                          m, n, depth);
+  }));
+  const auto exact = product(w, rows, m_count, n_count), rounded = product(w, rows, m_count, n_count, bf16_math);
+  float largest = 0.f;
+  for (std::size_t i = 0; i < exact.size(); ++i) largest = std::max(largest, std::abs(exact[i] - rounded[i]));
+  CHECK(largest > 0.f);  // it is another arithmetic ...
+  CHECK(largest <
+        static_cast<float>(depth) * 4.f * 0x1p-7f);  // ... inside the bound of product_bf16.hpp: |x|, |w| <= 2
+}
+
+TEST_CASE("multiply: no depth, no rows, no outputs; depths that differ") {
+  const tensor<int8_per_tensor> flat(matrix_extents(3, 0)), none(matrix_extents(0, 4)), x(matrix_extents(2, 4));
+  const tensor<int8_per_tensor> no_depth(matrix_extents(2, 0));
+  for (const float v : product(flat, no_depth, 2, 3)) CHECK(bits_of(v) == 0);
+  CHECK(product(none, x, 2, 0).empty());
+  CHECK(product(x, none, 0, 2).empty());
+  const tensor<int8_per_tensor> longer(matrix_extents(2, 5));
+  bool called = false;
+  const auto sink = [&](const product_tile&) { called = true; };
+  CHECK_THROWS_WITH_AS(
+      multiply_tiles(x, longer, sink),
+      "qtensor: a product sums over 4 elements of the weights and 5 of the activations; they must be equal.", error);
+  CHECK(!called);
+}

@@ -1,0 +1,132 @@
+// Mirrors include/qtensor/ops/product_float.hpp. Formats: product_float_formats.cpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <thread>
+
+#include "product_float_check.hpp"
+
+using namespace product_check;
+using simd::best_arch;
+
+namespace {
+
+template <class A, class W, class X, class Operands = exact_operands, class By = serial>
+matrix product(const W& w, const X& x, const By& by = {}) {
+  return collected<A>(x.rows(), ops::panels_of<A>(w).layout().outputs,
+                      [&](const auto& sink) { ops::multiply_floats<A, Operands>(w, x, sink, by); });
+}
+template <class W>
+auto unpacked(const W& w) {
+  const auto view = as_view(w);
+  return ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols>(view);
+}
+
+/// A thread for every part.
+struct run_threads {
+  template <class Part>
+  void operator()(index_t count, const Part& part) const {
+    std::vector<std::thread> threads;
+    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
+    part(0);
+    for (auto& t : threads) t.join();
+  }
+};
+
+/// Groups of 5: quads that are not full, a short last group.
+using odd_groups = uint4_group<5>;
+
+}  // namespace
+
+TEST_CASE("multiply_floats: every small shape is reference::dot of the dequantized weights, bit for bit") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 1; n <= 18; ++n)
+      for (index_t k = 1; k <= 18; ++k) {
+        const auto w = weights<odd_groups>(n, k);
+        const auto p = pack<A>(w);
+        const matrix values = dense(w);
+        for (const index_t m : {1, 2, 4, 5, 6, 13}) {
+          const matrix x = matrix(m, k).fill(check::hard_float);
+          REQUIRE(same(product<A>(p, x.ref()), chains(values, x)));
+        }
+      }
+  });
+}
+
+TEST_CASE("multiply_floats: shapes around panels, tiles, blocks and row blocks, weights packed or not") {
+  const index_t shapes[][3] = {{3, 31, 127},   {4, 33, 129}, {5, 64, 511},  {7, 65, 512}, {24, 127, 60},
+                               {25, 129, 64},  {26, 63, 66}, {1, 129, 40},  {49, 1, 513}, {1, 257, 130},
+                               {12, 32, 1030}, {500, 17, 3}, {50, 2, 30000}};
+  for (const auto& s : shapes) {
+    const auto w = weights<int4_group<32>>(s[1], s[2]);
+    const matrix x = matrix(s[0], s[2]).fill(plain), want = chains(dense(w), x);
+    CAPTURE(s[0]);
+    CAPTURE(s[1]);
+    CAPTURE(s[2]);
+    CHECK(same(product<best_arch>(pack(w), x.ref()), want));
+    CHECK(same(product<best_arch>(unpacked(w), x.ref()), want));
+  }
+}
+
+TEST_CASE("multiply_floats: activations from any source") {
+  for (const index_t m : {1, 3, 40}) {
+    const index_t n = 37, k = 100;
+    const auto w = weights<odd_groups>(n, k);
+    const auto p = pack(w);
+    matrix x = matrix(m, k).fill(plain);
+    const matrix want = chains(dense(w), x);
+    CHECK(same(product<best_arch>(p, tiles_only{x.ref()}), want));
+    matrix turned(k, m);
+    for (index_t i = 0; i < m; ++i)
+      for (index_t j = 0; j < k; ++j) turned(j, i) = x(i, j);
+    CHECK(same(product<best_arch>(p, turned.ref().transposed()), want));
+    CHECK(same(product<best_arch>(p, transposed_source{tiles_only{turned.ref()}}), want));
+    const auto quantized = weights<mxfp8_e4m3>(m, k);
+    CHECK(same(product<best_arch>(p, view_source{as_view(quantized)}), chains(dense(w), dense(quantized))));
+  }
+}
+
+TEST_CASE("multiply_floats: operands rounded to f16 first") {
+  using halves = rounded_operands<f16>;
+  for (const index_t m : {1, 9}) {
+    const auto w = weights<int4_group<32>>(35, 70);
+    matrix x = matrix(m, 70).fill(plain), values = dense(w);
+    const matrix got = product<best_arch, decltype(pack(w)), matrix_ref<const float>, halves>(pack(w), x.ref());
+    for (matrix* each : {&x, &values})
+      for (float& v : each->data) {
+        std::uint16_t half;
+        simd::narrow_floats<f16>(&v, 1, &half);
+        v = decode<f16>(half);
+      }
+    CHECK(same(got, chains(values, x)));
+  }
+}
+
+TEST_CASE("multiply_floats: the same bits on any number of threads, with panels or with rows between them") {
+  const index_t shapes[][3] = {{1, 1000, 300}, {30, 400, 300}, {300, 20, 300}};
+  for (const auto& s : shapes) {
+    const auto w = weights<mxfp4>(s[1], s[2]);
+    const auto p = pack(w);
+    const matrix x = matrix(s[0], s[2]).fill(plain), want = product<best_arch>(p, x.ref());
+    for (const index_t threads : {2, 3, 7}) {
+      const auto by = parallel_for(threads, run_threads{});
+      CHECK(same(product<best_arch, decltype(p), matrix_ref<const float>, exact_operands>(p, x.ref(), by), want));
+      CHECK(same(
+          product<best_arch, decltype(unpacked(w)), matrix_ref<const float>, exact_operands>(unpacked(w), x.ref(), by),
+          want));
+    }
+  }
+}
+
+TEST_CASE("multiply_floats: no depth gives +0, no rows give nothing, sizes that disagree an error") {
+  const auto nothing = weights<mxfp4>(5, 0);
+  const matrix empty(3, 0), y = product<best_arch>(pack(nothing), empty.ref());
+  for (const float v : y.data) CHECK(bits_of(v) == 0u);
+
+  const auto w = weights<mxfp4>(5, 40);
+  CHECK(product<best_arch>(pack(w), matrix(0, 40).ref()).data.empty());
+  const matrix x(2, 39);
+  CHECK_THROWS_WITH_AS(product<best_arch>(pack(w), x.ref()),
+                       "qtensor: a product sums over 40 elements of the weights and 39 of the other operand; sizes "
+                       "must agree.",
+                       error);
+}

@@ -1,0 +1,75 @@
+// Mirrors include/qtensor/simd/gemm_taps.hpp: tiles of every height, segments anywhere, against plain loops.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <qtensor/simd/gemm_taps.hpp>
+
+#include "check.hpp"
+
+namespace simd = qtensor::simd;
+using qtensor::index_t;
+
+TEST_CASE("dot_taps_tile: every height, number of columns, segments and quads, nothing read beyond") {
+  simd::archs::for_each([]<class A>(A) {
+    using dot = simd::quad_dot<A>;
+    constexpr index_t width = simd::int_tile<A>::panel, room = 40;
+    for (index_t rows = 1; rows <= simd::int_tile<A>::max_rows; ++rows)
+      for (index_t count = 0; count <= 3; ++count)
+        for (index_t quads = 0; quads <= 4; ++quads) {
+          check::fenced<std::int8_t> panel(count * quads * 4 * width);
+          for (index_t i = 0; i < panel.size(); ++i) panel[i] = static_cast<std::int8_t>(check::random_bits()());
+          std::vector<std::uint8_t> x(static_cast<std::size_t>(rows * room));
+          for (auto& v : x) v = static_cast<std::uint8_t>(check::random_bits()());
+          check::fenced<typename dot::unit> units(rows * room);
+          for (index_t r = 0; r < rows; ++r)
+            simd::pack_units<A>(x.data() + r * room, room, simd::code_sign::is_signed, units.data() + r * room);
+          // Rows in no order; the last segment ends with the memory.
+          const typename dot::unit* at[6];
+          for (index_t r = 0; r < rows; ++r) at[r] = units.data() + (rows - 1 - r) * room;
+          const index_t offsets[3] = {room - 4 * quads, 4, 8};
+          alignas(64) std::int32_t start[width], sums[simd::int_tile<A>::max_rows * width];
+          for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
+          const index_t columns = quads == 4 ? width : quads == 0 ? 1 : std::min(width, quads * simd::lanes<A>);
+          simd::dot_taps_tile<A>(panel.data(), at, rows, {offsets, count, quads}, start, sums, columns);
+          for (index_t r = 0; r < rows; ++r)
+            for (index_t c = 0; c < columns; ++c) {
+              auto want = static_cast<std::uint32_t>(start[c]);
+              for (index_t s = 0; s < count; ++s)
+                for (index_t k = 0; k < 4 * quads; ++k) {
+                  const auto code =
+                      static_cast<std::int8_t>(x[static_cast<std::size_t>((rows - 1 - r) * room + offsets[s] + k)]);
+                  want += static_cast<std::uint32_t>(panel[((s * quads + k / 4) * width + c) * 4 + k % 4] *
+                                                     (code + dot::unit_offset));
+                }
+              REQUIRE(static_cast<std::uint32_t>(sums[r * width + c]) == want);
+            }
+        }
+  });
+}
+
+TEST_CASE("fma_taps_tile: every lane has its own factors; the largest integers are exact") {
+  simd::archs::for_each([]<class A>(A) {
+    constexpr index_t width = simd::channel_panel<A>, taps = 258;
+    for (index_t rows = 1; rows <= simd::channel_rows; ++rows)
+      for (const index_t n : {index_t{0}, index_t{1}, index_t{9}, taps}) {
+        check::fenced<float> w(n * width), x(std::max(n, index_t{1}) * width + rows);
+        for (index_t i = 0; i < w.size(); ++i)
+          w[i] = n == taps ? -255.f : static_cast<float>(check::random_bits()() % 511) - 255.f;
+        for (index_t i = 0; i < x.size(); ++i)
+          x[i] = n == taps ? 255.f : static_cast<float>(check::random_bits()() % 511) - 255.f;
+        std::vector<index_t> offsets;
+        for (index_t t = 0; t < n; ++t) offsets.push_back((n - 1 - t) * width);
+        const float* at[simd::channel_rows];
+        for (index_t r = 0; r < rows; ++r) at[r] = x.data() + r;
+        alignas(64) float sums[simd::channel_rows * width];
+        simd::fma_taps_tile<A>(w.data(), at, rows, offsets.data(), n, sums);
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < width; ++c) {
+            std::int64_t want = 0;
+            for (index_t t = 0; t < n; ++t)
+              want += static_cast<std::int64_t>(w[t * width + c]) *
+                      static_cast<std::int64_t>(x[(n - 1 - t) * width + c + r]);
+            REQUIRE(static_cast<std::int64_t>(sums[r * width + c]) == want);
+          }
+      }
+  });
+}
