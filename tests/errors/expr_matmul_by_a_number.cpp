@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul(W, X) takes an Eigen expression or a quantized matrix
+// EXPECT-FIRST: qtensor: matmul(W, X) takes an Eigen expression or a quantized matrix
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: the epilogue of matmul returns an Eigen expression of floats
+// EXPECT-FIRST: qtensor: the epilogue of matmul returns an Eigen expression of floats
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul<Out> gives f32, bf16 or f16, or a tensor of a scheme
+// EXPECT-FIRST: qtensor: matmul<Out> gives f32, bf16 or f16, or a tensor of a scheme
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: into(...) takes a tensor or span, or an Eigen matrix
+// EXPECT-FIRST: qtensor: into(...) takes a tensor or span, or an Eigen matrix
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul(W, X) takes a quantized tensor or view, or packed weights
+// EXPECT-FIRST: qtensor: matmul(W, X) takes a quantized tensor or view, or packed weights
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

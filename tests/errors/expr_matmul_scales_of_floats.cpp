@@ -1,4 +1,4 @@
-// EXPECT: qtensor: with_scales(...) is for quantized results
+// EXPECT-FIRST: qtensor: with_scales(...) is for quantized results
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: with_scales takes scales and zero points where
+// EXPECT-FIRST: qtensor: with_scales takes scales and zero points where
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul takes one into(...)
+// EXPECT-FIRST: qtensor: matmul takes one into(...)
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul takes one epilogue
+// EXPECT-FIRST: qtensor: matmul takes one epilogue
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

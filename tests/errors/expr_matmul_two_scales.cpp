@@ -1,4 +1,4 @@
-// EXPECT: qtensor: matmul takes one with_scales(...)
+// EXPECT-FIRST: qtensor: matmul takes one with_scales(...)
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: an option of matmul is bf16_math, f16_math, int8_activations
+// EXPECT-FIRST: qtensor: an option of matmul is bf16_math, f16_math, int8_activations
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/matmul.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: packed weights sum over the columns of what was packed
+// EXPECT-FIRST: qtensor: packed weights sum over the columns of what was packed
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/with_options.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: packed weights and weights with options only multiply
+// EXPECT-FIRST: qtensor: packed weights and weights with options only multiply
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/expr/with_options.hpp>
 

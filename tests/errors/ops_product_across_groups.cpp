@@ -1,4 +1,4 @@
-// EXPECT: qtensor: the groups of a quantized operand lie across the sum
+// EXPECT-FIRST: qtensor: the groups of a quantized operand lie across the sum
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/multiply.hpp>
 

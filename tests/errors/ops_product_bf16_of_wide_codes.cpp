@@ -1,4 +1,4 @@
-// EXPECT: qtensor: bf16_math and f16_math take weights of at most 8 bits
+// EXPECT-FIRST: qtensor: bf16_math and f16_math take weights of at most 8 bits
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/multiply.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: a product computes in one arithmetic
+// EXPECT-FIRST: qtensor: a product computes in one arithmetic
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/product_options.hpp>
 

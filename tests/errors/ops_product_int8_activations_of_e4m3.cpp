@@ -1,4 +1,4 @@
-// EXPECT: qtensor: int8_activations needs weights that are integers of at most 8 bits
+// EXPECT-FIRST: qtensor: int8_activations needs weights that are integers of at most 8 bits
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/multiply.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: int8_activations quantizes activations of floats
+// EXPECT-FIRST: qtensor: int8_activations quantizes activations of floats
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/multiply.hpp>
 

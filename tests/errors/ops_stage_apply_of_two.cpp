@@ -1,4 +1,4 @@
-// EXPECT: qtensor: stage::apply takes a function of one float
+// EXPECT-FIRST: qtensor: stage::apply takes a function of one float
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/epilogue.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: stage::round_trip<S> takes schemes with one level of scales
+// EXPECT-FIRST: qtensor: stage::round_trip<S> takes schemes with one level of scales
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/epilogue.hpp>
 #include <qtensor/scheme/schemes.hpp>

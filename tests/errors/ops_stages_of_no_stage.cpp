@@ -1,4 +1,4 @@
-// EXPECT: qtensor: stages(...) takes what the functions of qtensor::stage return
+// EXPECT-FIRST: qtensor: stages(...) takes what the functions of qtensor::stage return
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/epilogue.hpp>
 

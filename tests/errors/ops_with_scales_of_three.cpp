@@ -1,4 +1,4 @@
-// EXPECT: qtensor: with_scales takes scales, or scales and zero points
+// EXPECT-FIRST: qtensor: with_scales takes scales, or scales and zero points
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/product_options.hpp>
 

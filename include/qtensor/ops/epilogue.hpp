@@ -82,9 +82,12 @@ auto combined(const F& a, const F& b) {
 
 }  // namespace ops
 
-/// Stages: callables of void(const product_tile&), made by these functions; ranges and matrices must outlive them.
-/// check(rows, outputs) throws where a stage has another size than the result.
+/// Stages, made by these functions; the ranges and matrices they are given must outlive them. check(rows, outputs)
+/// throws where a stage has another size than the result.
 namespace stage {
+
+// Stages that change one number after the other say so by `on_tile`, a function of (values, row, column) of a tile:
+// those that follow each other run as one.
 
 template <stage_operation Operation>
 struct per_output {
@@ -93,12 +96,11 @@ struct per_output {
     require(static_cast<index_t>(numbers.size()) == outputs, "a stage is given ", numbers.size(),
             " numbers, but the product has ", outputs, " outputs; it takes one for each of them.");
   }
-  void operator()(const product_tile& whole) const {
-    ops::for_tile_parts(whole, index_t{1} << 20, [&](const product_tile& t) {
-      const ops::output_numbers number(numbers, t.col, t.cols);
-      ops::change_tile(t, [&](const auto& v, index_t, index_t c) { return ops::combined<Operation>(v, number(c)); });
-    });
-  }
+  struct on_tile {
+    ops::output_numbers number;
+    on_tile(const per_output& stage, const product_tile& t) : number(stage.numbers, t.col, t.cols) {}
+    auto operator()(const auto& v, index_t, index_t c) const { return ops::combined<Operation>(v, number(c)); }
+  };
 };
 /// + b[n], one number for each output.
 inline per_output<stage_operation::add> bias(std::span<const float> b) { return {b}; }
@@ -107,10 +109,11 @@ template <stage_operation Operation>
 struct with_number {
   float number;
   void check(index_t, index_t) const {}
-  void operator()(const product_tile& t) const {
-    const simd::floats<simd::best_arch> all(number);
-    ops::change_tile(t, [&](const auto& v, index_t, index_t) { return ops::combined<Operation>(v, all); });
-  }
+  struct on_tile {
+    simd::floats<simd::best_arch> number;
+    on_tile(const with_number& stage, const product_tile&) : number(stage.number) {}
+    auto operator()(const auto& v, index_t, index_t) const { return ops::combined<Operation>(v, number); }
+  };
 };
 /// * s, or * s[n].
 inline with_number<stage_operation::multiply> scale(float s) { return {s}; }
@@ -121,16 +124,25 @@ struct clipped {
   void check(index_t, index_t) const {
     require(low <= high, "a stage clips to [", low, ", ", high, "]; the first must not be above the second.");
   }
-  void operator()(const product_tile& t) const {
-    const simd::floats<simd::best_arch> lowest(low), highest(high);
+  struct on_tile {
+    simd::floats<simd::best_arch> low, high;
+    on_tile(const clipped& stage, const product_tile&) : low(stage.low), high(stage.high) {}
     // min and max give their second operand where either is NaN.
-    ops::change_tile(t, [&](const auto& v, index_t, index_t) { return simd::min(highest, simd::max(lowest, v)); });
-  }
+    auto operator()(const auto& v, index_t, index_t) const { return simd::min(high, simd::max(low, v)); }
+  };
 };
 /// Values below low become low, values above high become high.
 inline clipped clip(float low, float high) { return {low, high}; }
+
+struct rectified {
+  void check(index_t, index_t) const {}
+  struct on_tile {
+    on_tile(const rectified&, const product_tile&) {}
+    auto operator()(const auto& v, index_t, index_t) const { return simd::max(simd::floats<simd::best_arch>(0.f), v); }
+  };
+};
 /// Values below 0 become 0; -0 stays.
-inline clipped relu() { return {0.f, infinity}; }
+inline rectified relu() { return {}; }
 
 template <class F>
 struct applied {
@@ -218,30 +230,65 @@ rounded_to<S> round_trip(float scale, std::int32_t zero_point = 0) {
 
 }  // namespace stage
 
-/// What the functions of qtensor::stage return, or a callable of the caller's that is made like them.
+/// What the functions of qtensor::stage return, or a type of the caller's that is made like them: with an on_tile, or
+/// called with a tile.
 template <class T>
 concept product_stage = requires(const T& s, const product_tile& t, index_t n) {
-  s(t);
   s.check(n, n);
+  requires requires { s(t); } || requires {
+    typename T::on_tile;
+  };
 };
 
 /// Stages one after the other: `stages(stage::bias(b), stage::relu())`.
 template <class... Stage>
-struct epilogue_stages {
-  std::tuple<Stage...> list;
+class epilogue_stages {
+ public:
+  explicit epilogue_stages(Stage... stage) : list_(std::move(stage)...) {}
   void check(index_t rows, index_t outputs) const {
-    std::apply([&](const auto&... one) { (one.check(rows, outputs), ...); }, list);
+    std::apply([&](const auto&... one) { (one.check(rows, outputs), ...); }, list_);
   }
-  void operator()(const product_tile& t) const {
-    std::apply([&](const auto&... one) { (one(t), ...); }, list);
+  void operator()(const product_tile& whole) const {
+    ops::for_tile_parts(whole, index_t{1} << 20, [&](const product_tile& t) { run<0>(t); });
   }
+
+ private:
+  /// Stages from First on, after those that wait to run as one.
+  template <std::size_t First, class... Waiting>
+  void run(const product_tile& t, const Waiting&... waiting) const {
+    if constexpr (First < sizeof...(Stage)) {
+      using stage_type = std::tuple_element_t<First, std::tuple<Stage...>>;
+      const stage_type& stage = std::get<First>(list_);
+      if constexpr (requires { typename stage_type::on_tile; }) {
+        const typename stage_type::on_tile next(stage, t);
+        run<First + 1>(t, waiting..., next);
+      } else {
+        change(t, waiting...);
+        stage(t);
+        run<First + 1>(t);
+      }
+    } else {
+      change(t, waiting...);
+    }
+  }
+  template <class... Waiting>
+  static void change(const product_tile& t, const Waiting&... waiting) {
+    if constexpr (sizeof...(Waiting) > 0)
+      ops::change_tile(t, [&](const auto& from, index_t r, index_t c) {
+        auto v = from;
+        ((v = waiting(v, r, c)), ...);
+        return v;
+      });
+  }
+
+  std::tuple<Stage...> list_;
 };
 template <class... Stage>
 epilogue_stages<Stage...> stages(Stage... stage) {
   static_assert((product_stage<Stage> && ...),
                 "qtensor: stages(...) takes what the functions of qtensor::stage return: bias, scale, clip, relu, "
                 "apply, sum, binary, round_trip.");
-  return {std::tuple<Stage...>(std::move(stage)...)};
+  return epilogue_stages<Stage...>(std::move(stage)...);
 }
 
 namespace ops {

@@ -263,10 +263,13 @@ void choose_engine(const W& w, const X& x, const Sink& sink, const Options& opti
 /// Outputs of a tile, but for the last ones: where its columns begin is a multiple of this.
 template <simd::usable_arch A, class W, class X, product_math Math>
 constexpr index_t tile_outputs() {
-  constexpr product_engine engine = Math == product_math::fixed_order ? engine_of<W, X>() : product_engine::floats;
+  using codes = weights_of<tensor_view<int8_per_channel<0>>, depth_axis::cols>;
+  constexpr bool quantizes = Math == product_math::int8_rows || Math == product_math::int8_groups;
+  constexpr product_engine engine = quantizes                           ? engine_of<W, codes>()
+                                    : Math == product_math::fixed_order ? engine_of<W, X>()
+                                                                        : product_engine::floats;
   if (engine == product_engine::integers) return simd::int_tile<A>::panel;
-  if (engine == product_engine::groups || Math == product_math::int8_groups) return simd::group_tile<A>::columns;
-  if (Math == product_math::int8_rows) return std::min(simd::int_tile<A>::panel, simd::group_tile<A>::columns);
+  if (engine == product_engine::groups || quantizes) return simd::group_tile<A>::columns;
   return simd::float_tile<A>::panel;
 }
 
