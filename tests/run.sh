@@ -116,7 +116,7 @@ else
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dlevels=$levels "-Dnewest_headers=$newest"
+  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dlevels=$levels "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
 fi

@@ -12,6 +12,9 @@
 #include <qtensor/tensor/view.hpp>
 #include <span>
 #include <string_view>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 // Outputs (the rows of W in W * x) are cut into panels of `width`; the depth k into quads of four. A panel is one
 // stream of 32-bit words, quad by quad, the word of output c after that of output c - 1. A word holds the codes of four
@@ -95,6 +98,19 @@ struct packed_layout {
     return stored ? at + round_up(detail::checked_product(entries, sizeof(T)), line) : at;
   }
 };
+
+/// Tells the system that memory will be read from end to end again and again, where large pages are for who asks
+/// (Linux): a product that waits for memory then waits less. Changes nothing else; memory below 4 MB is left alone.
+inline void ask_for_large_pages([[maybe_unused]] void* data, [[maybe_unused]] index_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  constexpr index_t least = index_t{4} << 20;
+  constexpr std::uintptr_t page = 4096;
+  if (bytes < least) return;
+  const auto first = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(bytes)) / page * page;
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+#endif
+}
 
 /// What packed bytes begin with: who can read them, and what they are. Little endian, as everything in them.
 struct packed_header {
@@ -218,7 +234,9 @@ class packed {
   };
   using memory = std::unique_ptr<std::byte, release>;
   static memory allocate(index_t bytes) {
-    return memory(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), alignment)));
+    memory m(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), alignment)));
+    ask_for_large_pages(m.get(), bytes);
+    return m;
   }
 
   layout_type layout_;
