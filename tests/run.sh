@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ on every level this machine runs, clang++ on the machine's own level for kernels, products and usage,
+#   (default)  g++ on every level this machine runs, clang++ on the machine's own level for the main kernels, products and usage,
 #              the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
 #   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
 #              exhaustive sweeps, and 64-bit Arm under qemu (hours)
@@ -109,7 +109,7 @@ if [ -n "$newest" ]; then
   CXX=g++ part newest usage_tests --suite usage -- -Doptimization=1 -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
-  CXX=clang++ part clang "simd_tests product_tests usage_tests" --suite simd --suite product --suite usage --suite headers -- \
+  CXX=clang++ part clang "short_tests usage_tests" --suite short --suite usage --suite headers -- \
     -Doptimization=1 -Dlevels=native -Dwerror=true
 else
   note_skip "clang++ is not installed"

@@ -7,6 +7,7 @@ A file that mentions QTENSOR_VALID is compiled again with -DQTENSOR_VALID, and t
 nothing else in it is wrong.
 """
 # SPDX-License-Identifier: BSD-3-Clause
+import fcntl
 import re
 import subprocess
 import sys
@@ -24,6 +25,33 @@ def compile_file(compiler, flags, source):
 
 def version_of(compiler):
     return subprocess.run([*compiler, '--version'], capture_output=True, text=True).stdout.splitlines()[0]
+
+
+def first_header(source):
+    found = re.search(r'^#include <(qtensor/[^>]+)>', source.read_text(), flags=re.M)
+    return found[1] if found else ''
+
+
+def with_precompiled(compiler, flags, source, folder):
+    """The flags, and in front of them a folder where g++ finds the file's first header precompiled.
+
+    It is made there once, for headers with which many files begin; seconds become tenths.
+    """
+    header = first_header(source)
+    alike = sum(first_header(other) == header for other in source.parent.glob('*.cpp'))
+    original = next((Path(f) / header for f in flags if (Path(f) / header).is_file()), None)
+    if not header or alike < 8 or not original or 'clang' in version_of(compiler):
+        return flags
+    made = folder / (header + '.gch')
+    made.parent.mkdir(parents=True, exist_ok=True)
+    include = original.parents[len(Path(header).parts) - 2]
+    newest = max(path.stat().st_mtime for path in include.rglob('*.hpp'))
+    with open(f'{made}.lock', 'w', encoding='utf-8') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists() or made.stat().st_mtime < newest:
+            subprocess.run([*compiler, *flags, '-x', 'c++-header', str(original), '-o', str(made)], check=False,
+                           capture_output=True)
+    return ['-I', str(folder), *flags]
 
 
 def complaints(compiler, flags, source):
@@ -50,7 +78,9 @@ def complaints(compiler, flags, source):
 
 def main():
     build, source = sys.argv[1], Path(sys.argv[2])
-    found = complaints(*compiler_and_flags(build), source)
+    compiler, flags = compiler_and_flags(build)
+    flags = with_precompiled(compiler, flags, source, Path(build).resolve() / 'precompiled')
+    found = complaints(compiler, flags, source)
     for complaint in found:
         print(f'{source.name}: {complaint}')
     return 1 if found else 0
