@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/simd/ops_bf16_dot.hpp>
 
@@ -69,9 +70,11 @@ double seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Operations a second at best, measured beside every product because clocks drift.
+/// Operations a second at best, measured again beside every product; the best of the whole run so far counts.
 double peak(bound by) {
-  double best = 0., operations = 0.;
+  static double bests[4] = {};
+  double& best = bests[static_cast<int>(by)];
+  double operations = 0.;
   for (int i = 0; i < 5; ++i) {
     const double s = seconds([&] {
       operations = by == bound::integer_dot ? integer_operations()
@@ -101,8 +104,9 @@ double reading(double bytes, index_t copies) {
     for (auto& s : sum) benchmark::DoNotOptimize(s);
   };
   const index_t times = copies > 1 ? copies : std::max<index_t>(1, static_cast<index_t>(2e7 / bytes));
-  double best = 1e9;
-  for (int i = 0; i < 4; ++i)
+  static std::map<std::pair<double, index_t>, double> bests;
+  double& best = bests.try_emplace({bytes, copies}, 1e9).first->second;
+  for (int i = 0; i < 6; ++i)
     best = std::min(best, seconds([&] {
                             for (index_t c = 0; c < times; ++c) read(c % copies);
                           }) / static_cast<double>(times));

@@ -8,7 +8,6 @@
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/matmul.hpp>
 #include <qtensor/ops/product_int8.hpp>
-#include <tuple>
 
 namespace qtensor::compat::onednn {
 
@@ -103,7 +102,7 @@ inline void load_signed(data_type type, const void* array, index_t at, index_t n
 /// Integers times integers: d(m, n) += RN(RN(float(exact sum of group g) * source scale) * weight scale), groups in
 /// order.
 inline void multiply_codes(const matmul_job& j, index_t batch, float* d) {
-  const auto& [m, k, n] = std::tie(j.batches.m, j.batches.k, j.batches.n);
+  const index_t m = j.batches.m, k = j.batches.k, n = j.batches.n;
   const index_t left = j.batches.left_of[static_cast<std::size_t>(batch)];
   const index_t right = j.batches.right_of[static_cast<std::size_t>(batch)];
   const std::size_t s = j.src_dims.size(), w = j.wei_dims.size();
@@ -158,7 +157,7 @@ inline void multiply_codes(const matmul_job& j, index_t batch, float* d) {
 /// Floats times anything: weights become floats, (w - zero point) * scale, rounded to the math mode; one chain of fma
 /// over k for each element; source scales after the sum, or before it where they vary along k.
 inline void multiply_floats(const matmul_job& j, index_t batch, float* d) {
-  const auto& [m, k, n] = std::tie(j.batches.m, j.batches.k, j.batches.n);
+  const index_t m = j.batches.m, k = j.batches.k, n = j.batches.n;
   const index_t left = j.batches.left_of[static_cast<std::size_t>(batch)];
   const index_t right = j.batches.right_of[static_cast<std::size_t>(batch)];
   std::vector<float> src(static_cast<std::size_t>(m * k)), wei(static_cast<std::size_t>(k * n));
