@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/simd/ops_bf16_dot.hpp>
@@ -142,6 +143,12 @@ void add_candidate(const product& p, const std::string& who, run_product run) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);)
+    if (line.rfind("model name", 0) == 0) {
+      benchmark::AddCustomContext("cpu", line.substr(line.find(": ") + 2));
+      break;
+    }
   benchmark::AddCustomContext("compiler", BENCH_COMPILER);
 #if defined(BENCH_ONEDNN)
   benchmark::AddCustomContext("libraries", bench::onednn_version());

@@ -41,7 +41,7 @@ void add(const product& p, const std::string& who, bool unpacked) {
   if (!unpacked) return;
   std::vector<std::shared_ptr<const matrix<SW>>> plain(1, w);
   for (index_t c = 1; c < p.copies; ++c) plain.push_back(std::make_shared<const matrix<SW>>(*w));
-  add_candidate(p, "qtensor " + who + " not packed", multiplier(plain, x, p.m, p.n));
+  add_candidate(p, "qtensor not packed", multiplier(plain, x, p.m, p.n));
 }
 
 void add_quantizing(const product& p) {
