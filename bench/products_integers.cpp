@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <Eigen/Core>
 #include <memory>
-#include <qtensor/ops/multiply.hpp>
+#include <qtensor/qtensor.hpp>
 
 #include "products.hpp"
 
@@ -63,6 +63,27 @@ void add_eigen(const product& p) {
   add_candidate(p, "Eigen f32", [=](index_t) { y->noalias() = *w * *x; });
 }
 
+/// What an epilogue costs: the product alone, with bias and ReLU, and requantized after them.
+void add_epilogues(const product& p) {
+  const auto a = random_floats(p.n * p.k), b = random_floats(p.m * p.k);
+  using right = int8_per_channel<1>;
+  auto w = std::make_shared<packed<stored<int8_per_channel<0>>>>(
+      pack(quantize<int8_per_channel<0>>(source(a.data(), extents(p.n, p.k)))));
+  const Eigen::Map<const Eigen::MatrixXf> numbers(b.data(), p.k, p.m);
+  const auto x = std::make_shared<const tensor<right, matrix_extents, col_major>>(quantize<right, col_major>(numbers));
+  const auto bias = std::make_shared<const Eigen::VectorXf>(Eigen::VectorXf::Random(p.n));
+  const auto y = std::make_shared<Eigen::MatrixXf>(p.n, p.m);
+  const auto codes = std::make_shared<tensor<int8_per_tensor, matrix_extents, col_major>>(matrix_extents(p.n, p.m));
+  codes->scales()[0] = 0.5f;
+  const auto activate = [=](const auto& sums, tile t) {
+    return (sums.colwise() + bias->segment(t.row, t.rows)).cwiseMax(0.f);
+  };
+  add_candidate(p, "qtensor f32", [=](index_t) { matmul(*w, *x, into(*y)); });
+  add_candidate(p, "qtensor bias, ReLU -> f32", [=](index_t) { matmul(*w, *x, into(*y), activate); });
+  add_candidate(p, "qtensor bias, ReLU -> int8",
+                [=](index_t) { matmul(*w, *x, into(*codes), with_scales(), activate); });
+}
+
 }  // namespace
 
 void add_integer_products() {
@@ -74,6 +95,7 @@ void add_integer_products() {
       add_eigen(p);
     }
   }
+  for (const index_t k : {512, 4096}) add_epilogues({"int8 x int8 with epilogues", 504, 512, k, bound::integer_dot});
 }
 
 }  // namespace bench
