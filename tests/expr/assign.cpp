@@ -14,14 +14,7 @@ namespace qt = qtensor;
 using check::index_t;
 using check::row_matrix;
 
-#define REACHES(statement, result, want) \
-  do {                                   \
-    CAPTURE(#statement);                 \
-    counted::assignments = 0;            \
-    statement;                           \
-    CHECK(counted::assignments == 1);    \
-    CHECK(check::same(result, want));    \
-  } while (0)
+#define REACHES(statement, result, want) REACHES_KERNEL(assignments, statement, result, want)
 
 namespace {
 

@@ -14,15 +14,7 @@ namespace qt = qtensor;
 using check::product;
 using check::row_matrix;
 
-// Runs a statement, requires that it called the kernel once, and compares the result bit for bit.
-#define REACHES(statement, result, want) \
-  do {                                   \
-    CAPTURE(#statement);                 \
-    counted::products = 0;               \
-    statement;                           \
-    CHECK(counted::products == 1);       \
-    CHECK(check::same(result, want));    \
-  } while (0)
+#define REACHES(statement, result, want) REACHES_KERNEL(products, statement, result, want)
 
 namespace {
 

@@ -1,26 +1,15 @@
 // Mirrors include/qtensor/ops/convolution.hpp: every geometry, form and architecture gives the sums of the definition.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/convolution.hpp>
-#include <thread>
 
 #include "convolution_check.hpp"
+#include "threads.hpp"
 
 using namespace convolution_check;
 
 namespace {
 
 constexpr auto is_signed = qt::simd::code_sign::is_signed, is_unsigned = qt::simd::code_sign::is_unsigned;
-
-/// A thread for every part.
-struct thread_each {
-  template <class Part>
-  void operator()(index_t count, const Part& part) const {
-    std::vector<std::thread> threads;
-    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
-    part(0);
-    for (auto& t : threads) t.join();
-  }
-};
 
 }  // namespace
 
@@ -181,7 +170,7 @@ TEST_CASE("convolution: threads change nothing") {
     const operands data(each);
     const auto want = data.expected(each);
     for (const index_t threads : {2, 3, 16})
-      compare<qt::simd::best_arch>(each, data, want, qt::parallel_for(threads, thread_each{}));
+      compare<qt::simd::best_arch>(each, data, want, qt::parallel_for(threads, pool::thread_each{}));
   }
 }
 

@@ -1,9 +1,9 @@
 // Mirrors include/qtensor/ops/convolution_float.hpp: every output is the chain of the definition, bit for bit.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/convolution_float.hpp>
-#include <thread>
 
 #include "convolution_check.hpp"
+#include "threads.hpp"
 
 using namespace convolution_check;
 
@@ -16,16 +16,6 @@ std::vector<float> random_floats(index_t n) {
         std::ldexp(static_cast<float>(static_cast<std::int32_t>(random_bits()())), -31 + static_cast<int>(i % 7)));
   return out;
 }
-
-struct thread_each {
-  template <class Part>
-  void operator()(index_t count, const Part& part) const {
-    std::vector<std::thread> threads;
-    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
-    part(0);
-    for (auto& t : threads) t.join();
-  }
-};
 
 /// The chains of x(n, c, at) and w(o, i, tap), by definition.
 template <class X, class W>
@@ -73,7 +63,7 @@ TEST_CASE("convolution of floats: chains over taps and channels, on every archit
       const qt::packed_float_convolution<A> packed(data.plan, w_at);
       compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
       compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,
-                     qt::parallel_for(3, thread_each{}));
+                     qt::parallel_for(3, pool::thread_each{}));
     });
   }
 }

@@ -6,8 +6,9 @@
 #include <qtensor/ops/multiply.hpp>
 #include <qtensor/reference/matmul.hpp>
 #include <qtensor/reference/product.hpp>
-#include <thread>
 #include <vector>
+
+#include "threads.hpp"
 
 using namespace qtensor;
 
@@ -71,13 +72,6 @@ bool same(const std::vector<float>& y, index_t rows, index_t outputs, const Want
     }
   return true;
 }
-auto threads(index_t n) {
-  return parallel_for(n, [](index_t count, const auto& part) {
-    std::vector<std::thread> all;
-    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
-    for (auto& t : all) t.join();
-  });
-}
 template <class View>
 auto columns_as_rows(const View& view) {
   return ops::weights_of<View, depth_axis::rows>(view);
@@ -95,7 +89,7 @@ TEST_CASE("multiply: integers with one scale along the sum are exact, from eithe
   };
   CHECK(same(product(w, x, m_count, n_count), m_count, n_count, want));
   CHECK(same(product(pack(w), x, m_count, n_count), m_count, n_count, want));
-  CHECK(same(product(w, x, m_count, n_count, on(threads(3))), m_count, n_count, want));
+  CHECK(same(product(w, x, m_count, n_count, on(pool::threads(3))), m_count, n_count, want));
 
   // The same numbers with the sum along axis 0.
   const auto turned_w = random_tensor<uint8_per_channel<1>>(depth, n_count, 3);
@@ -142,7 +136,7 @@ TEST_CASE("multiply: groups along the sum") {
   const auto floats = numbers(m_count * depth, 9);
   const matrix_ref<const float> rows{floats.data(), m_count, depth, depth, 1};
   CHECK(same(product(w, rows, m_count, n_count, int8_activations), m_count, n_count, per_row));
-  CHECK(same(product(pack(w), rows, m_count, n_count, on(threads(2)), int8_group_activations), m_count, n_count,
+  CHECK(same(product(pack(w), rows, m_count, n_count, on(pool::threads(2)), int8_group_activations), m_count, n_count,
              per_group));
 }
 
@@ -173,7 +167,7 @@ TEST_CASE("multiply: floats and everything else are one chain") {
   const auto memory = chain(rows);
   CHECK(same(product(w, rows, m_count, n_count), m_count, n_count, memory));
   CHECK(same(product(pack(w), rows, m_count, n_count), m_count, n_count, memory));
-  CHECK(same(product(w, rows, m_count, n_count, on(threads(3))), m_count, n_count, memory));
+  CHECK(same(product(w, rows, m_count, n_count, on(pool::threads(3))), m_count, n_count, memory));
   const auto of = [](const auto& t) {
     return [&t](index_t m, index_t k) { return reference::value(t.view(), {m, k}); };
   };

@@ -10,8 +10,9 @@
 #include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <random>
-#include <thread>
 #include <vector>
+
+#include "threads.hpp"
 
 namespace parallel_check {
 
@@ -24,10 +25,7 @@ struct threads_of {
   template <class Part>
   void operator()(index_t count, const Part& part) const {
     *parts += static_cast<int>(count);
-    std::vector<std::thread> threads;
-    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
-    part(0);
-    for (auto& t : threads) t.join();
+    pool::thread_each{}(count, part);
   }
 };
 

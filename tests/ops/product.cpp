@@ -4,26 +4,13 @@
 #include <mutex>
 #include <qtensor/ops/product.hpp>
 #include <qtensor/scheme/schemes.hpp>
-#include <thread>
 #include <vector>
 
 #include "../simd/check.hpp"
+#include "threads.hpp"
 
 namespace simd = qtensor::simd;
 using namespace qtensor;
-
-namespace {
-
-/// A thread for every part.
-auto threads(index_t n) {
-  return parallel_for(n, [](index_t count, const auto& part) {
-    std::vector<std::thread> all;
-    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
-    for (auto& t : all) t.join();
-  });
-}
-
-}  // namespace
 
 TEST_CASE("panels: packed before or panel by panel, they are the same bytes") {
   tensor<uint4_group<6>> w(matrix_extents(70, 20));
@@ -52,7 +39,7 @@ TEST_CASE("for_product_parts: every panel and row once, whatever the executor") 
       for (const index_t count : {1, 2, 5}) {
         std::vector<int> seen(static_cast<std::size_t>(panels * rows));
         std::mutex lock;
-        ops::for_product_parts(threads(count), panels, 1 << 20, rows, 6,
+        ops::for_product_parts(pool::threads(count), panels, 1 << 20, rows, 6,
                                [&](index_t first_panel, index_t some_panels, index_t first_row, index_t some_rows) {
                                  const std::lock_guard guard(lock);
                                  CHECK((first_row % 6 == 0 && some_rows > 0 && some_panels > 0));

@@ -1,8 +1,8 @@
 // Mirrors include/qtensor/ops/product_float.hpp. Formats: product_float_formats.cpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <thread>
 
 #include "product_float_check.hpp"
+#include "threads.hpp"
 
 using namespace product_check;
 using simd::best_arch;
@@ -19,17 +19,6 @@ auto unpacked(const W& w) {
   const auto view = as_view(w);
   return ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols>(view);
 }
-
-/// A thread for every part.
-struct run_threads {
-  template <class Part>
-  void operator()(index_t count, const Part& part) const {
-    std::vector<std::thread> threads;
-    for (index_t i = 1; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
-    part(0);
-    for (auto& t : threads) t.join();
-  }
-};
 
 /// Groups of 5: quads that are not full, a short last group.
 using odd_groups = uint4_group<5>;
@@ -108,7 +97,7 @@ TEST_CASE("multiply_floats: the same bits on any number of threads, with panels 
     const auto p = pack(w);
     const matrix x = matrix(s[0], s[2]).fill(plain), want = product<best_arch>(p, x.ref());
     for (const index_t threads : {2, 3, 7}) {
-      const auto by = parallel_for(threads, run_threads{});
+      const auto by = parallel_for(threads, pool::thread_each{});
       CHECK(same(product<best_arch, decltype(p), matrix_ref<const float>, exact_operands>(p, x.ref(), by), want));
       CHECK(same(
           product<best_arch, decltype(unpacked(w)), matrix_ref<const float>, exact_operands>(unpacked(w), x.ref(), by),

@@ -1,8 +1,8 @@
 // Mirrors include/qtensor/ops/product_groups.hpp: weights of 4 bits times floats.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <thread>
 
 #include "product_groups_check.hpp"
+#include "threads.hpp"
 
 using namespace qtensor;
 using check::compare_floats;
@@ -45,11 +45,7 @@ TEST_CASE("products over groups: nothing to do") {
   compare_floats(random_weights<int4_any>(5, 0, false, group<dynamic>(4)), 0);
 }
 TEST_CASE("products over groups: threads change nothing") {
-  const auto on_threads = parallel_for(3, [](index_t count, const auto& part) {
-    std::vector<std::thread> threads;
-    for (index_t i = 0; i < count; ++i) threads.emplace_back([&part, i] { part(i); });
-    for (auto& t : threads) t.join();
-  });
+  const auto on_threads = pool::threads(3);
   compare_floats(random_weights<int4_any>(300, 256, false, group<dynamic>(32)), 5, on_threads);
   compare_floats(random_weights<int4_any>(20, 1024, false, group<dynamic>(32)), 40, on_threads);
 }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/product_int8.hpp>
 #include <qtensor/scheme/schemes.hpp>
-#include <thread>
 #include <vector>
 
 #include "../simd/check.hpp"
+#include "threads.hpp"
 
 namespace simd = qtensor::simd;
 using namespace qtensor;
@@ -144,11 +144,7 @@ TEST_CASE("integer products: the largest sums there are, just inside and outside
     }
 }
 TEST_CASE("integer products: threads change nothing") {
-  const auto pool = parallel_for(3, [](index_t count, const auto& part) {
-    std::vector<std::thread> all;
-    for (index_t i = 0; i < count; ++i) all.emplace_back([&part, i] { part(i); });
-    for (auto& t : all) t.join();
-  });
+  const auto pool = pool::threads(3);
   check_product<int8_per_channel<0>, uint8_per_channel<0>>(40, 300, 200, pool);
   check_product<uint8_per_channel<0>, uint8_per_channel<0>>(200, 10, 400, pool);
 }

@@ -71,23 +71,6 @@ constexpr bool is_product_of_integers() {
   }
 }
 
-/// y (=, +=, -=) factor * lhs * rhs for memory y. Left rows are outputs, right columns activations.
-template <class Lhs, class Rhs>
-void multiply_memory(const matrix_ref<float>& y, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
-  QTENSOR_COUNT_KERNELS(products);
-  const multiplicand<Lhs> left(lhs);
-  const multiplicand<Rhs> right(rhs);
-  const float factor = rounded(rounded(left.factor() * right.factor()) * alpha);
-  if constexpr (is_product_of_integers<Lhs, Rhs>()) {
-    using sink = ops::store_floats<simd::best_arch>;
-    if (lhs.cols() == 0 && mode != accumulate::assign) return;  // the sum of nothing, whatever the factor
-    multiply_tiles(operand_of<depth_axis::cols>(lhs), operand_of<depth_axis::rows>(rhs),
-                   sink{y.transposed(), lhs.cols() == 0 ? 1.f : factor, mode});
-  } else {
-    matmul_into(left.source(), right.source(), y, factor, mode);
-  }
-}
-
 /// Throws where the sizes of a product do not fit.
 template <class Dst, class Lhs, class Rhs>
 void check_product_sizes(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
@@ -100,51 +83,63 @@ void check_product_sizes(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
           " elements does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
 }
 
-/// dst (=, +=, -=) the product that multiply(memory, alpha, mode) computes into memory.
-template <class Dst, class Multiply>
-void multiply_to(Dst& dst, float alpha, accumulate mode, const Multiply& multiply) {
-  if constexpr (has_memory<Dst>) {
-    multiply(writable_memory_of(dst), alpha, mode);
-  } else {
-    Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(dst.rows(), dst.cols());
-    multiply(writable_memory_of(result), alpha, accumulate::assign);
-    if (mode == accumulate::assign)
-      dst = result;
-    else if (mode == accumulate::add)
-      dst += result;
-    else
-      dst -= result;
-  }
-}
-
-/// dst (=, +=, -=) alpha * lhs * rhs. Each element is one chain of fma over ascending k, or where both sides are
-/// quantized what multiply_tiles makes of them, times all scalar factors at once, then added. Sizes that do not fit
-/// throw before anything is written.
-template <class Dst, class Lhs, class Rhs>
-void multiply_into(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
-  check_product_sizes(dst, lhs, rhs);
-  multiply_to(dst, alpha, mode, [&](const matrix_ref<float>& y, float factor, accumulate how) {
-    multiply_memory(y, lhs, rhs, factor, how);
-  });
-}
-
-template <class Lhs, class Rhs>
-struct quantized_product {
+/// The four ways in which Eigen asks for dst (=, +=, -=) alpha * lhs * rhs, by Kernel::into_memory(y, lhs, rhs, alpha,
+/// mode) for memory y. Sizes that do not fit throw before anything is written.
+template <class Kernel, class Lhs, class Rhs>
+struct product_forms {
   template <class Dst>
   static void evalTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_into(dst, lhs, rhs, 1.f, accumulate::assign);
+    multiply(dst, lhs, rhs, 1.f, accumulate::assign);
   }
   template <class Dst>
   static void addTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_into(dst, lhs, rhs, 1.f, accumulate::add);
+    multiply(dst, lhs, rhs, 1.f, accumulate::add);
   }
   template <class Dst>
   static void subTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_into(dst, lhs, rhs, 1.f, accumulate::subtract);
+    multiply(dst, lhs, rhs, 1.f, accumulate::subtract);
   }
   template <class Dst>
   static void scaleAndAddTo(Dst& dst, const Lhs& lhs, const Rhs& rhs, const float& alpha) {
-    multiply_into(dst, lhs, rhs, alpha, accumulate::add);
+    multiply(dst, lhs, rhs, alpha, accumulate::add);
+  }
+
+ private:
+  template <class Dst>
+  static void multiply(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+    check_product_sizes(dst, lhs, rhs);
+    if constexpr (has_memory<Dst>) {
+      Kernel::into_memory(writable_memory_of(dst), lhs, rhs, alpha, mode);
+    } else {
+      Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic> result(dst.rows(), dst.cols());
+      Kernel::into_memory(writable_memory_of(result), lhs, rhs, alpha, accumulate::assign);
+      if (mode == accumulate::assign)
+        dst = result;
+      else if (mode == accumulate::add)
+        dst += result;
+      else
+        dst -= result;
+    }
+  }
+};
+
+/// Each element is one chain of fma over ascending k, or where both sides are quantized what multiply_tiles makes of
+/// them, times all scalar factors at once, then added. Left rows are outputs, right columns activations.
+template <class Lhs, class Rhs>
+struct quantized_product : product_forms<quantized_product<Lhs, Rhs>, Lhs, Rhs> {
+  static void into_memory(const matrix_ref<float>& y, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
+    QTENSOR_COUNT_KERNELS(products);
+    const multiplicand<Lhs> left(lhs);
+    const multiplicand<Rhs> right(rhs);
+    const float factor = rounded(rounded(left.factor() * right.factor()) * alpha);
+    if constexpr (is_product_of_integers<Lhs, Rhs>()) {
+      using sink = ops::store_floats<simd::best_arch>;
+      if (lhs.cols() == 0 && mode != accumulate::assign) return;  // the sum of nothing, whatever the factor
+      multiply_tiles(operand_of<depth_axis::cols>(lhs), operand_of<depth_axis::rows>(rhs),
+                     sink{y.transposed(), lhs.cols() == 0 ? 1.f : factor, mode});
+    } else {
+      matmul_into(left.source(), right.source(), y, factor, mode);
+    }
   }
 };
 

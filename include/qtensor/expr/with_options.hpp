@@ -167,32 +167,7 @@ void with_activations(const X& x, const Use& use) {
 
 /// y (=, +=, -=) factors * lhs * rhs, one of which is weights.
 template <class Lhs, class Rhs>
-struct weights_product {
-  template <class Dst>
-  static void evalTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_weights(dst, lhs, rhs, 1.f, accumulate::assign);
-  }
-  template <class Dst>
-  static void addTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_weights(dst, lhs, rhs, 1.f, accumulate::add);
-  }
-  template <class Dst>
-  static void subTo(Dst& dst, const Lhs& lhs, const Rhs& rhs) {
-    multiply_weights(dst, lhs, rhs, 1.f, accumulate::subtract);
-  }
-  template <class Dst>
-  static void scaleAndAddTo(Dst& dst, const Lhs& lhs, const Rhs& rhs, const float& alpha) {
-    multiply_weights(dst, lhs, rhs, alpha, accumulate::add);
-  }
-
- private:
-  template <class Dst>
-  static void multiply_weights(Dst& dst, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
-    check_product_sizes(dst, lhs, rhs);
-    multiply_to(dst, alpha, mode, [&](const matrix_ref<float>& y, float factor, accumulate how) {
-      into_memory(y, lhs, rhs, factor, how);
-    });
-  }
+struct weights_product : product_forms<weights_product<Lhs, Rhs>, Lhs, Rhs> {
   static void into_memory(const matrix_ref<float>& y, const Lhs& lhs, const Rhs& rhs, float alpha, accumulate mode) {
     QTENSOR_COUNT_KERNELS(products);
     if constexpr (folded_weights<Lhs>)
@@ -202,6 +177,8 @@ struct weights_product {
       run<weights_operand<Rhs>, weights_operand<Rhs>::is_transposed ? depth_axis::cols : depth_axis::rows,
           depth_axis::rows>(y, rhs, lhs, alpha, mode);
   }
+
+ private:
   template <class Operand, depth_axis Depth, depth_axis Tokens, class Weights, class X>
   static void run(const matrix_ref<float>& y, const Weights& expression, const X& x, float alpha, accumulate mode) {
     using options_type = typename Operand::options_type;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <qtensor/ops/matmul.hpp>
-#include <qtensor/ops/pack.hpp>
+#include <qtensor/ops/product.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/gemm_groups.hpp>
@@ -106,9 +106,7 @@ class activation_rows {
       x.read(first + r, 1, 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), form_.depth);
       for (index_t g = 0; g < groups_; ++g) {
         const index_t at = r * groups_ + g, k = g * form_.group;
-        float scale = decode<typename S::scale_format>(x.scale_code(first + r, k));
-        if constexpr (S::has_tensor_scale) scale = rounded(scale * x.tensor_scale());
-        scales_[at] = scale;
+        scales_[at] = scale_of(x, first + r, k);
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, k)) + code::offset;
         fits_ = fits_ && zeros_[at] >= -128 && zeros_[at] <= 127;
       }

@@ -118,11 +118,10 @@ class weights_of {
     } else {
       for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(view_.storage_code({l, first + i}));
     }
-    constexpr std::uint8_t flip = packed_code<code>::of(0);
     if constexpr (packed_code<code>::is_integer && code::bits > 4 && code::bits < 8) {
       for (index_t i = 0; i < n; ++i) to[i] = packed_code<code>::of(to[i]);
-    } else if constexpr (flip != 0) {
-      for (index_t i = 0; i < n; ++i) to[i] ^= flip;
+    } else if constexpr (line_flip != 0) {
+      for (index_t i = 0; i < n; ++i) to[i] ^= line_flip;
     }
   }
 
@@ -200,16 +199,15 @@ class panel_packer {
         fill_codes(first, count, k + done, some, codes, sums);
         codes += divide_up(some, 4) * layout::quad_bytes;
       }
-      fill_parameters(first, count, g, k, out);
       if constexpr (code::is_integer) std::copy_n(sums, width, const_cast<std::int32_t*>(out.sums) + g * width);
     }
+    fill_parameters(p, bytes, room, to_panel);
   }
-
   /// The same without codes and sums.
   void fill_parameters(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
-    for (index_t g = 0; g < layout_.groups(); ++g) fill_parameters(first, count, g, g * layout_.group, out);
+    for (index_t g = 0; g < layout_.groups(); ++g) fill_group(first, count, g, g * layout_.group, out);
   }
 
  private:
@@ -258,7 +256,7 @@ class panel_packer {
       }
     }
   }
-  void fill_parameters(index_t output, index_t count, index_t g, index_t k, const packed_panel<S, A>& out) const {
+  void fill_group(index_t output, index_t count, index_t g, index_t k, const packed_panel<S, A>& out) const {
     const auto into = [&](const auto* array) {
       return const_cast<std::remove_const_t<std::remove_pointer_t<decltype(array)>>*>(array) + g * width;
     };

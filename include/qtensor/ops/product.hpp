@@ -77,6 +77,44 @@ auto panels_of(const Weights& weights) {
     return packing_panels<Weights, A>(weights);
 }
 
+/// Their sizes, without a reader and its memory.
+template <simd::usable_arch A, class Weights>
+auto layout_of(const Weights& weights) {
+  if constexpr (packed_matrix<Weights>)
+    return weights.layout();
+  else
+    return panel_packer<Weights, A>(weights).sizes();
+}
+
+/// The scale of a row of quantized activations at k, of both levels.
+template <class X>
+float scale_of(const X& x, index_t row, index_t k) {
+  using S = typename X::scheme_type;
+  const float scale = decode<typename S::scale_format>(x.scale_code(row, k));
+  if constexpr (S::has_tensor_scale)
+    return rounded(scale * x.tensor_scale());
+  else
+    return scale;
+}
+
+/// Rows of activations that are made ready at once: of some 4 MB, a multiple of `step` where there are more.
+inline index_t rows_at_once(index_t rows, index_t row_bytes, index_t step) {
+  constexpr index_t most_bytes = index_t{4} << 20;
+  return std::min(rows, std::max(most_bytes / row_bytes / step * step, step));
+}
+
+/// The result of a product without depth, as tiles of floats or of integers: zeros.
+template <simd::usable_arch A, class Tile = product_tile, class Sink>
+void give_zeros(index_t rows, index_t outputs, const Sink& sink) {
+  constexpr index_t width = simd::float_tile<A>::panel;
+  alignas(64) std::remove_pointer_t<decltype(Tile::values)> zeros[width];
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < outputs; c += width) {
+      std::fill_n(zeros, width, 0);
+      sink(Tile{r, c, 1, std::min(width, outputs - c), zeros, width});
+    }
+}
+
 /// Splits a product over an executor: panels first, rows where there are fewer panels than threads. Calls
 /// body(first panel, panels, first row, rows) for parts that cover everything once. `step` rows stay together.
 template <executor By, class Body>

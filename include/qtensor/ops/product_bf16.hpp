@@ -189,7 +189,7 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
   using panels_type = decltype(panels_of<A>(w));
   using arch = typename panels_type::arch;
   using wide = wide_panel<panels_type>;
-  const auto layout = panels_of<A>(w).layout();
+  const auto layout = layout_of<A>(w);
   const index_t rows = x.rows();
   require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
           " of the other operand; sizes must agree.");

@@ -346,18 +346,6 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
   }
 }
 
-/// The product of no depth: +0 everywhere.
-template <simd::usable_arch A, class Sink>
-void give_zeros(index_t rows, index_t outputs, const Sink& sink) {
-  constexpr index_t width = simd::float_tile<A>::panel;
-  alignas(64) float zeros[width];
-  for (index_t r = 0; r < rows; ++r)
-    for (index_t c = 0; c < outputs; c += width) {
-      std::fill_n(zeros, width, 0.f);
-      sink(product_tile{r, c, 1, std::min(width, outputs - c), zeros, width});
-    }
-}
-
 /// Few rows of units, a stride apart, times all panels.
 template <class Chains, class Panels, class W, class Unit, class Sink, class By>
 void multiply_few(const W& w, const typename Panels::layout_type& layout, const Unit* x, index_t x_stride, index_t rows,
@@ -379,7 +367,7 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
 template <simd::usable_arch A, class Operands = exact_operands, class W, tile_source X, class Sink, executor By>
 void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   using panels_type = decltype(panels_of<A>(w));
-  const auto layout = panels_of<A>(w).layout();
+  const auto layout = layout_of<A>(w);
   const index_t rows = x.rows();
   require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
           " of the other operand; sizes must agree.");

@@ -201,12 +201,6 @@ class group_engine {
   alignas(64) float panel_scales_[width];
 };
 
-/// Rows that are made ready at once: at most some 4 MB.
-inline index_t group_row_block(index_t rows, index_t depth) {
-  constexpr index_t most_bytes = index_t{4} << 20, step = 96;
-  return std::min(rows, std::max(most_bytes / (depth + 64) / step * step, step));
-}
-
 /// Groups of a product in which weights change parameters every w_group elements of k and activations every x_group.
 inline index_t product_group(index_t depth, index_t w_group, index_t x_group) {
   if (x_group >= depth || x_group % w_group == 0) return w_group;
@@ -220,12 +214,12 @@ template <simd::usable_arch A, class W, class Fill, class Sink, executor By>
 void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, const Fill& fill,
                          const Sink& sink, const By& by) {
   using engine = group_engine<decltype(panels_of<A>(w))>;
-  const auto layout = panels_of<A>(w).layout();
+  const auto layout = layout_of<A>(w);
   if (rows == 0 || layout.outputs == 0) return;
   const activation_form form = engine::form(layout, group, scales);
   for_product_parts(by, layout.panels(), layout.panel_bytes(), rows, simd::group_tile<A>::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block = group_row_block(count, layout.depth);
+                      const index_t block = rows_at_once(count, layout.depth + 64, 96);
                       engine product(panels_of<A>(w), form, block);
                       typename engine::rows_type x(block, form);
                       for (index_t m = 0; m < count; m += block) {
@@ -243,7 +237,7 @@ void multiply_group_rows(const W& w, index_t rows, index_t group, activation_sca
 /// Exact inside a group; the same bits on every architecture and with every executor. Tiles go to the sink once each.
 template <simd::usable_arch A, class W, tile_source X, class Sink, executor By>
 void multiply_groups(const W& w, const X& x, activation_scales scales, const Sink& sink, const By& by) {
-  const auto layout = panels_of<A>(w).layout();
+  const auto layout = layout_of<A>(w);
   require(x.cols() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.cols(), ".");
   multiply_group_rows<A>(
@@ -255,7 +249,7 @@ void multiply_groups(const W& w, const X& x, activation_scales scales, const Sin
 /// points included. Scales that are one for all k count as one a row, others as one a group.
 template <simd::usable_arch A, class W, class X, class Sink, executor By>
 void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
-  const auto layout = panels_of<A>(w).layout();
+  const auto layout = layout_of<A>(w);
   require(x.depth() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.depth(), ".");
   const bool one_scale = x.group() >= x.depth();

@@ -17,14 +17,6 @@ struct integer_tile {
 
 namespace ops {
 
-/// The scale of a row of activations, of both levels.
-template <class X>
-float row_scale(const X& x, index_t row) {
-  using S = typename X::scheme_type;
-  const float scale = decode<typename S::scale_format>(x.scale_code(row, 0));
-  return S::has_tensor_scale ? rounded(scale * x.tensor_scale()) : scale;
-}
-
 /// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
 /// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from a matrix again and again.
 template <simd::usable_arch A>
@@ -36,7 +28,7 @@ class integer_rows {
   integer_rows(index_t most, index_t depth)
       : depth_(depth),
         stride_(round_up(depth, line) + line),
-        units_(static_cast<std::size_t>(most * stride_ + line)),
+        units_(std::make_unique_for_overwrite<unit[]>(static_cast<std::size_t>(most * stride_ + line))),
         sums_(static_cast<std::size_t>(most)),
         zeros_(static_cast<std::size_t>(most)),
         scales_(static_cast<std::size_t>(most)) {}
@@ -56,13 +48,13 @@ class integer_rows {
       for (index_t r = 0; r < rows; ++r) {
         const auto at = static_cast<std::size_t>(done + r);
         if constexpr (has_lines)
-          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_,
-                                          static_cast<simd::code_sign>(x.line_flip), row(done + r));
+          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_, static_cast<simd::code_sign>(x.line_flip),
+                                          row(done + r));
         else
           sums_[at] =
               simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0)) + code::offset;
-        scales_[at] = row_scale(x, first + done + r);
+        scales_[at] = scale_of(x, first + done + r, 0);
       }
     }
     one_zero_ = true;
@@ -71,8 +63,8 @@ class integer_rows {
 
   index_t depth() const { return depth_; }
   index_t stride() const { return stride_; }
-  unit* row(index_t r) { return units_.data() + r * stride_; }
-  const unit* row(index_t r) const { return units_.data() + r * stride_; }
+  unit* row(index_t r) { return units_.get() + r * stride_; }
+  const unit* row(index_t r) const { return units_.get() + r * stride_; }
   std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
   std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
   float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
@@ -80,7 +72,7 @@ class integer_rows {
 
  private:
   index_t depth_, stride_;
-  std::vector<unit> units_;
+  std::unique_ptr<unit[]> units_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::int32_t> sums_, zeros_;
   std::vector<float> scales_;
@@ -100,8 +92,6 @@ class integer_panel {
   using arch = A;
   static constexpr bool has_zeros = S::has_zero_point || code::offset != 0;
 
-  /// A panel of nothing: sums of no terms are 0.
-  integer_panel() : scales{}, zeros{}, start{}, panel_{} {}
   integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
     simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
     if constexpr (S::has_tensor_scale)
@@ -131,6 +121,7 @@ class integer_panel {
 template <class Sink>
 struct scaled {
   const Sink& sink;
+  using tile_type = product_tile;
   static constexpr bool wraps = false;
 
   template <class Rows, class Panel, class Sum>
@@ -175,6 +166,7 @@ struct scaled {
 template <class Sink>
 struct unscaled {
   const Sink& sink;
+  using tile_type = integer_tile;
   static constexpr bool wraps = true;
   template <class Rows, class Panel>
   void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
@@ -275,7 +267,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   for (index_t r = 0; r < rows; ++r) {
     for (index_t k = 0; k < depth; ++k) known.sums[r] += codes[static_cast<std::size_t>(r * stride + k)];
     known.zeros[r] = x.zero_point(row + r, 0) + code::offset;
-    known.scales[r] = row_scale(x, row + r);
+    known.scales[r] = scale_of(x, row + r, 0);
     needs_sums = needs_sums || known.zeros[r] != 0;
   }
   if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));
@@ -299,46 +291,21 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   }
 }
 
-/// The result of a product without depth: zeros.
-template <class Panels, class Finish>
-void integer_zeros(const Panels& weights, index_t rows, const Finish& finish) {
-  using tile = simd::int_tile<typename Panels::arch>;
-  constexpr index_t width = Panels::layout_type::width;
-  const struct {
-    float scale(index_t) const { return 0.f; }
-  } no_rows{};
-  const integer_panel<Panels> no_panel;
-  alignas(64) std::int32_t sums[tile::max_rows * width];
-  alignas(64) float values[tile::max_rows * width];
-  for (index_t col = 0; col < weights.layout().outputs; col += width)
-    for (index_t row = 0; row < rows; row += tile::max_rows) {
-      std::fill(std::begin(sums), std::end(sums), 0);
-      finish(no_rows, 0, no_panel, row, col, std::min(tile::max_rows, rows - row),
-             std::min(width, weights.layout().outputs - col), sums, width, values);
-    }
-}
-
-/// Rows that are made ready at once: at most some 4 MB of units.
-template <simd::usable_arch A>
-index_t integer_row_block(index_t rows, index_t depth) {
-  constexpr index_t most_bytes = index_t{4} << 20, step = 16 * simd::int_tile<A>::max_rows;
-  const index_t fit = most_bytes / static_cast<index_t>(sizeof(typename simd::quad_dot<A>::unit)) / (depth + 64);
-  return std::min(rows, std::max(fit / step * step, step));
-}
-
 /// result(m, n) = sum over k of (x(m, k) - its zero point) (w(n, k) - its zero point), exact; x as weights_of, w as
 /// packed or weights_of, both of integer codes with at most 8 bits and parameters that do not change along k.
 template <simd::usable_arch A, class W, class X, class Finish, executor By>
 void multiply_integers(const W& w, const X& x, const Finish& finish, const By& by) {
-  const auto shape = panels_of<A>(w).layout();
+  const auto shape = layout_of<A>(w);
   const index_t rows = x.outputs();
   if (rows == 0 || shape.outputs == 0) return;
   require(shape.depth < index_t{1} << 24, "an integer product sums over ", shape.depth,
           " elements; it takes fewer than 16777216.");
-  if (shape.depth == 0) return integer_zeros(panels_of<A>(w), rows, finish);
+  if (shape.depth == 0) return give_zeros<A, typename Finish::tile_type>(rows, shape.outputs, finish.sink);
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block = integer_row_block<A>(count, shape.depth);
+                      const index_t block =
+                          rows_at_once(count, (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)},
+                                       16 * simd::int_tile<A>::max_rows);
                       auto reader = panels_of<A>(w);
                       if constexpr (requires { w.line(0); })
                         if (count <= 3 && shape.depth <= simd::int_tile<A>::exact_depth)

@@ -74,25 +74,6 @@ template <class A, index_t Rows, index_t Vectors>
   });
 }
 
-template <class A, index_t Rows>
-void bf16_row_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x,
-                   index_t pairs, float* sums, bool first) {
-  constexpr index_t most = float_tile<A>::vectors(Rows), step = lanes<A>;
-  while (vectors > 0) {
-    index_t done = 1;
-    if (most == 4 && vectors >= 4) {
-      bf16_registers<A, Rows, most >= 4 ? 4 : 1>(panel, panel_stride, x, pairs, sums, first);
-      done = 4;
-    } else if (most >= 2 && vectors >= 2) {
-      bf16_registers<A, Rows, most >= 2 ? 2 : 1>(panel, panel_stride, x, pairs, sums, first);
-      done = 2;
-    } else {
-      bf16_registers<A, Rows, 1>(panel, panel_stride, x, pairs, sums, first);
-    }
-    vectors -= done, panel += done * step, sums += done * step;
-  }
-}
-
 }  // namespace detail
 
 /// sums(r, c) += sum over i < pairs of panel(i, c).first * x(r, 2i) + panel(i, c).second * x(r, 2i + 1), from +0 if
@@ -103,12 +84,12 @@ void bf16_row_tile(const std::uint32_t* panel, index_t panel_stride, index_t vec
 template <usable_arch A>
 void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x, index_t rows,
                index_t pairs, float* sums, bool first) {
-  if constexpr (float_tile<A>::max_rows == 6) {
-    if (rows == 6) return detail::bf16_row_tile<A, 6>(panel, panel_stride, vectors, x, pairs, sums, first);
-    if (rows == 4) return detail::bf16_row_tile<A, 4>(panel, panel_stride, vectors, x, pairs, sums, first);
-  }
-  if (rows == 2) return detail::bf16_row_tile<A, 2>(panel, panel_stride, vectors, x, pairs, sums, first);
-  detail::bf16_row_tile<A, 1>(panel, panel_stride, vectors, x, pairs, sums, first);
+  detail::with_tile_rows<A>(rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+    detail::for_each_register_tile<A, Rows>(
+        vectors, [&]<index_t Vectors>(std::integral_constant<index_t, Vectors>, index_t col) {
+          detail::bf16_registers<A, Rows, Vectors>(panel + col, panel_stride, x, pairs, sums + col, first);
+        });
+  });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -7,7 +7,6 @@
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
 #include <qtensor/simd/ops_columns.hpp>
-
 #include <type_traits>
 #include <utility>
 
@@ -91,23 +90,33 @@ template <class A, index_t Rows, index_t Vectors>
   });
 }
 
-template <class A, index_t Rows>
-void fma_rows(const float* panel, index_t panel_stride, index_t vectors, const broadcast_block& x, index_t depth,
-              float* sums, bool first) {
-  constexpr index_t most = float_tile<A>::vectors(Rows), step = lanes<A>;
-  while (vectors > 0) {
-    index_t done = 1;
-    if (most == 4 && vectors >= 4) {
-      fma_registers<A, Rows, most >= 4 ? 4 : 1>(panel, panel_stride, x, depth, sums, first);
-      done = 4;
-    } else if (most >= 2 && vectors >= 2) {
-      fma_registers<A, Rows, most >= 2 ? 2 : 1>(panel, panel_stride, x, depth, sums, first);
-      done = 2;
-    } else {
-      fma_registers<A, Rows, 1>(panel, panel_stride, x, depth, sums, first);
-    }
-    vectors -= done, panel += done * step, sums += done * step;
+/// Cuts a tile of `vectors` columns in batches into runs that fit the registers beside `Rows` rows: calls
+/// run(std::integral_constant<index_t, 1, 2 or 4>, first column).
+template <class A, index_t Rows, class Run>
+QTENSOR_INLINE void for_each_register_tile(index_t vectors, const Run& run) {
+  constexpr index_t most = float_tile<A>::vectors(Rows);
+  for (index_t v = 0, done; v < vectors; v += done) {
+    const auto some = [&]<index_t Vectors>(std::integral_constant<index_t, Vectors> n) {
+      run(n, v * lanes<A>);
+      done = Vectors;
+    };
+    if (most == 4 && vectors - v >= 4)
+      some(std::integral_constant < index_t, most >= 4 ? 4 : 1 > {});
+    else if (most >= 2 && vectors - v >= 2)
+      some(std::integral_constant < index_t, most >= 2 ? 2 : 1 > {});
+    else
+      some(std::integral_constant<index_t, 1>{});
   }
+}
+/// Calls run(std::integral_constant<index_t, rows>) for a number of rows that float_tile<A>::rows returns.
+template <class A, class Run>
+QTENSOR_INLINE void with_tile_rows(index_t rows, const Run& run) {
+  if constexpr (float_tile<A>::max_rows == 6) {
+    if (rows == 6) return run(std::integral_constant<index_t, 6>{});
+    if (rows == 4) return run(std::integral_constant<index_t, 4>{});
+  }
+  if (rows == 2) return run(std::integral_constant<index_t, 2>{});
+  run(std::integral_constant<index_t, 1>{});
 }
 
 }  // namespace detail
@@ -120,12 +129,12 @@ void fma_rows(const float* panel, index_t panel_stride, index_t vectors, const b
 template <usable_arch A>
 void fma_tile(const float* panel, index_t panel_stride, index_t vectors, const broadcast_block& x, index_t rows,
               index_t depth, float* sums, bool first) {
-  if constexpr (float_tile<A>::max_rows == 6) {
-    if (rows == 6) return detail::fma_rows<A, 6>(panel, panel_stride, vectors, x, depth, sums, first);
-    if (rows == 4) return detail::fma_rows<A, 4>(panel, panel_stride, vectors, x, depth, sums, first);
-  }
-  if (rows == 2) return detail::fma_rows<A, 2>(panel, panel_stride, vectors, x, depth, sums, first);
-  detail::fma_rows<A, 1>(panel, panel_stride, vectors, x, depth, sums, first);
+  detail::with_tile_rows<A>(rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+    detail::for_each_register_tile<A, Rows>(
+        vectors, [&]<index_t Vectors>(std::integral_constant<index_t, Vectors>, index_t col) {
+          detail::fma_registers<A, Rows, Vectors>(panel + col, panel_stride, x, depth, sums + col, first);
+        });
+  });
 }
 
 namespace detail {
