@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <qtensor/compat/onnx_types.hpp>
+#include <qtensor/ops/batches.hpp>
 #include <qtensor/ops/convolution_sinks.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
@@ -26,10 +27,6 @@ struct convolution_attributes {
 /// How QLinearConv goes from a sum to a code. ONNX Runtime: clamp(rint(float(sum) * s) + zero point), with s =
 /// RN(RN(x_scale * w_scale) / y_scale) in f32. The ONNX reference: rint(clamp(double(sum) * s + zero point)).
 enum class convolution_rule { runtime, reference };
-
-/// int8 or uint8.
-template <class T>
-concept byte_code = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t>;
 
 namespace detail {
 
@@ -81,12 +78,6 @@ inline std::vector<index_t> dims_of(const convolution_plan& plan, std::size_t ra
   std::vector<index_t> dims = {s.batch, s.outputs};
   for (std::size_t i = 0; i + 2 < rank; ++i) dims.push_back(s.axes[5 - rank + i].out());
   return dims;
-}
-
-inline void check_elements(const char* what, std::size_t given, std::span<const index_t> dims) {
-  index_t n = 1;
-  for (const index_t d : dims) n = qtensor::detail::checked_product(n, d);
-  require(static_cast<index_t>(given) == n, given, " elements of ", what, " are given; its dimensions make ", n, ".");
 }
 
 template <byte_code T>
@@ -142,8 +133,8 @@ struct integer_convolution {
   template <byte_code X, byte_code W>
   static ranked_plan checked(const operand<X>& x, const operand<W>& w, const convolution_attributes& how) {
     require(x.zero_points.size() <= 1, "x_zero_point has ", x.zero_points.size(), " elements; it is a scalar.");
-    detail::check_elements("x", x.codes.size(), x.dims);
-    detail::check_elements("w", w.codes.size(), w.dims);
+    detail::check_count("x", x.codes.size(), element_count(x.dims));
+    detail::check_count("w", w.codes.size(), element_count(w.dims));
     return {detail::plan_of(x.dims, w.dims, how), x.dims.size()};
   }
   std::size_t rank_;
@@ -177,22 +168,19 @@ struct reference_sink {
 template <byte_code Y, executor By>
 void qlinear(const integer_convolution& node, float x_scale, std::span<const float> w_scale, float y_scale,
              Y y_zero_point, std::span<const std::int32_t> bias, std::span<Y> y, convolution_rule rule, const By& by) {
-  detail::check_elements("y", y.size(), detail::dims_of(node.plan, node.rank()));
-  const auto positive = [](const char* what, float s) {
-    require(is_finite(s) && s > 0.f, what, " is ", s, "; a scale must be finite and positive.");
-  };
-  positive("x_scale", x_scale);
-  positive("y_scale", y_scale);
+  detail::check_count("y", y.size(), element_count(detail::dims_of(node.plan, node.rank())));
+  detail::check_scale("x_scale", x_scale);
+  detail::check_scale("y_scale", y_scale);
   require(!w_scale.empty(), "w_scale is empty; it has one element, or one for each output channel.");
   std::vector<float> scales;
   for (const float s : w_scale) {
-    positive("w_scale", s);
+    detail::check_scale("w_scale", s);
     scales.push_back(rounded(rounded(x_scale * s) / y_scale));
   }
   const convolution_scales floats{1.f, scales, {}, bias};
   const auto to = node.result(y);
   if (rule == convolution_rule::runtime) {
-    using code = std::conditional_t<std::same_as<Y, std::int8_t>, int8, uint8>;
+    using code = detail::format_of_code<Y>;
     using scheme_type = scheme<code, per_tensor, zero_point<code>, static_only>;
     return convolve_into<scheme_type>(node.weights, node.input, floats, 1.f, y_zero_point, to, by);
   }
@@ -212,7 +200,7 @@ void conv_integer(std::span<const X> x, std::span<const index_t> x_dims, std::sp
                   std::span<std::int32_t> y, const By& by = {}) {
   const pieces::integer_convolution node(pieces::operand<X>{x, x_dims, x_zero_point},
                                          pieces::operand<W>{w, w_dims, w_zero_point}, how);
-  detail::check_elements("y", y.size(), detail::dims_of(node.plan, x_dims.size()));
+  detail::check_count("y", y.size(), element_count(detail::dims_of(node.plan, x_dims.size())));
   convolve_into(node.weights, node.input, node.result(y), by);
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <limits>
+#include <qtensor/compat/onnx_types.hpp>
 #include <qtensor/ops/batches.hpp>
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
@@ -19,18 +20,6 @@ namespace qtensor::compat::onnx {
 /// around modulo 256 where ours saturates.
 enum class matmul_rule { runtime, reference };
 
-namespace detail {
-
-inline void check_count(const char* what, std::size_t given, index_t wanted) {
-  require(static_cast<index_t>(given) == wanted, given, " elements of ", what, " are given; its dimensions make ",
-          wanted, ".");
-}
-
-template <class T>
-using code_of_unit = std::conditional_t<std::same_as<T, std::int8_t>, int8, uint8>;
-
-}  // namespace detail
-
 /// The dimensions of a product. Throws where they do not fit.    {2, 1, 5, 3} x {4, 3, 7}: {2, 4, 5, 7}
 inline std::vector<index_t> matmul_dims(std::span<const index_t> a, std::span<const index_t> b) {
   return product_batches(a, b).dims;
@@ -40,11 +29,8 @@ inline namespace QTENSOR_ABI {
 
 namespace pieces {
 
-template <class T>
-concept matmul_code = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t>;
-
 /// One node: its matrices, its zero points as numbers.
-template <matmul_code A, matmul_code B>
+template <byte_code A, byte_code B>
 class integer_matmul {
  public:
   product_batches batches;
@@ -76,10 +62,10 @@ class integer_matmul {
   }
 
  private:
-  code_matrix<detail::code_of_unit<A>> rows(index_t i) const {
+  code_matrix<detail::format_of_code<A>> rows(index_t i) const {
     return {a_.data() + i * batches.m * batches.k, batches.m, batches.k, batches.k, 1, a_zeros_};
   }
-  code_matrix<detail::code_of_unit<B>> columns(index_t i) const {
+  code_matrix<detail::format_of_code<B>> columns(index_t i) const {
     return {b_.data() + i * batches.k * batches.n, batches.n, batches.k, 1, batches.n, b_zeros_};
   }
   std::span<const A> a_;
@@ -92,7 +78,7 @@ class integer_matmul {
 /// MatMulInteger: y = the sums of (a - a_zero_point) (b - b_zero_point), exactly (modulo 2^32, as the operator leaves
 /// it to the caller that they fit). Zero points: none, one, one for each row of a, one for each column of b. A and B
 /// are std::int8_t or std::uint8_t. Throws before y is written where dimensions or numbers of elements do not fit.
-template <pieces::matmul_code A, pieces::matmul_code B, executor By = serial>
+template <byte_code A, byte_code B, executor By = serial>
 void matmul_integer(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
                     std::span<const index_t> b_dims, std::span<const std::type_identity_t<A>> a_zero_point,
                     std::span<const std::type_identity_t<B>> b_zero_point, std::span<std::int32_t> y,
@@ -108,7 +94,7 @@ void matmul_integer(std::span<const A> a, std::span<const index_t> a_dims, std::
 }
 
 /// Scales and zero points of QLinearMatMul: of a one or one for each row, of b one or one for each column, of y one.
-template <pieces::matmul_code A, pieces::matmul_code B, pieces::matmul_code Y>
+template <byte_code A, byte_code B, byte_code Y>
 struct qlinear_matmul_parameters {
   std::span<const float> a_scale;
   std::span<const A> a_zero_point;
@@ -121,7 +107,7 @@ struct qlinear_matmul_parameters {
 /// QLinearMatMul: y = the sums of (a - a_zero_point) (b - b_zero_point) as codes of y_scale and y_zero_point
 /// (matmul_rule). Throws before y is written as matmul_integer does, and on scales that are not finite and positive or
 /// not as many as zero points.
-template <pieces::matmul_code A, pieces::matmul_code B, pieces::matmul_code Y, executor By = serial>
+template <byte_code A, byte_code B, byte_code Y, executor By = serial>
 void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
                     std::span<const index_t> b_dims, const qlinear_matmul_parameters<A, B, Y>& p, std::span<Y> y,
                     matmul_rule rule = matmul_rule::runtime, const By& by = {}) {
@@ -130,8 +116,7 @@ void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::
   const auto check = [](const char* what, std::span<const float> scales, index_t most) {
     require(scales.size() == 1 || static_cast<index_t>(scales.size()) == most, what, " has ", scales.size(),
             " elements; it has 1 or ", most, ".");
-    for (const float s : scales)
-      require(is_finite(s) && s > 0.f, what, " is ", s, "; a scale must be finite and positive.");
+    for (const float s : scales) detail::check_scale(what, s);
   };
   check("a_scale", p.a_scale, node.batches.m);
   check("b_scale", p.b_scale, node.batches.n);

@@ -82,7 +82,22 @@ constexpr index_t unit_count(index_t n) {
   return is_packed<F> ? divide_up(qtensor::detail::checked_product(n, F::bits), 8) : n;
 }
 
+/// The codes that products and convolutions take: of int8 and of uint8.
+template <class T>
+concept byte_code = std::same_as<T, std::int8_t> || std::same_as<T, std::uint8_t>;
+
 namespace detail {
+
+template <byte_code T>
+using format_of_code = std::conditional_t<std::same_as<T, std::int8_t>, int8, uint8>;
+
+constexpr void check_count(std::string_view what, std::size_t given, index_t wanted) {
+  require(static_cast<index_t>(given) == wanted, given, " elements of ", what, " are given; its dimensions make ",
+          wanted, ".");
+}
+constexpr void check_scale(std::string_view what, float scale) {
+  require(is_finite(scale) && scale > 0.f, what, " is ", scale, "; a scale must be finite and positive.");
+}
 
 template <format F>
 constexpr void check_units(std::string_view what, std::size_t given, index_t elements) {
