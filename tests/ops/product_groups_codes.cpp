@@ -25,6 +25,10 @@ TEST_CASE("products over groups: int8 and uint8 weights") {
         }
   compare_floats(random_weights<int8_any>(70, 1500, false, group<dynamic>(128)), 30);
 }
+TEST_CASE("products over groups: zero points of a format that the codes do not have") {
+  compare_floats(random_weights<scheme<int4, group<dynamic>, zero_point<int8>>>(40, 131, false, group<dynamic>(32)), 5);
+  compare_floats(random_weights<scheme<int8, group<dynamic>, zero_point<uint8>>>(17, 64, false, group<dynamic>(16)), 3);
+}
 TEST_CASE("products over groups: activations that are quantized, with and without zero points") {
   for (index_t m = 1; m <= 7; m += 2)
     for (const index_t n : {1, 16, 65})

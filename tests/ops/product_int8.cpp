@@ -25,6 +25,8 @@ tensor<S, matrix_extents, Order> random_tensor(index_t rows, index_t cols) {
     for (auto& z : t.zero_points())
       z = static_cast<std::remove_reference_t<decltype(z)>>(check::random_bits()() % 3 == 0 ? 255
                                                                                             : check::random_bits()());
+  if constexpr (std::is_same_v<typename S::zero_point_format, int32>)
+    for (auto& z : t.zero_points()) z %= 1 << 22;  // whose products fit 64 bits
   return t;
 }
 
@@ -100,6 +102,42 @@ TEST_CASE("integer products: every small shape, all pairs of signed and unsigned
           check_product<uint8_per_tensor, int8_per_tensor>(m, n, k);
         }
       }
+}
+TEST_CASE("integer products: zero points of another format than the codes, and far away from them") {
+  using signed_codes = scheme<int8, per_channel<0>, zero_point<uint8>>;
+  using unsigned_codes = scheme<uint8, per_channel<0>, zero_point<int8>>;
+  using far_zeros = scheme<uint8, per_channel<0>, zero_point<int32>>;
+  check_product<signed_codes, unsigned_codes>(3, 40, 33);
+  check_product<unsigned_codes, signed_codes>(9, 17, 40);
+  check_product<far_zeros, far_zeros>(2, 20, 12);
+  check_product<far_zeros, uint8_per_channel<0>>(7, 33, 40);
+
+  const matrix_extents size(1, 3);
+  tensor<far_zeros> w(size), x(size);
+  const auto multiply = [&] {
+    float y = 5.f;
+    const ops::store_floats<simd::best_arch> store{{&y, 1, 1, 1, 1}};
+    ops::multiply_integers<simd::best_arch>(by_rows(std::as_const(w).view()), by_rows(std::as_const(x).view()),
+                                            ops::scaled<ops::store_floats<simd::best_arch>>{store}, serial{});
+    return y;
+  };
+  w.codes()[0] = x.codes()[1] = 1;
+  w.scales()[0] = x.scales()[0] = 1.f;
+  w.zero_points()[0] = (1 << 30) + 1;
+  x.zero_points()[0] = -(1 << 29);
+  constexpr std::int64_t zw = (1 << 30) + 1, zx = -(1 << 29);
+  CHECK(multiply() == static_cast<float>((0 - zx) * (1 - zw) + (1 - zx) * (0 - zw) + zx * zw));
+  w.zero_points()[0] = std::numeric_limits<std::int32_t>::min();
+  CHECK_THROWS_WITH_AS(multiply(),
+                       "qtensor: a zero point is -2147483648; products take zero points of these codes from "
+                       "-2147483519 to 2147483775.",
+                       qtensor::error);
+  CHECK_THROWS_AS(pack(w), qtensor::error);
+  w.zero_points()[0] = x.zero_points()[0] = std::numeric_limits<std::int32_t>::max();
+  CHECK_THROWS_WITH_AS(multiply(),
+                       "qtensor: a product of 3 terms up to 2147483647 times 2147483647 does not fit 63 bits; zero "
+                       "points are too far away.",
+                       qtensor::error);
 }
 TEST_CASE("integer products: operands in either storage order") {
   check_product<int8_per_channel<0>, uint8_per_channel<0>, col_major>(7, 40, 70);

@@ -107,7 +107,7 @@ class activation_rows {
       for (index_t g = 0; g < groups_; ++g) {
         const index_t at = r * groups_ + g, k = g * form_.group;
         scales_[at] = scale_of(x, first + r, k);
-        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, k)) + code::offset;
+        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, k) + code::offset);
         fits_ = fits_ && zeros_[at] >= -128 && zeros_[at] <= 127;
       }
       row_scales_[r] = groups_ > 0 ? scales_[r * groups_] : 1.f;

@@ -172,6 +172,24 @@ struct packed_scheme<S, depth_axis::cols, Zero> {
   using type = stored<S>;
 };
 
+/// The largest magnitude of a matrix's zero points as packed numbers, of a matrix read by weights_of and its like, or
+/// at most that. Throws where one leaves 32 bits.
+template <class Matrix>
+std::int64_t zero_reach(const Matrix& m) {
+  using S = typename Matrix::scheme_type;
+  constexpr std::int64_t offset = packed_code<typename S::code_format>::offset, most = (std::int64_t{1} << 31) - 1;
+  std::int64_t reach = 128;
+  if constexpr (!packed_zero_of<S>::fits_a_byte)
+    for (index_t o = 0; o < m.outputs(); ++o)
+      for (index_t k = 0; k < m.depth(); k += m.group()) {
+        const std::int64_t zero = m.zero_point(o, k), packed = zero + offset;
+        require(packed >= -most && packed <= most, "a zero point is ", zero,
+                "; products take zero points of these codes from ", -most - offset, " to ", most - offset, ".");
+        reach = std::max(reach, packed < 0 ? -packed : packed);
+      }
+  return reach;
+}
+
 /// Fills the panels of a packed_layout from weights.
 template <class Weights, simd::usable_arch A>
 class panel_packer {
@@ -293,7 +311,7 @@ class panel_packer {
 /// depth_axis::rows its columns are, and P is used like W's transpose. P times x is W times
 /// x, bit for bit, and faster from the second product on; P owns its memory and does not need W any longer. Codes of at
 /// most 8 bits. Takes about the memory of W: codes at 4 or 8 bits, scales for each row even where W shares them. Throws
-/// std::bad_alloc.
+/// std::bad_alloc, and where a zero point leaves 32 bits as a packed number (packed_code).
 template <simd::usable_arch A = simd::best_arch, depth_axis Depth = depth_axis::cols, quantized W>
 auto pack(const W& w) {
   const auto view = as_view(w);
@@ -301,6 +319,7 @@ auto pack(const W& w) {
   const ops::panel_packer<weights, A> packer{weights(view)};
   using scheme_type = typename ops::packed_scheme<typename weights::scheme_type, Depth>::type;
   const auto& sizes = packer.sizes();
+  ops::zero_reach(packer.weights());
   packed<scheme_type, A> out(packed_layout<scheme_type, A>{sizes.outputs, sizes.depth, sizes.group});
   out.set_tensor_scale(weights(view).tensor_scale());
   for (index_t p = 0; p < packer.sizes().panels(); ++p) packer.fill(p, out.data(), packer.sizes(), p);

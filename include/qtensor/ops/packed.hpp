@@ -46,15 +46,20 @@ struct packed_code {
   }
 };
 
-/// How zero points are stored, as packed numbers: in one byte where their format has no more.
-template <class F>
+/// How zero points of format Zero are stored beside codes of F, as packed numbers: in one byte where all of them fit.
+template <class Zero, format F>
 struct packed_zero {
-  using type = std::conditional_t<F::bits <= 8, std::int8_t, std::int32_t>;
+  static constexpr std::int64_t offset = packed_code<F>::offset;
+  static constexpr bool fits_a_byte = Zero::min + offset >= -128 && Zero::max + offset <= 127;
+  using type = std::conditional_t<fits_a_byte, std::int8_t, std::int32_t>;
 };
-template <>
-struct packed_zero<none> {
+template <format F>
+struct packed_zero<none, F> {
+  static constexpr bool fits_a_byte = true;
   using type = std::int8_t;
 };
+template <quantization_scheme S>
+using packed_zero_of = packed_zero<typename S::zero_point_format, typename S::code_format>;
 
 /// Sizes of a packed matrix of `outputs` x `depth` for architecture A, and where its arrays lie in its bytes. `group`
 /// elements of the depth share parameters.
@@ -62,7 +67,7 @@ template <quantization_scheme S, simd::usable_arch A>
 struct packed_layout {
   using code_format = typename S::code_format;
   using scale_unit = detail::unit_t<typename S::scale_format>;
-  using zero_unit = typename packed_zero<typename S::zero_point_format>::type;
+  using zero_unit = typename packed_zero_of<S>::type;
   static constexpr bool is_nibble = packed_code<code_format>::is_nibble;
   /// Outputs of a panel.
   static constexpr index_t width = is_nibble ? 2 * simd::lanes<A> : simd::int_tile<A>::panel;

@@ -86,6 +86,31 @@ auto layout_of(const Weights& weights) {
     return panel_packer<Weights, A>(weights).sizes();
 }
 
+/// The largest magnitude of the zero points of packed weights, as packed numbers, or at most that.
+template <quantization_scheme S, simd::usable_arch A>
+std::int64_t zero_reach(const packed<S, A>& weights) {
+  std::int64_t reach = 128;
+  if constexpr (!packed_zero_of<S>::fits_a_byte)
+    for (index_t p = 0; p < weights.layout().panels(); ++p) {
+      const auto* zeros = weights.panel(p).zeros;
+      for (index_t i = 0; i < weights.layout().panel_entries(); ++i)
+        reach = std::max(reach, zeros[i] < 0 ? -std::int64_t{zeros[i]} : std::int64_t{zeros[i]});
+    }
+  return reach;
+}
+
+/// The largest magnitude that the exact sums of a product may have, from what zero points leave of codes. Throws where
+/// it does not fit 63 bits.
+template <class W, class X>
+std::int64_t sum_reach(const W& w, const X& x, index_t depth) {
+  const std::int64_t w_reach = zero_reach(w) + 128, x_reach = zero_reach(x) + 128;
+  std::int64_t each = 0, all = 0;
+  require(!__builtin_mul_overflow(w_reach, x_reach, &each) && !__builtin_mul_overflow(each, depth, &all),
+          "a product of ", depth, " terms up to ", w_reach, " times ", x_reach,
+          " does not fit 63 bits; zero points are too far away.");
+  return all;
+}
+
 /// The scale of a row of quantized activations at k, of both levels.
 template <class X>
 float scale_of(const X& x, index_t row, index_t k) {

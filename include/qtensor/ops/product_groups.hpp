@@ -252,6 +252,7 @@ void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   const auto layout = layout_of<A>(w);
   require(x.depth() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.depth(), ".");
+  sum_reach(w, x, layout.depth);
   const bool one_scale = x.group() >= x.depth();
   const index_t group = std::max(std::min(layout.group, layout.depth), index_t{1});
   multiply_group_rows<A>(

@@ -53,7 +53,7 @@ class integer_rows {
         else
           sums_[at] =
               simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
-        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0)) + code::offset;
+        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
         scales_[at] = scale_of(x, first + done + r, 0);
       }
     }
@@ -102,8 +102,8 @@ class integer_panel {
     }
   }
   /// What sums start from where all rows have this zero point, in units.
-  void start_from(std::int32_t zero) {
-    for (index_t c = 0; c < width; ++c) start[c] = wrapped(-std::int64_t{zero} * panel_.sums[c]);
+  void start_from(std::int64_t zero) {
+    for (index_t c = 0; c < width; ++c) start[c] = wrapped(-zero * panel_.sums[c]);
   }
   const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
   const std::int32_t* sums() const { return panel_.sums; }
@@ -176,9 +176,9 @@ struct unscaled {
 };
 
 /// All tiles of rows [0, rows) of x against panels [first, first + count); `row` is the first row's number in the
-/// result.
+/// result. Sums that may leave 32 bits spill into 64.
 template <class Panels, class Rows, class Finish>
-void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x, index_t rows, index_t row,
+void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x, index_t rows, index_t row, bool spills,
                    const Finish& finish) {
   using A = typename Panels::arch;
   using tile = simd::int_tile<A>;
@@ -187,7 +187,6 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   constexpr std::int32_t unit_offset = simd::quad_dot<A>::unit_offset;
   const auto layout = weights.layout();
   const index_t quads = layout.quads(), depth = layout.depth;
-  const bool spills = !Finish::wraps && depth > tile::exact_depth;
   const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
   // Few tiles a panel wait for memory: they ask for the next one.
   const bool looks_ahead =
@@ -198,7 +197,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
     if (early)
-      panel.start_from(x.zero(0) + unit_offset);
+      panel.start_from(std::int64_t{x.zero(0)} + unit_offset);
     else
       std::fill_n(panel.start, width, 0);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
@@ -214,7 +213,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
           for (index_t i = 0; i < some * width; ++i) wide[i] += sums[i];
         }
         for (index_t r = 0; r < some; ++r) {
-          const std::int64_t zero = x.zero(m + r) + unit_offset, rest = x.sum(m + r) - depth * x.zero(m + r);
+          const std::int64_t zero = std::int64_t{x.zero(m + r)} + unit_offset,
+                             rest = x.sum(m + r) - depth * x.zero(m + r);
           for (index_t c = 0; c < width; ++c) wide[r * width + c] -= zero * panel.sums()[c] + rest * panel.zeros[c];
         }
         if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
@@ -228,7 +228,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, next);
       if (!early || panel_type::has_zeros)
         for (index_t r = 0; r < some; ++r) {
-          const auto zero = early ? 0u : static_cast<std::uint32_t>(x.zero(m + r) + unit_offset);
+          const auto zero = early ? 0u : static_cast<std::uint32_t>(std::int64_t{x.zero(m + r)} + unit_offset);
           const auto rest = static_cast<std::uint32_t>(x.sum(m + r) - depth * x.zero(m + r));
           std::int32_t* to = sums + r * width;
           for (index_t c = 0; c < width; ++c)
@@ -300,6 +300,7 @@ void multiply_integers(const W& w, const X& x, const Finish& finish, const By& b
   if (rows == 0 || shape.outputs == 0) return;
   require(shape.depth < index_t{1} << 24, "an integer product sums over ", shape.depth,
           " elements; it takes fewer than 16777216.");
+  const bool spills = !Finish::wraps && sum_reach(w, x, shape.depth) > std::int64_t{1} << 31;
   if (shape.depth == 0) return give_zeros<A, typename Finish::tile_type>(rows, shape.outputs, finish.sink);
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
@@ -308,13 +309,13 @@ void multiply_integers(const W& w, const X& x, const Finish& finish, const By& b
                                        16 * simd::int_tile<A>::max_rows);
                       auto reader = panels_of<A>(w);
                       if constexpr (requires { w.line(0); })
-                        if (count <= 3 && shape.depth <= simd::int_tile<A>::exact_depth)
+                        if (count <= 3 && !spills && shape.depth <= simd::int_tile<A>::exact_depth)
                           return integer_lines(reader, panel, panels, x, first, count, finish);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);
                         units.fill(x, first + m, some);
-                        integer_tiles(reader, panel, panels, units, some, first + m, finish);
+                        integer_tiles(reader, panel, panels, units, some, first + m, spills, finish);
                       }
                     });
 }
