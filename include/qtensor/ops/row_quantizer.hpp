@@ -1,0 +1,222 @@
+// The rows of a tensor that is being quantized: where their blocks lie, how scales and codes get there.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/block_parameters.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/quantize.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Encodes a piece of a row whose blocks of `length` start at its first element.
+template <class S>
+void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
+                  detail::code_unit_t<S>* codes) {
+  if (length >= n)
+    simd::encode_uniform<S>(x, n, element_scale{p.scales[0], tensor_scale},
+                            p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+  else if (length == 1)
+    simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes, tensor_scale);
+  else
+    simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+}
+
+/// Calls part(col, n, floats) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
+template <class Part>
+void for_each_part(index_t col, index_t n, index_t length, const float* floats, Part part) {
+  while (n > 0) {
+    const index_t inside = col % length, left = length - inside;
+    const index_t take = inside == 0 && n >= length ? n : n < left ? n : left;
+    part(col, take, floats);
+    col += take;
+    floats += take;
+    n -= take;
+  }
+}
+
+constexpr index_t common_multiple(index_t length, index_t step) {
+  index_t multiple = length;
+  while (multiple % step != 0) multiple += length;
+  return multiple;
+}
+
+/// What the walk over rows needs: one array a parameter, codes in order, no random numbers. Everything else is
+/// quantized by the reference.
+template <class S>
+inline constexpr bool walks_rows =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
+    !random_rounding<typename S::rounding> && !S::has_offset && !peak_rule<typename S::rule>;
+
+/// The rows of a tensor and the blocks in them, and how codes get there: the state that all passes share.
+template <quantization_scheme S, tensor_extents E, storage_order O>
+class row_quantizer {
+  using span = tensor_span<S, E, O>;
+  using index_array = typename E::array;
+  using unit = detail::code_unit_t<S>;
+  static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
+
+ public:
+  using scheme_type = S;
+  /// `direct`: the source lies in memory.
+  row_quantizer(const span& out, bool direct)
+      : out_(out),
+        extents_(out.storage_extents()),
+        grid_(out.scale_grid()),
+        rows_(out),
+        streams_(out.size() >= streaming_floats),
+        fetches_(streams_ && direct) {}
+  ~row_quantizer() {
+    if (streams_) simd::stream_fence<simd::best_arch>();
+  }
+  row_quantizer(const row_quantizer&) = delete;
+  row_quantizer& operator=(const row_quantizer&) = delete;
+
+  /// Whether the tensor is one long row.
+  bool is_flat() const { return rows_.flat; }
+  /// Whether all of it shares a scale.
+  bool is_one_block() const { return rows_.one_block; }
+  /// Elements of a row, of the one long row where the tensor is flat.
+  index_t row_length() const { return rows_.row_length; }
+  /// Elements of a row that share a scale.
+  index_t block_length() const { return rows_.block_length; }
+  /// Blocks along a row.
+  index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
+  /// Elements of a tile: fewer where the source comes from memory, so that reading and encoding alternate quickly.
+  index_t tile_length() const { return fetches_ ? tile_floats / 4 : tile_floats; }
+  /// Whether a tile should be read once, in order, before anything else is done with it.
+  bool fetches() const { return fetches_; }
+  const index_array& extents() const { return extents_; }
+  index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
+
+  /// Rows that share a scale lie in boxes of the leading axes: calls visit(first, count) for each box.
+  template <class Visit>
+  void for_each_panel(Visit visit) const {
+    auto grid = grid_;
+    grid.block[last] = extents_[last];
+    reference::for_each_block(grid, extents_, visit);
+  }
+  bool rows_are_panels() const {
+    for (std::size_t axis = 0; axis < last; ++axis)
+      if (grid_.block[axis] != 1 && extents_[axis] != 1) return rows_.flat;
+    return true;
+  }
+
+  /// Two-level schemes: stores the scale of the whole tensor.
+  void set_tensor_amax(float amax) requires(S::has_tensor_scale) {
+    tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
+    *out_.memory().tensor_scale = tensor_scale_;
+    tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
+  }
+
+  /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
+  /// lays them out for the encode kernels, and says whether any block is special.
+  bool finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
+              const parameters_view& p) const {
+    index_array at = row;
+    at[last] = first * rows_.block_length;
+    if constexpr (simd::vector_scaled<S>)
+      if (count > 1 && grid_.stride[last] == 1 &&
+          simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_))
+        return false;
+    if constexpr (simd::vector_ranged<S>) {
+      if (count > 1 && grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
+          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points)) {
+        std::copy_n(p.scales, count, out_.storage_scales(at));
+        const auto zeros = out_.storage_zero_points(at);
+        for (index_t b = 0; b < count; ++b)
+          zeros[b] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        return false;
+      }
+    }
+    bool special = false;
+    for (index_t b = 0; b < count; ++b) {
+      const reference::block_parameters block = reference::parameters_of<S>(seen[b], tensor_term_);
+      at[last] = (first + b) * rows_.block_length;
+      out_.set_storage_scale_code(at, block.scale_code);
+      if constexpr (S::has_zero_point) {
+        out_.set_storage_zero_point(at, block.zero_point);
+        p.zero_points[b] = static_cast<std::int32_t>(block.zero_point);
+      }
+      const bool odd = is_special(block);
+      p.scales[b] = odd ? 1.f : block.code_scale;
+      special = special || odd;
+    }
+    return special;
+  }
+
+  /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
+  void load(const index_array& row, index_t col, index_t count, index_t length, const parameters_view& p) const {
+    if (rows_.one_block) col = 0;
+    load_scales(out_, row, col, count, length, p.scales);
+    if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
+  }
+
+  /// Codes of one piece of a row, of at most `tile_floats` elements; `length` elements share an entry of p.
+  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t length,
+              const parameters_view& p) const {
+    unit* codes = out_.row(row) + unit_of_element<S>(col);
+    if (!streams_) return encode_piece<S>(x, n, length, p, tensor_scale(), codes);
+    alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
+    encode_piece<S>(x, n, length, p, tensor_scale(), kept);
+    constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
+    simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
+  }
+
+  /// The codes of special blocks again, by the reference; the piece starts at block `first`.
+  void mend(const index_array& row, index_t col, index_t n, const float* x, index_t first,
+            const statistics_view& seen) const {
+    for (index_t i = 0, left; i < n; i += left) {
+      const index_t block = (col + i) / rows_.block_length,
+                    in_block = rows_.block_length - (col + i) % rows_.block_length;
+      left = in_block < n - i ? in_block : n - i;
+      const auto p = reference::parameters_of<S>(seen[block - first], tensor_term_);
+      if (!is_special(p)) continue;
+      for (index_t k = i; k < i + left; ++k) {
+        const index_t position = col + k;
+        index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
+        at[last] = rows_.flat ? position % extents_[last] : position;
+        out_.set_storage_code(at, reference::code_of<S>(x[k], p, tensor_scale(), 0));
+      }
+    }
+  }
+
+  /// Rows of codes lie at one distance, over all leading axes.
+  bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
+  /// Several rows of codes whose scales vary along them: columns [col, col + n).
+  void encode_columns(const index_array& row, index_t rows, index_t col, index_t n, const float* x, index_t x_step,
+                      const parameters_view& p) const {
+    const index_t code_step = rows > 1 ? out_.row_strides()[last - (last > 0)] : 0;
+    simd::encode_columns<S>(x, rows, x_step, n, p.scales, p.zero_points, out_.row(row) + unit_of_element<S>(col),
+                            code_step, tensor_scale());
+  }
+
+ private:
+  float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
+  const span& out_;
+  index_array extents_;
+  block_grid<E::rank> grid_;
+  row_blocks rows_;
+  bool streams_, fetches_;
+  float tensor_scale_ = 1.f, tensor_term_ = 1.f;
+};
+
+/// All pieces of a source as the quantizer sees its rows.
+template <tile_source X, class Quantizer, class Visit>
+void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, Visit visit) {
+  if (q.is_flat())
+    for_each_flat_piece(x, step, q.tile_length(), visit);
+  else
+    for_each_piece(x, 0, x.rows(), step, visit);
+}
+
+/// Elements that pieces of rows are multiples of: whole blocks where a tile holds them, else whole bytes (and pieces
+/// are cut where blocks end); 0 where long blocks start inside bytes, so that rows cannot be cut.
+template <class S>
+constexpr index_t piece_step(index_t block_length, index_t row_length) {
+  if (block_length >= row_length) return byte_step<S>;
+  const index_t step = common_multiple(block_length, byte_step<S>);
+  if (step <= tile_floats) return step;
+  return block_length % byte_step<S> == 0 ? byte_step<S> : 0;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
