@@ -33,13 +33,14 @@ auto at_leading(const Span& span, const std::array<index_t, Rank>& index) {
 /// DynamicMxQuantWithDualAxis): groups along the last axis into `by_rows`, along the one before it into `by_cols`. A
 /// tile is one group high; it is read once and quantized twice while it is in L1.
 template <tile_source X, quantization_scheme R, quantization_scheme C, tensor_extents E>
-void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_rows,
+void quantize_dual_axis_into(const X& source, const tensor_span<R, E, row_major>& by_rows,
                              const tensor_span<C, E, row_major>& by_cols) {
   static_assert(!R::has_tensor_scale && !C::has_tensor_scale,
                 "qtensor: quantize_dual_axis reads its source once; a tensor scale needs a read of its own.");
   static_assert(
       E::rank >= 2,
       "qtensor: quantize_dual_axis quantizes along the last two axes; the source needs a rank of at least 2.");
+  const auto& x = as_floats(source);
   constexpr int down = E::rank - 2, across = E::rank - 1;
   const auto extents = by_rows.extents();
   require(by_cols.extents().to_array() == extents.to_array(),

@@ -18,7 +18,7 @@ bool encode_columns(const X& x, const Quantizer& q, index_t start, index_t rows,
     return true;
   }
   constexpr index_t height = tile_rows, width = tile_floats / tile_rows;
-  alignas(64) float tile[tile_floats];
+  alignas(64) element_of<X> tile[tile_floats];
   for (index_t row = 0; row < rows; row += height)
     for (index_t at = 0; at < n; at += width) {
       const index_t down = rows - row < height ? rows - row : height, across = n - at < width ? n - at : width;
@@ -48,13 +48,15 @@ bool encode_static_columns(const X& x, const Quantizer& q, const parameters_view
 template <tile_source X>
 float finite_amax(const X& x) {
   std::uint32_t most = 0;
-  for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
-    std::uint32_t bits = simd::amax_bits<simd::best_arch>(floats, n);
+  using from = source_elements<X>;
+  for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const auto* elements) {
+    std::uint32_t bits = simd::amax_bits<simd::best_arch, from>(elements, n);
     if (bits >= infinity_bits) [[unlikely]] {
       bits = 0;
-      for (index_t i = 0; i < n; ++i)
-        if (is_finite(floats[i]) && (bits_of(floats[i]) & magnitude_bits) > bits)
-          bits = bits_of(floats[i]) & magnitude_bits;
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t one = bits_of(simd::number<from>(elements[i])) & magnitude_bits;
+        if (one < infinity_bits && one > bits) bits = one;
+      }
     }
     most = bits > most ? bits : most;
   });
@@ -72,30 +74,31 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   std::int32_t zeros[S::has_zero_point ? most : 1];
   const statistics_view seen{amax, needs_extremes<S> ? low : nullptr, needs_extremes<S> ? high : nullptr};
   const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-  for_each_quantizer_piece(x, q, step, [&](index_t row, index_t col, index_t n, const float* floats) {
+  for_each_quantizer_piece(x, q, step, [&](index_t row, index_t col, index_t n, const auto* elements) {
     const auto at = q.index_of_row(row);
     const index_t first = col / q.block_length(), count = divide_up(n, q.block_length());
-    if (q.fetches()) simd::fetch(floats, n);
-    block_statistics<S>(floats, n, q.block_length(), seen);
+    if (q.fetches()) simd::fetch(elements, n);
+    block_statistics<S, typename Quantizer::source_type>(elements, n, q.block_length(), seen);
     const bool special = q.finish(at, first, count, seen, p);
-    q.encode(at, col, n, floats, q.block_length(), p);
-    if (special) q.mend(at, col, n, floats, first, seen);
+    q.encode(at, col, n, elements, q.block_length(), p);
+    if (special) q.mend(at, col, n, elements, first, seen);
   });
 }
 
 /// The statistics of elements [first, first + size) of a row, joined to those of its blocks.
-template <class S>
-void join_piece(index_t first, index_t size, index_t length, const float* floats, const statistics_view& seen) {
-  for_each_part(first, size, length, floats, [&](index_t col, index_t n, const float* part) {
-    join_statistics<S>(part, n, length, seen.from(col / length));
+template <class S, simd::float_source From>
+void join_piece(index_t first, index_t size, index_t length, const typename From::type* elements,
+                const statistics_view& seen) {
+  for_each_part(first, size, length, elements, [&](index_t col, index_t n, const auto* part) {
+    join_statistics<S, From>(part, n, length, seen.from(col / length));
   });
 }
 
 /// The same for rows [start, start + rows) of a source.
 template <class S, tile_source X>
 void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
-  for_each_piece(x, start, rows, step, [&](index_t, index_t piece, index_t size, const float* floats) {
-    join_piece<S>(piece, size, length, floats, seen);
+  for_each_piece(x, start, rows, step, [&](index_t, index_t piece, index_t size, const auto* elements) {
+    join_piece<S, source_elements<X>>(piece, size, length, elements, seen);
   });
 }
 
@@ -105,20 +108,20 @@ template <tile_source X, class Quantizer>
 void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
                  const parameters_view& p, bool special) {
   const index_t length = q.block_length();
-  const auto encode = [&](const auto& at, index_t piece, index_t size, const float* floats) {
-    for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
+  const auto encode = [&](const auto& at, index_t piece, index_t size, const auto* elements) {
+    for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {
       const index_t block = col / length;
       q.encode(at, col, n, part, length, p.from(block));
       if (special) q.mend(at, col, n, part, block, seen.from(block));
     });
   };
   if (q.is_flat())
-    return for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
-      encode(q.index_of_row(0), piece, size, floats);
+    return for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const auto* elements) {
+      encode(q.index_of_row(0), piece, size, elements);
     });
   if (length == 1 && !special && encode_columns(x, q, start, rows, 0, x.cols(), p)) return;
-  for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const float* floats) {
-    encode(q.index_of_row(row), piece, size, floats);
+  for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const auto* elements) {
+    encode(q.index_of_row(row), piece, size, elements);
   });
 }
 
@@ -132,8 +135,8 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
   const parameters_view p = parameters.view();
   const index_t length = q.block_length();
   if (q.is_flat()) {
-    for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const float* floats) {
-      join_piece<S>(piece, size, length, floats, seen);
+    for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const auto* elements) {
+      join_piece<S, source_elements<X>>(piece, size, length, elements, seen);
     });
     const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p);
     return encode_rows(x, q, 0, x.rows(), step, seen, p, special);
