@@ -14,7 +14,8 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
-  const bool streams = out.size() >= streaming_floats, fetches = streams && row_step(x).has_value();
+  const bool streams = out.size() >= streaming_floats, comes_from_memory = streams && row_step(x).has_value();
+  const bool fetches = comes_from_memory && std::is_same_v<From, simd::from_f32>;
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
     if (fetches) simd::fetch(piece, n);
@@ -24,7 +25,7 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, fetches ? tile_floats / 4 : tile_floats, encode);
+    for_each_flat_piece(x, elements, comes_from_memory ? alternating_length<element_of<X>> : tile_floats, encode);
   else
     for_each_piece(x, 0, x.rows(), elements, encode);
   if (streams) simd::stream_fence<simd::best_arch>();

@@ -134,7 +134,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
         });
       };
       if (same)
-        for_each_quantizer_piece(x, q, step, visit);
+        for_each_quantizer_piece(x, q, step, q.encode_length(), visit);
       else
         for_each_piece(x, 0, x.rows(), step, visit);
       return;

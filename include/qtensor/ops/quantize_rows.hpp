@@ -74,7 +74,7 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   std::int32_t zeros[S::has_zero_point ? most : 1];
   const statistics_view seen{amax, needs_extremes<S> ? low : nullptr, needs_extremes<S> ? high : nullptr};
   const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-  for_each_quantizer_piece(x, q, step, [&](index_t row, index_t col, index_t n, const auto* elements) {
+  for_each_quantizer_piece(x, q, step, q.tile_length(), [&](index_t row, index_t col, index_t n, const auto* elements) {
     const auto at = q.index_of_row(row);
     const index_t first = col / q.block_length(), count = divide_up(n, q.block_length());
     if (q.fetches()) simd::fetch(elements, n);
@@ -116,9 +116,10 @@ void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, in
     });
   };
   if (q.is_flat())
-    return for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const auto* elements) {
-      encode(q.index_of_row(0), piece, size, elements);
-    });
+    return for_each_flat_piece(x, step, q.encode_length(),
+                               [&](index_t, index_t piece, index_t size, const auto* elements) {
+                                 encode(q.index_of_row(0), piece, size, elements);
+                               });
   if (length == 1 && !special && encode_columns(x, q, start, rows, 0, x.cols(), p)) return;
   for_each_piece(x, start, rows, step, [&](index_t row, index_t piece, index_t size, const auto* elements) {
     encode(q.index_of_row(row), piece, size, elements);
@@ -135,7 +136,7 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
   const parameters_view p = parameters.view();
   const index_t length = q.block_length();
   if (q.is_flat()) {
-    for_each_flat_piece(x, step, tile_floats, [&](index_t, index_t piece, index_t size, const auto* elements) {
+    for_each_flat_piece(x, step, q.encode_length(), [&](index_t, index_t piece, index_t size, const auto* elements) {
       join_piece<S, source_elements<X>>(piece, size, length, elements, seen);
     });
     const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p);

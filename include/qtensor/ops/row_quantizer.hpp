@@ -67,7 +67,7 @@ class row_quantizer {
         grid_(out.scale_grid()),
         rows_(out),
         streams_(out.size() >= streaming_floats),
-        fetches_(streams_ && direct) {}
+        direct_(direct) {}
   ~row_quantizer() {
     if (streams_) simd::stream_fence<simd::best_arch>();
   }
@@ -84,10 +84,13 @@ class row_quantizer {
   index_t block_length() const { return rows_.block_length; }
   /// Blocks along a row.
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
-  /// Elements of a tile: fewer where the source comes from memory, so that reading and encoding alternate quickly.
-  index_t tile_length() const { return fetches_ ? tile_floats / 4 : tile_floats; }
-  /// Whether a tile should be read once, in order, before anything else is done with it.
-  bool fetches() const { return fetches_; }
+  /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
+  /// alternate quickly.
+  index_t tile_length() const { return streams_ && direct_ ? alternating_length<element> : tile_floats; }
+  /// Elements of a piece whose scales are known: as many as there are where they share one and need no copy.
+  index_t encode_length() const { return rows_.one_block && !streams_ ? rows_.row_length : tile_floats; }
+  /// Whether a tile should be read once, in order, before anything else is done with it: floats from memory.
+  bool fetches() const { return streams_ && direct_ && std::is_same_v<From, simd::from_f32>; }
   const index_array& extents() const { return extents_; }
   index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
 
@@ -154,7 +157,7 @@ class row_quantizer {
     if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
   }
 
-  /// Codes of one piece of a row, of at most `tile_floats` elements; `length` elements share an entry of p.
+  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p) const {
     unit* codes = out_.row(row) + unit_of_element<S>(col);
@@ -199,15 +202,15 @@ class row_quantizer {
   index_array extents_;
   block_grid<E::rank> grid_;
   row_blocks rows_;
-  bool streams_, fetches_;
+  bool streams_, direct_;
   float tensor_scale_ = 1.f, tensor_term_ = 1.f;
 };
 
-/// All pieces of a source as the quantizer sees its rows.
+/// All pieces of a source as the quantizer sees its rows, of `most` elements each where they lie in memory.
 template <tile_source X, class Quantizer, class Visit>
-void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, Visit visit) {
+void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, index_t most, Visit visit) {
   if (q.is_flat())
-    for_each_flat_piece(x, step, q.tile_length(), visit);
+    for_each_flat_piece(x, step, most, visit);
   else
     for_each_piece(x, 0, x.rows(), step, visit);
 }

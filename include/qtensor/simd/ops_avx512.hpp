@@ -75,6 +75,35 @@ QTENSOR_INLINE words512 reduce_max_each(avx512_isa, Row row) {
   return max_of_pairs128(first, max_of_pairs128(four(8), four(12)));
 }
 
+template <class A, int BlocksOfRow, class Row>
+QTENSOR_INLINE words512 reduce_max_each_half(avx512_isa, Row row) {
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i x = row(b).data, y = row(b + 1).data;
+    return _mm512_max_epu16(_mm512_unpacklo_epi16(x, y), _mm512_unpackhi_epi16(x, y));
+  };
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i x = two(b), y = two(b + 2);
+    return _mm512_max_epu16(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
+  };
+  const auto eight = [&](index_t b) QTENSOR_INLINE_LAMBDA {  // one word a row in each quarter
+    const __m512i x = four(b), y = four(b + 4);
+    return _mm512_max_epu16(_mm512_unpacklo_epi64(x, y), _mm512_unpackhi_epi64(x, y));
+  };
+  const auto with_neighbour = [](__m512i x) QTENSOR_INLINE_LAMBDA {
+    return _mm512_max_epu16(x, _mm512_shuffle_i32x4(x, x, 0xb1));
+  };
+  if constexpr (BlocksOfRow == 2) {
+    const __m512i r = with_neighbour(eight(0));
+    const __m128i even = _mm512_castsi512_si128(r), odd = _mm512_extracti32x4_epi32(r, 2);
+    return _mm512_cvtepu16_epi32(_mm256_set_m128i(_mm_unpackhi_epi16(even, odd), _mm_unpacklo_epi16(even, odd)));
+  } else {
+    const __m512i x = eight(0), y = eight(8);
+    const __m512i r =
+        with_neighbour(_mm512_max_epu16(_mm512_shuffle_i32x4(x, y, 0x88), _mm512_shuffle_i32x4(x, y, 0xdd)));
+    return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(_mm512_shuffle_i32x4(r, r, 0x08)));
+  }
+}
+
 QTENSOR_INLINE floats512 rounded(avx512_isa, floats512 x) {
   asm("" : "+v"(x.data));
   return x;
@@ -358,6 +387,14 @@ QTENSOR_INLINE bytes512 order_for_halves(avx512_isa, const bytes512& v) {
 }
 QTENSOR_INLINE std::array<halves512, 2> halves_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   return {halves512(_mm512_unpacklo_epi8(low.data, high.data)), halves512(_mm512_unpackhi_epi8(low.data, high.data))};
+}
+QTENSOR_INLINE std::array<floats512, 2> unpack_bf16(avx512_isa, const halves512& h) {
+  const __m512i zero = _mm512_setzero_si512();
+  return {floats512(_mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, h.data))),
+          floats512(_mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, h.data)))};
+}
+QTENSOR_INLINE bytes512 in_order(avx512_isa, const bytes512& v) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), v.data);
 }
 QTENSOR_INLINE std::array<floats512, 4> floats_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   const __m512i zero = _mm512_setzero_si512();

@@ -147,6 +147,21 @@ QTENSOR_INLINE words<A> reduce_max_each(any_isa, Get get) {
   return best.batch();
 }
 
+template <class A, int BlocksOfRow, class Get>
+QTENSOR_INLINE words<A> reduce_max_each_half(any_isa, Get get) {
+  buffer<std::uint32_t, A> best;
+  for (index_t k = 0; k < best.size / BlocksOfRow; ++k) {
+    buffer<std::uint16_t, A> lane(get(k));
+    constexpr index_t length = lane.size / BlocksOfRow;
+    for (index_t b = 0; b < BlocksOfRow; ++b) {
+      std::uint16_t most = 0;
+      for (index_t i = b * length; i < (b + 1) * length; ++i) most = lane[i] > most ? lane[i] : most;
+      best[k * BlocksOfRow + b] = most;
+    }
+  }
+  return best.batch();
+}
+
 template <class A>
 QTENSOR_INLINE bool any_nan(any_isa, const floats<A>& a, const floats<A>& b, const floats<A>& c, const floats<A>& d) {
   const auto magnitude = [](const floats<A>& x) {
@@ -405,6 +420,19 @@ QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& ind
   buffer<float, A> r;
   for (index_t i = 0; i < r.size; ++i) r[i] = table[k[i]];
   return r.batch();
+}
+
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 2> unpack_bf16(any_isa, const halves<A>& h) {
+  buffer<std::uint16_t, A> lane(h);
+  std::array<buffer<float, A>, 2> r;
+  for (index_t i = 0; i < lane.size; ++i)
+    r[static_cast<std::size_t>(i / lanes<A>)][i % lanes<A>] = float_of(static_cast<std::uint32_t>(lane[i]) << 16);
+  return {r[0].batch(), r[1].batch()};
+}
+template <class A>
+QTENSOR_INLINE bytes<A> in_order(any_isa, const bytes<A>& of_unpacked) {
+  return of_unpacked;
 }
 
 template <class A>

@@ -95,11 +95,13 @@ struct tail_space {
 };
 
 // Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes),
-// next() goes to the next block, padded(space, n) is for a last block of n elements.
+// next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs` says that lanes of
+// batches 0 and 1, and of 2 and 3, may change places.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
 struct uniform_parameters {
+  static constexpr bool alike_in_pairs = true;
   divisor<By, A> fast;
   element_scale scale;
   zero_shift<S, A> zero;
@@ -122,6 +124,7 @@ struct uniform_parameters {
 /// One scale an element.
 template <class S, class A>
 struct vector_parameters {
+  static constexpr bool alike_in_pairs = false;
   const float* scales;
   const std::int32_t* zeros;  // null where S has none
   float tensor_scale;
@@ -180,6 +183,7 @@ struct group_table {
 /// One scale for 1 batch, for 2 batches, or for whole blocks of 4 (BatchesOfGroup 1, 2, 4).
 template <class S, quotient_by By, class A, int BatchesOfGroup>
 struct group_parameters {
+  static constexpr bool alike_in_pairs = BatchesOfGroup > 1;
   const group_table<S, A>* table;
   const float* scales;
   index_t last;  // the table goes on behind the last group, the scales do not
@@ -238,6 +242,7 @@ struct column_table {
 /// One scale an element, from such a table.
 template <class S, quotient_by By, class A>
 struct column_parameters {
+  static constexpr bool alike_in_pairs = false;
   const column_table<S, By, A>* table;
   vector_parameters<S, A> plain;
   index_t at = 0;
@@ -276,10 +281,14 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
       from = last, to = last_codes;
       p = p.padded(space, left);
     }
-    std::array<floats<A>, 4> v;
+    if constexpr (Parameters::alike_in_pairs) {
+      simd::store(to, From::template in_order<A>(encode_codes<S, By>(From::template load_four<A>(from), p)));
+    } else {
+      std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
-    simd::store(to, encode_codes<S, By>(v, p));
+      for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
+      simd::store(to, encode_codes<S, By>(v, p));
+    }
     if (left < step) std::copy_n(last_codes, left, codes + i);
     p.next();
   }

@@ -19,6 +19,43 @@ QTENSOR_INLINE words<A> magnitude_words(const floats<A>& x) {
   return simd::bits_as<std::uint32_t>(x) & words<A>(magnitude_bits);
 }
 
+// Magnitudes of elements as unsigned integers of their size, whose order is that of the numbers, f16's too: twice the
+// lanes for 16 bits. The largest ones become bits of floats in the end.
+template <class Source, class A>
+using magnitudes = std::conditional_t<sizeof(typename Source::type) == 2, halves<A>, words<A>>;
+
+template <class Source, class A>
+QTENSOR_INLINE magnitudes<Source, A> load_magnitudes(const typename Source::type* p) {
+  if constexpr (sizeof(*p) == 2)
+    return simd::load<A>(p) & halves<A>(std::uint16_t{0x7fff});
+  else
+    return magnitude_words(Source::template load<A>(p));
+}
+template <class Source, class A>
+QTENSOR_INLINE magnitudes<Source, A> load_magnitudes_n(const typename Source::type* p, index_t n) {
+  if constexpr (sizeof(*p) == 2)
+    return simd::load_n<A>(p, n) & halves<A>(std::uint16_t{0x7fff});
+  else
+    return magnitude_words(Source::template load_n<A>(p, n));
+}
+/// Bits of floats from magnitudes, one a word.
+template <class Source, class A>
+QTENSOR_INLINE words<A> magnitude_bits_of(const words<A>& m) {
+  if constexpr (sizeof(typename Source::type) == 2)
+    return simd::bits_as<std::uint32_t>(Source::template widen<A>(m));
+  else
+    return m;
+}
+template <class Source, class A>
+QTENSOR_INLINE std::uint32_t largest_of(const magnitudes<Source, A>& m) {
+  if constexpr (sizeof(typename Source::type) == 2) {
+    const words<A> both = simd::bits_as<std::uint32_t>(m);
+    return simd::reduce_max(magnitude_bits_of<Source, A>(simd::max(both & words<A>(0xffffu), both >> 16)));
+  } else {
+    return simd::reduce_max(m);
+  }
+}
+
 // The range of the elements of each lane, and the largest magnitude.
 template <class A>
 struct lane_ranges {
@@ -66,21 +103,23 @@ QTENSOR_INLINE void for_each_batch(const typename Source::type* x, index_t n, la
 
 /// Bit pattern of max |x[i]| over i < n; 0 when n is 0.
 ///
-/// Reads x[0, n) and nothing else. Cost: 2 operations per batch of floats, 4 independent chains.
+/// Reads x[0, n) and nothing else. Cost: 2 operations per register of elements, 4 independent chains.
 template <usable_arch A, float_source Source = from_f32>
 std::uint32_t amax_bits(const typename Source::type* x, index_t n) {
-  constexpr index_t step = lanes<A>, chains = 4;
-  words<A> best[chains] = {words<A>(0u), words<A>(0u), words<A>(0u), words<A>(0u)};
+  using batch = detail::magnitudes<Source, A>;
+  constexpr index_t step = static_cast<index_t>(batch::size), chains = 4;
+  const batch none(0);
+  batch best[chains] = {none, none, none, none};
   index_t i = 0;
   for (; i + chains * step <= n; i += chains * step) {
 #pragma GCC unroll 4
     for (index_t c = 0; c < chains; ++c)
-      best[c] = simd::max(best[c], detail::magnitude_words(Source::template load<A>(x + i + c * step)));
+      best[c] = simd::max(best[c], detail::load_magnitudes<Source, A>(x + i + c * step));
   }
-  words<A> all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
-  for (; i + step <= n; i += step) all = simd::max(all, detail::magnitude_words(Source::template load<A>(x + i)));
-  if (i < n) all = simd::max(all, detail::magnitude_words(Source::template load_n<A>(x + i, n - i)));
-  return simd::reduce_max(all);
+  batch all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
+  for (; i + step <= n; i += step) all = simd::max(all, detail::load_magnitudes<Source, A>(x + i));
+  if (i < n) all = simd::max(all, detail::load_magnitudes_n<Source, A>(x + i, n - i));
+  return detail::largest_of<Source, A>(all);
 }
 
 /// What min_max found. A zero is always +0. Without finite elements (n = 0 too) min = +inf and max = -inf.
@@ -113,51 +152,52 @@ range min_max(const typename Source::type* x, index_t n) {
   return {min + 0.0f, max + 0.0f, all_finite};
 }
 
-/// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
-///
-/// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per batch, and 3 per block (AVX-512) where
-/// length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-template <usable_arch A, float_source Source = from_f32>
-void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
+namespace detail {
+
+template <class A, class Source>
+QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
   index_t b = 0;
-  if (length % step == 0) {
-    for (; b + step <= blocks; b += step) {
-      const auto* first = x + b * length;
-      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-        const auto* block = first + k * length;
-        words<A> m = detail::magnitude_words(Source::template load<A>(block));
-        for (index_t i = step; i < length; i += step)
-          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
-        return m;
-      };
-      simd::store(best + b, simd::reduce_max_each<A>(row));
-    }
+  const auto block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+    const auto* from = x + (b + k) * length;
+    auto m = load_magnitudes<Source, A>(from);
+#pragma GCC unroll 8
+    for (index_t i = size; i < length; i += size) m = simd::max(m, load_magnitudes<Source, A>(from + i));
+    return m;
+  };
+  const auto two_blocks = [&](index_t k)
+                              QTENSOR_INLINE_LAMBDA { return load_magnitudes<Source, A>(x + (b + 2 * k) * length); };
+  if constexpr (size == step) {
+    if (length % size == 0)
+      for (; b + step <= blocks; b += step) simd::store(best + b, simd::reduce_max_each<A>(block));
+  } else {
+    if (length % size == 0)
+      for (; b + step <= blocks; b += step)
+        simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A>(block)));
+    if (length == step)
+      for (; b + step <= blocks; b += step)
+        simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A, 2>(two_blocks)));
   }
   for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * length, length);
+}
+
+}  // namespace detail
+
+/// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
+///
+/// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per register of elements, and 3 per block
+/// (AVX-512) where blocks fill registers (16 bits: or half of one) and `lanes` blocks are left; else a reduction for
+/// each block.
+template <usable_arch A, float_source Source = from_f32>
+void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+  detail::store_maxima<A, Source>(x, blocks, length, best);
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
   static_assert(Length >= 1);
-  index_t b = 0;
-  if constexpr (Length % step == 0) {
-    for (; b + step <= blocks; b += step) {
-      const auto* first = x + b * Length;
-      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-        const auto* block = first + k * Length;
-        words<A> m = detail::magnitude_words(Source::template load<A>(block));
-#pragma GCC unroll 8
-        for (index_t i = step; i < Length; i += step)
-          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
-        return m;
-      };
-      simd::store(best + b, simd::reduce_max_each<A>(row));
-    }
-  }
-  for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * Length, Length);
+  detail::store_maxima<A, Source>(x, blocks, Length, best);
 }
 
 /// Extremes with 0 of blocks: low[b] = min(0, block) as the bits of its magnitude, high[b] = max(0, block) as bits, for
