@@ -1,65 +1,13 @@
-// Mirrors include/qtensor/ops/quantize.hpp: bf16 and f16 in memory, beside the reference on the floats they are.
+// Mirrors include/qtensor/ops/quantize.hpp: bf16 and f16 in memory, into tensors, rows and columns.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/compat/ggml.hpp>
 #include <qtensor/ops/parallel.hpp>
 
-#include "check.hpp"
+#include "halves_check.hpp"
 #include "threads.hpp"
 
-using namespace qtensor;
+using namespace halves_check;
 
 namespace {
-
-/// Numbers of a format and the floats they are, from an odd address on.
-template <format F>
-struct numbers {
-  std::vector<std::uint16_t> units;
-  std::vector<float> floats;
-
-  explicit numbers(const std::vector<float>& x) : units(x.size() + 1), floats(x.size()) {
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      units[i + 1] = static_cast<std::uint16_t>(encode<F>(x[i]));
-      floats[i] = decode<F>(units[i + 1]);
-    }
-  }
-  const std::uint16_t* data() const { return units.data() + 1; }
-};
-
-/// Awkward numbers with some NaN and infinities.
-std::vector<float> with_specials(index_t n, unsigned seed) {
-  std::vector<float> x = check::numbers(n, seed);
-  for (std::size_t i = 11; i < x.size(); i += 997) x[i] = i % 3 == 0 ? quiet_nan : i % 3 == 1 ? infinity : -infinity;
-  return x;
-}
-
-/// Both formats with and without specials; bf16 also in the other storage order and of its transpose.
-template <class S>
-void check_scheme() {
-  INFO(std::string(name<S>), " ", std::string(choices<S>));
-  const auto one = [](const auto& x, index_t rows, index_t cols, auto format) {
-    using F = decltype(format);
-    INFO(std::string(std::string_view(F::name)), " ", rows, " x ", cols);
-    const matrix_extents shape(rows, cols);
-    const numbers<F> v(x);
-    const auto rows_first = source<F>(v.data(), shape);
-    CHECK(check::same_bytes(quantize<S>(rows_first), check::expected<S, row_major>(v.floats, shape)));
-    if constexpr (std::is_same_v<F, f16>) return;
-    if constexpr (!S::is_interleaved)
-      CHECK(check::same_bytes(quantize<S, col_major>(rows_first), check::expected<S, col_major>(v.floats, shape)));
-    std::vector<float> turned(v.floats.size());
-    for (index_t r = 0; r < rows; ++r)
-      for (index_t c = 0; c < cols; ++c)
-        turned[static_cast<std::size_t>(c * rows + r)] = v.floats[static_cast<std::size_t>(r * cols + c)];
-    const matrix_extents other(cols, rows);
-    CHECK(check::same_bytes(quantize<S>(source<F>(v.data(), other, {1, cols})),
-                            check::expected<S, row_major>(turned, other)));
-  };
-  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{1, 1}, {3, 7}, {37, 96}, {70, 333}, {2, 5000}}) {
-    one(check::numbers(rows * cols, 3), rows, cols, bf16{});
-    one(with_specials(rows * cols, 4), rows, cols, bf16{});
-    one(with_specials(rows * cols, 5), rows, cols, f16{});
-  }
-}
 
 // A scheme whose kernel reads floats only.
 struct own_code : integer<8, signed> {
@@ -90,37 +38,6 @@ TEST_CASE("16-bit sources: int8 of rows") { check_scheme<int8_per_channel<0>>();
 TEST_CASE("16-bit sources: int8 of columns") { check_scheme<int8_per_channel<1>>(); }
 TEST_CASE("16-bit sources: uint8 of a tensor, with a zero point") { check_scheme<uint8_per_tensor>(); }
 TEST_CASE("16-bit sources: uint8 of columns, with zero points") { check_scheme<uint8_per_channel<1>>(); }
-TEST_CASE("16-bit sources: uint4 groups, with zero points") { check_scheme<uint4_group<32>>(); }
-TEST_CASE("16-bit sources: groups that ignore what is not finite") {
-  check_scheme<with<uint4_group<32>, block_ignores>>();
-  check_scheme<scheme<e4m3, per_channel<1>, bounded_amax<>, block_ignores_nan, nan_to_zero>>();
-}
-TEST_CASE("16-bit sources: int8 groups of an odd size") { check_scheme<int8_group<24>>(); }
-TEST_CASE("16-bit sources: mxfp8") { check_scheme<mxfp8_e4m3>(); }
-TEST_CASE("16-bit sources: mxfp6") { check_scheme<mxfp6_e2m3>(); }
-TEST_CASE("16-bit sources: mxfp4 along both axes") {
-  check_scheme<mxfp4>();
-  check_scheme<with<mxfp4, group<32, 0>>>();
-}
-TEST_CASE("16-bit sources: nvfp4, one and two levels") {
-  check_scheme<nvfp4>();
-  check_scheme<with<nvfp4, tensor_scale<f32>>>();
-}
-TEST_CASE("16-bit sources: blocks of 2 and 128") { check_scheme<fp8_block<2, 128>>(); }
-TEST_CASE("16-bit sources: hif8, reciprocals") {
-  check_scheme<hif8_block<1, 64>>();
-  check_scheme<with<int8_per_channel<0>, reciprocal>>();
-}
-TEST_CASE("16-bit sources: ggml's blocks") {
-  check_scheme<compat::ggml::q8_0>();
-  check_scheme<compat::ggml::q4_0>();
-  check_scheme<compat::ggml::q4_1>();
-  check_scheme<compat::ggml::mxfp4>();
-}
-TEST_CASE("16-bit sources: what only the reference quantizes") {
-  check_scheme<scheme<int4, group<32>, planar<high_first>>>();
-}
-
 TEST_CASE("16-bit sources: static scales and zero points") {
   const matrix_extents shape(37, 99);
   const numbers<bf16> b(with_specials(shape.size(), 8));

@@ -1,10 +1,10 @@
 // Tensors beyond the last-level cache: what goes past the caches equals, byte for byte, what goes through them.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/ops/dequantize.hpp>
-#include <qtensor/scheme/schemes.hpp>
+#include <doctest/doctest.h>
 
 #include <cstring>
-#include <doctest/doctest.h>
+#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
 using namespace qtensor;
@@ -54,6 +54,25 @@ void check_streams(const How&... how) {
   CHECK(ok);
 }
 
+/// Numbers of 16 bits, all rows at once and every 97th alone.
+template <class S, class... How>
+void check_halves(const How&... how) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  static const std::vector<std::uint16_t> halves = [] {
+    std::vector<std::uint16_t> v;
+    v.reserve(numbers().size());
+    for (const float f : numbers()) v.push_back(static_cast<std::uint16_t>(bits_of(f) >> 16));
+    return v;
+  }();
+  const auto all = quantize<S>(source<bf16>(halves.data(), extents(rows, cols)), how...);
+  bool ok = true;
+  for (index_t row = 0; row < rows; row += 97) {
+    const auto one = quantize<S>(source<bf16>(halves.data() + row * cols, extents(1, cols)), how...);
+    ok = ok && std::memcmp(one.codes().data(), all.view().row({row, 0}), one.codes().size_bytes()) == 0;
+  }
+  CHECK(ok);
+}
+
 }  // namespace
 
 TEST_CASE("large tensors: codes that bypass the caches") {
@@ -63,4 +82,10 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check_streams<uint4_group<32>>();
   check_streams<int8_per_tensor>(0.37f);
   check_streams<scheme<hif8, per_tensor, static_only>>(1.f);
+}
+
+TEST_CASE("large tensors: numbers of 16 bits") {
+  check_halves<mxfp4>();
+  check_halves<int8_per_channel<0>>();
+  check_halves<int8_per_tensor>(0.37f);
 }

@@ -56,6 +56,25 @@ void check_encode(const std::vector<float>& x) {
   });
 }
 
+/// The same of numbers of 16 bits, which are x cut short.
+template <class S>
+void check_encode_halves(const std::vector<float>& x) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  std::vector<std::uint16_t> halves;
+  std::vector<float> wide;
+  for (const float v : x) {
+    halves.push_back(static_cast<std::uint16_t>(bits_of(v) >> 16));
+    wide.push_back(simd::number<simd::from_bf16>(halves.back()));
+  }
+  const std::vector<std::uint8_t> expected = by_reference<S>(wide);
+  check::fenced<std::uint16_t> from(halves);
+  check::on_every_arch([&](auto arch) {
+    check::fenced<std::uint8_t> to(std::vector<std::uint8_t>(expected.size()));
+    simd::encode_interleaved<S, simd::from_bf16, decltype(arch)>(from.data(), from.size(), to.data());
+    CHECK(difference(expected, to.data()) == -1);
+  });
+}
+
 /// The numbers of n elements in these bytes, likewise.
 template <class S>
 void check_decode(const std::vector<std::uint8_t>& bytes, index_t n) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/expr/operand.hpp>
+#include <qtensor/ops/source.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -125,6 +126,10 @@ auto source_of(const Xpr& x) {
   }
 }
 
+/// The format of Eigen's scalars of 16 bits.
+template <class Scalar>
+using narrow_format = std::conditional_t<std::is_same_v<Scalar, Eigen::bfloat16>, bf16, f16>;
+
 /// Calls use(expression of floats): the expression itself, or half and bfloat16 widened, which is exact.
 template <class Xpr, class Use>
 decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
@@ -138,6 +143,21 @@ decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
   } else if constexpr (widens) {
     const auto floats = x.derived().template cast<float>();
     return use(floats);
+  }
+}
+
+/// Calls use(source of an expression, for a tensor of this order): half and bfloat16 in memory come as they lie there.
+template <storage_order Order, class Xpr, class Use>
+decltype(auto) with_source(const Eigen::DenseBase<Xpr>& x, Use use) {
+  using scalar = typename Xpr::Scalar;
+  if constexpr (has_memory<Xpr> && (std::is_same_v<scalar, Eigen::half> || std::is_same_v<scalar, Eigen::bfloat16>)) {
+    const Xpr& memory = x.derived();
+    const auto elements = source<narrow_format<scalar>>(reinterpret_cast<const std::uint16_t*>(memory.data()),
+                                                        matrix_extents(memory.rows(), memory.cols()),
+                                                        {memory.rowStride(), memory.colStride()});
+    return use(typename decltype(elements)::template in_order<Order>(elements));
+  } else {
+    return with_floats(x, [&](const auto& floats) -> decltype(auto) { return use(source_of<Order>(floats)); });
   }
 }
 

@@ -95,8 +95,8 @@ struct tail_space {
 };
 
 // Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes),
-// next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs` says that lanes of
-// batches 0 and 1, and of 2 and 3, may change places.
+// next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`: all lanes of
+// batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
