@@ -179,7 +179,7 @@ class activation_rows {
     if (whole < groups_)
       amax[whole] = simd::amax_bits<simd::best_arch>(x + whole * form_.group, n - whole * form_.group);
     float* const stored = reinterpret_cast<float*>(starts_ + r * groups_);  // likewise
-    if (simd::block_scales<per_group>(amax, groups_, stored, scales)) {
+    if (simd::block_scales<per_group>(amax, groups_, stored, scales) != simd::blocks_are::special) {
       simd::encode_grouped<per_group>(x, n, form_.group, scales, nullptr, codes);
     } else {
       for (index_t g = 0; g < groups_; ++g) {

@@ -122,7 +122,7 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
 
   parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();
-  const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p);
+  const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p) == simd::blocks_are::special;
   detail::for_ranges(by, parts, axis.count, 1, [&](index_t, index_t first, index_t n) {
     const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
     using slice_type = std::remove_const_t<decltype(slice)>;

@@ -79,9 +79,9 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
     const index_t first = col / q.block_length(), count = divide_up(n, q.block_length());
     if (q.fetches()) simd::fetch(elements, n);
     block_statistics<S, typename Quantizer::source_type>(elements, n, q.block_length(), seen);
-    const bool special = q.finish(at, first, count, seen, p);
-    q.encode(at, col, n, elements, q.block_length(), p);
-    if (special) q.mend(at, col, n, elements, first, seen);
+    const simd::blocks_are blocks = q.finish(at, first, count, seen, p);
+    q.encode(at, col, n, elements, q.block_length(), p, blocks);
+    if (blocks == simd::blocks_are::special) q.mend(at, col, n, elements, first, seen);
   });
 }
 
@@ -139,14 +139,14 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
     for_each_flat_piece(x, step, q.encode_length(), [&](index_t, index_t piece, index_t size, const auto* elements) {
       join_piece<S, source_elements<X>>(piece, size, length, elements, seen);
     });
-    const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p);
+    const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), seen, p) == simd::blocks_are::special;
     return encode_rows(x, q, 0, x.rows(), step, seen, p, special);
   }
   q.for_each_panel([&](const auto& first, const auto& count) {
     seen.clear(q.block_count());
     for_each_row_run(first, count, q.extents(),
                      [&](index_t start, index_t rows) { join_rows<S>(x, start, rows, step, length, seen); });
-    const bool special = q.finish(first, 0, q.block_count(), seen, p);
+    const bool special = q.finish(first, 0, q.block_count(), seen, p) == simd::blocks_are::special;
     for_each_row_run(first, count, q.extents(),
                      [&](index_t start, index_t rows) { encode_rows(x, q, start, rows, step, seen, p, special); });
   });

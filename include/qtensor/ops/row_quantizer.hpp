@@ -11,8 +11,10 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
 template <class S, simd::float_source From = simd::from_f32>
 void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
-                  detail::code_unit_t<S>* codes) {
-  if (length >= n)
+                  simd::blocks_are blocks, detail::code_unit_t<S>* codes) {
+  if (blocks == simd::blocks_are::fitting)
+    simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+  else if (length >= n)
     simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
                                   p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
   else if (length == 1)
@@ -115,23 +117,27 @@ class row_quantizer {
   }
 
   /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
-  /// lays them out for the encode kernels, and says whether any block is special.
-  bool finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
-              const parameters_view& p) const {
+  /// lays them out for the encode kernels, and says what the blocks are.
+  simd::blocks_are finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
+                          const parameters_view& p) const {
     index_array at = row;
     at[last] = first * rows_.block_length;
+    using simd::blocks_are;
     if constexpr (simd::vector_scaled<S>)
-      if (count > 1 && grid_.stride[last] == 1 &&
-          simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_))
-        return false;
+      if (grid_.stride[last] == 1)
+        if (const auto blocks =
+                simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_);
+            blocks != blocks_are::special)
+          return blocks;
     if constexpr (simd::vector_ranged<S>) {
-      if (count > 1 && grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
-          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points)) {
+      if (grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
+          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
+              blocks_are::special) {
         std::copy_n(p.scales, count, out_.storage_scales(at));
         const auto zeros = out_.storage_zero_points(at);
         for (index_t b = 0; b < count; ++b)
           zeros[b] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
-        return false;
+        return blocks_are::fitting;
       }
     }
     bool special = false;
@@ -147,7 +153,7 @@ class row_quantizer {
       p.scales[b] = odd ? 1.f : block.code_scale;
       special = special || odd;
     }
-    return special;
+    return special ? blocks_are::special : blocks_are::ordinary;
   }
 
   /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
@@ -159,11 +165,11 @@ class row_quantizer {
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
-              const parameters_view& p) const {
+              const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary) const {
     unit* codes = out_.row(row) + unit_of_element<S>(col);
-    if (!streams_) return encode_piece<S, From>(x, n, length, p, tensor_scale(), codes);
+    if (!streams_) return encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes);
     alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
-    encode_piece<S, From>(x, n, length, p, tensor_scale(), kept);
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, kept);
     constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
     simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
   }

@@ -17,12 +17,6 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
-template <class G>
-inline constexpr index_t static_group = 0;
-template <index_t N, index_t Axis>
-requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
-
 /// S with its groups along the only axis of a row.
 template <class S, class G>
 struct row_scheme {

@@ -97,7 +97,7 @@ QTENSOR_INLINE bytes<A> near_codes(const std::array<ints<A>, 4>& r) {
     const bytes<A> c = simd::min(simd::narrow_u8(r[0], r[1], r[2], r[3]), bytes<A>(high));
     return low == 0 ? c : simd::max(c, bytes<A>(low));
   } else {
-    return narrowed<S>(r);
+    return narrowed<S, A>(r, [](int) { return ints<A>(0); });
   }
 }
 

@@ -276,7 +276,8 @@ QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words
 
 QTENSOR_INLINE bool any_nan(avx512_isa, const floats512& a, const floats512& b, const floats512& c,
                             const floats512& d) {
-  return (_mm512_cmp_ps_mask(a.data, b.data, _CMP_UNORD_Q) | _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) != 0;
+  return _kortestz_mask16_u8(_mm512_cmp_ps_mask(a.data, b.data, _CMP_UNORD_Q),
+                             _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) == 0;
 }
 
 #if defined(__AVX512VBMI__)

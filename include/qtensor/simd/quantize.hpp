@@ -158,8 +158,6 @@ struct group_table {
   static constexpr index_t most = chunk_elements / lanes<A>;
   alignas(64) float value[static_cast<std::size_t>(most)];
   alignas(64) float rest[static_cast<std::size_t>(most)];
-  alignas(64) std::int32_t low[static_cast<std::size_t>(most)];
-  alignas(64) std::int32_t high[static_cast<std::size_t>(most)];
   alignas(64) std::int32_t zero[static_cast<std::size_t>(most)];
 
   /// Entries [0, groups) and, with harmless numbers, up to the next batch.
@@ -169,13 +167,9 @@ struct group_table {
       const index_t count = std::min(lanes<A>, groups - g);
       const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + g, count, 1.f), tensor_scale);
       simd::store(value + g, d.value);
-      if constexpr (By == quotient_by::two_products) simd::store(rest + g, d.rest);
-      if constexpr (S::has_zero_point) {
-        const auto shift = zero_shift<S, A>::by(zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
-        simd::store(zero + g, shift.zero);
-        simd::store(low + g, shift.low);
-        simd::store(high + g, shift.high);
-      }
+      if constexpr (has_rest<By>) simd::store(rest + g, d.rest);
+      if constexpr (S::has_zero_point)
+        simd::store(zero + g, zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
     }
   }
 };
@@ -197,7 +191,7 @@ struct group_parameters {
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     const index_t g = group_of(k);
     if constexpr (Wanted == By) {
-      if constexpr (By == quotient_by::two_products)
+      if constexpr (has_rest<By>)
         return {floats<A>(table->value[g]), floats<A>(table->rest[g])};
       else
         return {floats<A>(table->value[g])};
@@ -208,7 +202,7 @@ struct group_parameters {
   QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
     const index_t g = group_of(k);
     if constexpr (S::has_zero_point)
-      return {ints<A>(table->zero[g]), ints<A>(table->low[g]), ints<A>(table->high[g])};
+      return {ints<A>(table->zero[g])};
     else
       return zero_shift<S, A>::by(ints<A>(0));
   }
@@ -264,32 +258,34 @@ struct column_parameters {
   column_parameters padded(tail_space<A>& space, index_t n) const { return {table, plain.padded(space, n), at}; }
 };
 
-/// Codes of x[0, n), one per byte: blocks of four batches, the last one through a copy padded with zeros.
-template <class S, quotient_by By, class A, class From, class Parameters>
+/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros. Nothing is called in the
+/// loop, so that constants stay in registers.
+template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes) {
   constexpr index_t step = 4 * lanes<A>;
-  using element = typename From::type;
-  alignas(64) element last[static_cast<std::size_t>(step)];
-  alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
   tail_space<A> space;
-  for (index_t i = 0; i < n; i += step) {
-    const element* from = x + i;
-    std::uint8_t* to = codes + i;
-    const index_t left = n - i;
-    if (left < step) {
-      std::fill(std::copy_n(from, left, last), last + step, element{});
-      from = last, to = last_codes;
+  for (index_t left = n; left > 0; left -= step, x += step, codes += step) {
+    std::array<floats<A>, 4> v;
+    if (left >= step) [[likely]] {
+      if constexpr (Parameters::alike_in_pairs) {
+        v = From::template load_four<A>(x);
+      } else {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + k * lanes<A>);
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k)
+        v[k] = From::template load_n<A>(x + k * lanes<A>, std::clamp(left - k * lanes<A>, index_t{0}, lanes<A>));
       p = p.padded(space, left);
     }
-    if constexpr (Parameters::alike_in_pairs) {
-      simd::store(to, From::template in_order<A>(encode_codes<S, By>(From::template load_four<A>(from), p)));
-    } else {
-      std::array<floats<A>, 4> v;
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
-      simd::store(to, encode_codes<S, By>(v, p));
-    }
-    if (left < step) std::copy_n(last_codes, left, codes + i);
+    const bytes<A> c = encode_codes<S, By, A, Which>(v, p);
+    if (left < step) [[unlikely]]
+      simd::store_n(codes, left, c);
+    else if constexpr (Parameters::alike_in_pairs)
+      simd::store(codes, From::template in_order<A>(c));
+    else
+      simd::store(codes, c);
     p.next();
   }
 }
@@ -310,6 +306,17 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
       pack_codes<A, bits>(bytes, count, to + first * bits / 8);
     }
   }
+}
+
+/// The same for chunks of whole groups: encode(first, count, first group, groups, bytes).
+template <class S, class A, class Encode>
+QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, Encode encode) {
+  const index_t chunk = chunk_elements / group * group, groups_of_chunk = chunk / group;
+  index_t g = 0;
+  for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+    encode(first, count, g, divide_up(count, group), bytes);
+    g += groups_of_chunk;
+  });
 }
 
 /// Whether the zero points that a scheme can store need a look before vectors take them.
@@ -416,13 +423,36 @@ struct vector_encoder {
     spread(x, n, group, scales, zero_points, tensor_scale, codes);
   }
 
+  /// The same for numbers that fit their scales (numbers::fitting), which are regular zero points' too.
+  static void fitting(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, unit* codes) {
+    constexpr quotient_by by = detail::fitting_quotient<S, A>;
+    constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
+    constexpr int batches = known == lanes<A> ? 1 : known == 2 * lanes<A> ? 2 : known % step == 0 ? 4 : 0;
+    const bool regular =
+        by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
+    if constexpr (known == 0)
+      if (group >= n && regular)
+        return encode_uniform_by<by, numbers::fitting>(x, n, {*scales, tensor_scale},
+                                                       zero_points != nullptr ? *zero_points : 0, codes);
+    if constexpr (batches != 0 && known <= detail::chunk_elements)
+      if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
+        return detail::for_each_group_chunk<S, A>(
+            n, group, codes, [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
+              encode_groups<by, batches, numbers::fitting>(x + first, count, group, scales + g,
+                                                           zero_points != nullptr ? zero_points + g : nullptr, groups,
+                                                           tensor_scale, bytes);
+            });
+    grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  }
+
  private:
-  template <quotient_by By>
+  template <quotient_by By, numbers Which = numbers::any>
   static void encode_uniform_by(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
     const detail::uniform_parameters<S, By, A> p(s, zero_point);
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      detail::encode_blocks<S, By, A, From>(x + first, count, p, bytes);
+      detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes);
     });
   }
 
@@ -453,28 +483,31 @@ struct vector_encoder {
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
+  /// The groups of a chunk.
+  template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
+  static void encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+                            index_t groups, float tensor_scale, std::uint8_t* bytes) {
+    detail::group_table<S, A> table;
+    table.template fill<By>(scales, zeros, groups, tensor_scale);
+    const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
+                                                               group / (4 * lanes<A>)};
+    detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes);
+  }
+
   template <int BatchesOfGroup>
   static void grouped_by(const element* x, index_t n, index_t group, const float* scales,
                          const std::int32_t* zero_points, float tensor_scale, unit* codes) {
-    const index_t chunk = detail::chunk_elements / group * group, groups_of_chunk = chunk / group;
-    detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      const index_t g = first / chunk * groups_of_chunk, groups = divide_up(count, group);
+    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
-      detail::group_table<S, A> table;
-      const auto by = [&]<quotient_by By>() {
-        table.template fill<By>(scales + g, zeros, groups, tensor_scale);
-        const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, groups - 1, tensor_scale,
-                                                                   group / (4 * lanes<A>)};
-        detail::encode_blocks<S, By, A, From>(x + first, count, p, bytes);
-      };
       if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
-        by.template operator()<fast>();
+        encode_groups<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
       else
-        by.template operator()<safe>();
+        encode_groups<safe, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
       if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
         for (index_t k = 0; k < groups; ++k)
           mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
-    });
+    };
+    detail::for_each_group_chunk<S, A>(n, group, codes, encode);
   }
 
   /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
@@ -567,6 +600,19 @@ void encode_grouped(const typename From::type* x, index_t n, index_t group, cons
                     const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f) {
   QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
   if (n > 0) encoder_of<S, From>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+}
+
+/// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales
+/// and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are unspecified.
+template <quantization_scheme S, float_source From = from_f32>
+void encode_fitting(const typename From::type* x, index_t n, index_t group, const float* scales,
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f) {
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (requires { best::fitting(x, n, group, scales, zero_points, tensor_scale, codes); })
+    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes);
+  else
+    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
