@@ -76,6 +76,16 @@ void join_statistics(const float* x, index_t n, index_t length, const statistics
   }
 }
 
+/// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows.
+template <class S>
+void join_column_statistics(const float* x, index_t step, index_t rows, index_t n, const statistics_view& seen) {
+  if constexpr (leaves_out<S> || needs_extremes<S>) {
+    for (index_t r = 0; r < rows; ++r) join_statistics<S>(x + r * step, n, 1, seen);
+  } else {
+    simd::accumulate_amax_bits<simd::best_arch>(x, step, rows, n, seen.amax);
+  }
+}
+
 /// Statistics of a piece alone, whose blocks of `length` start at its first element.
 template <class S>
 void block_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {

@@ -95,7 +95,11 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
       // One block of several rows comes in one piece only from sources that give whole rows.
       const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || ops::reads_by_rows(x, 0);
       const bool row_is_block = length >= cols && cols <= ops::tile_floats;
-      const bool once = in_one_piece && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      // Long blocks across the order of a source in memory: see quantize_bands.
+      const bool in_bands = X::reads_twice && length > 1024 && !ops::reads_by_rows(x, 0) &&
+                            out.size() >= ops::streaming_floats && length <= x.cols();
+      const bool once =
+          in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
       const auto by_rows = [&](const auto& source) {
         if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(ops::finite_amax(source));
         if (once)
@@ -140,7 +144,7 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
       float scales[ops::tile_floats];
       std::int32_t zeros[S::has_zero_point ? ops::tile_floats : 1];
       const ops::parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-      if (length == 1 && same && ops::encode_static_columns(x, q, p)) return;
+      if (length == 1 && same && ops::encode_static_columns(x, q)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const float* floats) {
         const auto at = q.index_of_row(row);
         ops::for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {

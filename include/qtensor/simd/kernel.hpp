@@ -36,7 +36,6 @@ struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are s
 ///     static constexpr bool enabled = true;
 ///     static constexpr std::string_view name = "mine";
 ///     static void uniform(...); static void vector(...); static void grouped(...);   // see simd/quantize.hpp
-///     static void columns(...);                                                      // optional: vector for many rows
 ///   };
 template <class Op, quantization_scheme S, usable_arch A>
 struct kernel {

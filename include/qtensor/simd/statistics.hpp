@@ -137,24 +137,31 @@ void amax_blocks(const typename Source::type* x, index_t blocks, index_t length,
   for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * length, length);
 }
 
-/// The same with a length known at compile time: the loop over a block unrolls.
+/// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
+/// way of whole batches too.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
   constexpr index_t step = lanes<A>;
   static_assert(Length >= 1);
   index_t b = 0;
   if constexpr (Length % step == 0) {
-    for (; b + step <= blocks; b += step) {
+    while (b + 1 < blocks) {
       const auto* first = x + b * Length;
+      const index_t count = blocks - b < step ? blocks - b : step;
       const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-        const auto* block = first + k * Length;
+        const auto* block = first + (k < count ? k : 0) * Length;
         words<A> m = detail::magnitude_words(Source::template load<A>(block));
 #pragma GCC unroll 8
         for (index_t i = step; i < Length; i += step)
           m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
         return m;
       };
-      simd::store(best + b, simd::reduce_max_each<A>(row));
+      const words<A> most = simd::reduce_max_each<A>(row);
+      if (count == step)
+        simd::store(best + b, most);
+      else
+        simd::store_n(best + b, count, most);
+      b += count;
     }
   }
   for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * Length, Length);
@@ -206,39 +213,43 @@ void range_blocks(const float* x, index_t blocks, index_t length, std::uint32_t*
   }
 }
 
-/// best[i] = max(best[i], magnitude of x[i]) for i < n: one row of a statistic along columns. Start from zeros.
+/// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
+/// columns. Start from zeros.
 ///
-/// Reads x[0, n), updates best[0, n). Cost: 4 operations per batch.
+/// Reads the rows, updates best[0, n). Cost: 2 operations per batch, and 2 for every eight rows.
 template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = detail::magnitude_words(Source::template load<A>(x + i));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = detail::magnitude_words(Source::template load_n<A>(x + i, n - i));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
+void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n,
+                          std::uint32_t* best) {
+  constexpr index_t step = lanes<A>, at_once = 8;  // rows at powers of two fill the ways of a cache
+  for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
+    const index_t count = rows - row < at_once ? rows - row : at_once;
+    index_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      words<A> most[4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) most[k] = simd::load<A>(best + i + k * step);
+      for (index_t r = 0; r < count; ++r)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k)
+          most[k] =
+              simd::max(most[k], detail::magnitude_words(Source::template load<A>(x + r * stride + i + k * step)));
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(best + i + k * step, most[k]);
+    }
+    for (; i < n; i += step) {
+      const index_t left = n - i < step ? n - i : step;
+      words<A> most = simd::load_n<A>(best + i, left);
+      for (index_t r = 0; r < count; ++r)
+        most = simd::max(most, detail::magnitude_words(Source::template load_n<A>(x + r * stride + i, left)));
+      simd::store_n(best + i, left, most);
+    }
   }
 }
 
-/// Two rows at once, which halves the traffic of best: x and x + stride. Cost: 6 operations per 2 batches.
+/// The same of one row.
 template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits_2(const typename Source::type* x, index_t stride, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  const auto* y = x + stride;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load<A>(x + i)),
-                                 detail::magnitude_words(Source::template load<A>(y + i)));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load_n<A>(x + i, n - i)),
-                                 detail::magnitude_words(Source::template load_n<A>(y + i, n - i)));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
-  }
+void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
+  accumulate_amax_bits<A, Source>(x, 0, 1, n, best);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
