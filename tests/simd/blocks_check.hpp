@@ -50,7 +50,7 @@ void check_encode(const std::vector<float>& x) {
   check::on_every_arch([&](auto arch) {
     for (const bool at_start : {false, true}) {
       check::fenced<std::uint8_t> to(std::vector<std::uint8_t>(expected.size()), at_start);
-      simd::encode_interleaved<S, decltype(arch)>(from.data(), from.size(), to.data());
+      simd::encode_interleaved<S, simd::from_f32, decltype(arch)>(from.data(), from.size(), to.data());
       CHECK(difference(expected, to.data()) == -1);
     }
   });

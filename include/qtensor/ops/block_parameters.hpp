@@ -38,38 +38,39 @@ inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, b
                                    std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
 
 /// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
-template <class S>
-void join_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {
+template <class S, simd::float_source From = simd::from_f32>
+void join_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
   using arch = simd::best_arch;
   // Elements that statistics leave out have magnitudes from here on; blocks without them take the kernels' way.
   constexpr std::uint32_t limit = std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1;
-  if (leaves_out<S> && simd::amax_bits<arch>(x, n) >= infinity_bits + limit) {
+  if (leaves_out<S> && simd::amax_bits<arch, From>(x, n) >= infinity_bits + limit) {
     for (index_t i = 0; i < n; ++i) {
       reference::block_statistics one = seen[i / length];
-      one.add<S>(x[i]);
+      one.add<S>(simd::number<From>(x[i]));
       seen.amax[i / length] = one.amax_bits;
       if (needs_extremes<S>) seen.low[i / length] = one.low, seen.high[i / length] = one.high;
     }
     return;
   }
   if (length == 1) {  // a vector run: every element is its own block
-    simd::accumulate_amax_bits<arch>(x, n, seen.amax);
+    simd::accumulate_amax_bits<arch, From>(x, n, seen.amax);
     if constexpr (needs_extremes<S>) {
       for (index_t i = 0; i < n; ++i) {
-        seen.low[i] = x[i] < seen.low[i] ? x[i] : seen.low[i];
-        seen.high[i] = x[i] > seen.high[i] ? x[i] : seen.high[i];
+        const float v = simd::number<From>(x[i]);
+        seen.low[i] = v < seen.low[i] ? v : seen.low[i];
+        seen.high[i] = v > seen.high[i] ? v : seen.high[i];
       }
     }
   } else {
     for (index_t first = 0, block = 0; first < n; first += length, ++block) {
       const index_t count = n - first < length ? n - first : length;
       if constexpr (needs_extremes<S>) {
-        const simd::range r = simd::min_max<arch>(x + first, count);
+        const simd::range r = simd::min_max<arch, From>(x + first, count);
         seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
         seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
         if (!r.all_finite) seen.amax[block] = infinity_bits;
       } else {
-        const std::uint32_t bits = simd::amax_bits<arch>(x + first, count);
+        const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count);
         seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
       }
     }
@@ -77,29 +78,30 @@ void join_statistics(const float* x, index_t n, index_t length, const statistics
 }
 
 /// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows.
-template <class S>
-void join_column_statistics(const float* x, index_t step, index_t rows, index_t n, const statistics_view& seen) {
+template <class S, simd::float_source From = simd::from_f32>
+void join_column_statistics(const typename From::type* x, index_t step, index_t rows, index_t n,
+                            const statistics_view& seen) {
   if constexpr (leaves_out<S> || needs_extremes<S>) {
-    for (index_t r = 0; r < rows; ++r) join_statistics<S>(x + r * step, n, 1, seen);
+    for (index_t r = 0; r < rows; ++r) join_statistics<S, From>(x + r * step, n, 1, seen);
   } else {
-    simd::accumulate_amax_bits<simd::best_arch>(x, step, rows, n, seen.amax);
+    simd::accumulate_amax_bits<simd::best_arch, From>(x, step, rows, n, seen.amax);
   }
 }
 
 /// Statistics of a piece alone, whose blocks of `length` start at its first element.
-template <class S>
-void block_statistics(const float* x, index_t n, index_t length, const statistics_view& seen) {
+template <class S, simd::float_source From = simd::from_f32>
+void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
   using arch = simd::best_arch;
   const index_t whole = n / length;
   if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
     seen.clear(divide_up(n, length));
-    join_statistics<S>(x, n, length, seen);
+    join_statistics<S, From>(x, n, length, seen);
   } else if constexpr (needs_extremes<S>) {
     constexpr index_t most = 64;
     std::uint32_t low[most], high[most];
     for (index_t first = 0; first < whole; first += most) {
       const index_t count = whole - first < most ? whole - first : most;
-      simd::range_blocks<arch>(x + first * length, count, length, low, high);
+      simd::range_blocks<arch, From>(x + first * length, count, length, low, high);
       for (index_t b = 0; b < count; ++b) {
         seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
         seen.low[first + b] = 0.f - float_of(low[b]);
@@ -108,14 +110,14 @@ void block_statistics(const float* x, index_t n, index_t length, const statistic
     }
     if (whole * length < n) {
       seen.from(whole).clear(1);
-      join_statistics<S>(x + whole * length, n - whole * length, length, seen.from(whole));
+      join_statistics<S, From>(x + whole * length, n - whole * length, length, seen.from(whole));
     }
   } else {
     if (length == 32)
-      simd::amax_blocks_of<arch, 32>(x, whole, seen.amax);
+      simd::amax_blocks_of<arch, 32, From>(x, whole, seen.amax);
     else
-      simd::amax_blocks<arch>(x, whole, length, seen.amax);
-    if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch>(x + whole * length, n - whole * length);
+      simd::amax_blocks<arch, From>(x, whole, length, seen.amax);
+    if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
   }
 }
 

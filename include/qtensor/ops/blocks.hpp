@@ -12,14 +12,15 @@ template <tile_source X, simd::block_encodable S, tensor_extents E, storage_orde
 void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
+  using From = source_elements<X>;
   const auto extents = out.storage_extents();
   const bool streams = out.size() >= streaming_floats, fetches = streams && row_step(x).has_value();
-  const auto encode = [&](index_t row, index_t col, index_t n, const float* floats) {
+  const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (fetches) simd::fetch(floats, n);
-    if (!streams || n % elements != 0) return simd::encode_interleaved<S>(floats, n, to);
+    if (fetches) simd::fetch(piece, n);
+    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
-    simd::encode_interleaved<S>(floats, n, kept);
+    simd::encode_interleaved<S, From>(piece, n, kept);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)

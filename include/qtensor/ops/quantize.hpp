@@ -22,12 +22,21 @@ struct element_source {
     const auto sizes = reordered<Order>(extents.to_array());
     index_t row = 0;
     for (std::size_t axis = 0; axis + 1 < Rank; ++axis) row = row * sizes[axis] + at[axis];
-    if (const float* here = x.direct(row, at[Rank - 1])) return *here;
+    if (const auto* here = x.direct(row, at[Rank - 1])) return simd::number<source_elements<X>>(*here);
     float element = 0.f;
     x.read(row, 1, at[Rank - 1], 1, &element, 1);
     return element;
   }
 };
+
+/// A source as the kernels of S read it: in elements of its own, or as floats.
+template <quantization_scheme S, tile_source X>
+decltype(auto) source_for(const X& x) {
+  if constexpr (X::reads_twice && simd::reads_elements<S, source_elements<X>>)
+    return (x);
+  else
+    return as_floats(x);
+}
 
 template <class X, quantization_scheme S, tensor_extents E, storage_order O>
 void check_source(const X& x, const tensor_span<S, E, O>& out) {
@@ -67,6 +76,82 @@ tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_t
   return tensor<S, E, O>(extents, granularity);
 }
 
+/// quantize_into, of a source that the kernels of S can read, into at least one element. Two-level schemes: the largest
+/// magnitude of a tensor that this is a part of, which has its scale already, or nothing.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
+void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
+                          [[maybe_unused]] std::optional<float> tensor_amax = {}) {
+  if constexpr (walks_rows<S>) {
+    row_quantizer<S, E, O, source_elements<X>> quantizer(out, row_step(x).has_value());
+    const index_t length = quantizer.block_length(), cols = quantizer.row_length();
+    if (const index_t step = piece_step<S>(length, cols); step != 0) {
+      // One block of several rows comes in one piece only from sources that give whole rows.
+      const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || reads_by_rows(x, 0);
+      const bool row_is_block = length >= cols && cols <= tile_floats;
+      // Long blocks across the order of a source in memory: see quantize_bands.
+      const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
+                            out.size() >= streaming_floats;
+      const bool once =
+          in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      const auto by_rows = [&](const auto& source) {
+        if constexpr (S::has_tensor_scale) {
+          quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
+          if (!tensor_amax) quantizer.store_tensor_scale();
+        }
+        if (once)
+          quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
+        else
+          quantize_in_two_passes(source, quantizer, step);
+      };
+      if constexpr (X::reads_twice)
+        by_rows(x);
+      else if (once && !S::has_tensor_scale)
+        quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
+      else
+        by_rows(kept_source<X>(x).ref());
+      return;
+    }
+  }
+  const auto by_reference = [&](const auto& source) {
+    reference::quantize(element_source<std::remove_cvref_t<decltype(source)>, E, O>{source, out.extents()}, out);
+  };
+  if constexpr (X::reads_twice)
+    by_reference(x);
+  else
+    by_reference(kept_source<X>(x).ref());
+}
+
+/// quantize_static_into, likewise.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
+void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
+  if constexpr (walks_rows<S> && !S::has_tensor_scale) {
+    const row_quantizer<S, E, O, source_elements<X>> q(out, row_step(x).has_value());
+    const bool same = !S::has_zero_point || out.zero_grid().block == out.scale_grid().block;
+    const index_t step = same ? piece_step<S>(q.block_length(), q.row_length()) : byte_step<S>;
+    if (step != 0) {
+      // Blocks of a row as the kernels take them: its own where scales and zero points agree, else single elements.
+      const index_t length = same ? q.block_length() : 1;
+      float scales[tile_floats];
+      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
+      if (length == 1 && same && encode_static_columns(x, q)) return;
+      const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
+        const auto at = q.index_of_row(row);
+        for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {
+          q.load(at, col, divide_up(n, length), length, p);
+          q.encode(at, col, n, part, length, p);
+        });
+      };
+      if (same)
+        for_each_quantizer_piece(x, q, step, visit);
+      else
+        for_each_piece(x, 0, x.rows(), step, visit);
+      return;
+    }
+  }
+  reference::quantize_static(element_source<X, E, O>{x, out.extents()}, out);
+}
+
 }  // namespace ops
 
 /// Dynamic quantization of a source into a tensor: scales (and zero points) by the scheme's rule, then codes.
@@ -87,42 +172,10 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
       reference::quantize([](const auto&) { return 0.f; }, out);  // its scale of nothing
     return;
   }
-  if constexpr (simd::block_encodable<S>) return ops::quantize_to_blocks(x, out);
-  if constexpr (ops::walks_rows<S>) {
-    ops::row_quantizer<S, E, O> quantizer(out, ops::row_step(x).has_value());
-    const index_t length = quantizer.block_length(), cols = quantizer.row_length();
-    if (const index_t step = ops::piece_step<S>(length, cols); step != 0) {
-      // One block of several rows comes in one piece only from sources that give whole rows.
-      const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || ops::reads_by_rows(x, 0);
-      const bool row_is_block = length >= cols && cols <= ops::tile_floats;
-      // Long blocks across the order of a source in memory: see quantize_bands.
-      const bool in_bands = X::reads_twice && length > 1024 && !ops::reads_by_rows(x, 0) &&
-                            out.size() >= ops::streaming_floats && length <= x.cols();
-      const bool once =
-          in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
-      const auto by_rows = [&](const auto& source) {
-        if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(ops::finite_amax(source));
-        if (once)
-          ops::quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
-        else
-          ops::quantize_in_two_passes(source, quantizer, step);
-      };
-      if constexpr (X::reads_twice)
-        by_rows(x);
-      else if (once && !S::has_tensor_scale)
-        ops::quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
-      else
-        by_rows(ops::kept_source<X>(x).ref());
-      return;
-    }
-  }
-  const auto by_reference = [&](const auto& source) {
-    reference::quantize(ops::element_source<std::remove_cvref_t<decltype(source)>, E, O>{source, out.extents()}, out);
-  };
-  if constexpr (X::reads_twice)
-    by_reference(x);
+  if constexpr (simd::block_encodable<S>)
+    ops::quantize_to_blocks(x, out);
   else
-    by_reference(ops::kept_source<X>(x).ref());
+    ops::quantize_dynamically(ops::source_for<S>(x), out);
 }
 
 /// Static quantization: the scales (and zero points) are in `out` already (store_scales, store_zero_points); writes the
@@ -134,32 +187,7 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
                 "reciprocal.");
   ops::check_source(x, out);
   if (out.size() == 0) return;
-  if constexpr (ops::walks_rows<S> && !S::has_tensor_scale) {
-    const ops::row_quantizer<S, E, O> q(out, ops::row_step(x).has_value());
-    const bool same = !S::has_zero_point || out.zero_grid().block == out.scale_grid().block;
-    const index_t step = same ? ops::piece_step<S>(q.block_length(), q.row_length()) : ops::byte_step<S>;
-    if (step != 0) {
-      // Blocks of a row as the kernels take them: its own where scales and zero points agree, else single elements.
-      const index_t length = same ? q.block_length() : 1;
-      float scales[ops::tile_floats];
-      std::int32_t zeros[S::has_zero_point ? ops::tile_floats : 1];
-      const ops::parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-      if (length == 1 && same && ops::encode_static_columns(x, q)) return;
-      const auto visit = [&](index_t row, index_t piece, index_t size, const float* floats) {
-        const auto at = q.index_of_row(row);
-        ops::for_each_part(piece, size, length, floats, [&](index_t col, index_t n, const float* part) {
-          q.load(at, col, divide_up(n, length), length, p);
-          q.encode(at, col, n, part, length, p);
-        });
-      };
-      if (same)
-        ops::for_each_quantizer_piece(x, q, step, visit);
-      else
-        ops::for_each_piece(x, 0, x.rows(), step, visit);
-      return;
-    }
-  }
-  reference::quantize_static(ops::element_source<X, E, O>{x, out.extents()}, out);
+  ops::quantize_statically(ops::source_for<S>(x), out);
 }
 
 /// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity

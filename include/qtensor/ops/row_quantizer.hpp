@@ -9,27 +9,27 @@
 namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
-template <class S>
-void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
+template <class S, simd::float_source From = simd::from_f32>
+void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
                   detail::code_unit_t<S>* codes) {
   if (length >= n)
-    simd::encode_uniform<S>(x, n, element_scale{p.scales[0], tensor_scale},
-                            p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+    simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
+                                  p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
   else if (length == 1)
-    simd::encode_vector<S>(x, n, p.scales, p.zero_points, codes, tensor_scale);
+    simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale);
   else
-    simd::encode_grouped<S>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+    simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
 }
 
-/// Calls part(col, n, floats) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
-template <class Part>
-void for_each_part(index_t col, index_t n, index_t length, const float* floats, Part part) {
+/// Calls part(col, n, elements) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
+template <class Element, class Part>
+void for_each_part(index_t col, index_t n, index_t length, const Element* elements, Part part) {
   while (n > 0) {
     const index_t inside = col % length, left = length - inside;
     const index_t take = inside == 0 && n >= length ? n : n < left ? n : left;
-    part(col, take, floats);
+    part(col, take, elements);
     col += take;
-    floats += take;
+    elements += take;
     n -= take;
   }
 }
@@ -47,16 +47,19 @@ inline constexpr bool walks_rows =
     !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
     !random_rounding<typename S::rounding> && !S::has_offset && !peak_rule<typename S::rule>;
 
-/// The rows of a tensor and the blocks in them, and how codes get there: the state that all passes share.
-template <quantization_scheme S, tensor_extents E, storage_order O>
+/// The rows of a tensor and the blocks in them, and how codes get there from elements as `From` reads them: the state
+/// that all passes share.
+template <quantization_scheme S, tensor_extents E, storage_order O, simd::float_source From = simd::from_f32>
 class row_quantizer {
   using span = tensor_span<S, E, O>;
   using index_array = typename E::array;
   using unit = detail::code_unit_t<S>;
+  using element = typename From::type;
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
 
  public:
   using scheme_type = S;
+  using source_type = From;
   /// `direct`: the source lies in memory.
   row_quantizer(const span& out, bool direct)
       : out_(out),
@@ -109,12 +112,12 @@ class row_quantizer {
     return true;
   }
 
-  /// Two-level schemes: stores the scale of the whole tensor.
-  void set_tensor_amax(float amax) requires(S::has_tensor_scale) {
+  /// Two-level schemes: goes by the scale of a whole tensor of this magnitude, of which this may be a part.
+  void take_tensor_amax(float amax) requires(S::has_tensor_scale) {
     tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
-    *out_.memory().tensor_scale = tensor_scale_;
     tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
   }
+  void store_tensor_scale() const requires(S::has_tensor_scale) { *out_.memory().tensor_scale = tensor_scale_; }
 
   /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
   /// lays them out for the encode kernels, and says whether any block is special.
@@ -160,18 +163,18 @@ class row_quantizer {
   }
 
   /// Codes of one piece of a row, of at most `tile_floats` elements; `length` elements share an entry of p.
-  void encode(const index_array& row, index_t col, index_t n, const float* x, index_t length,
+  void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p) const {
     unit* codes = out_.row(row) + unit_of_element<S>(col);
-    if (!streams_) return encode_piece<S>(x, n, length, p, tensor_scale(), codes);
+    if (!streams_) return encode_piece<S, From>(x, n, length, p, tensor_scale(), codes);
     alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
-    encode_piece<S>(x, n, length, p, tensor_scale(), kept);
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), kept);
     constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
     simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
   }
 
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.
-  void mend(const index_array& row, index_t col, index_t n, const float* x, index_t first,
+  void mend(const index_array& row, index_t col, index_t n, const element* x, index_t first,
             const statistics_view& seen) const {
     for (index_t i = 0, left; i < n; i += left) {
       const index_t block = (col + i) / rows_.block_length,
@@ -183,7 +186,7 @@ class row_quantizer {
         const index_t position = col + k;
         index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
         at[last] = rows_.flat ? position % extents_[last] : position;
-        out_.set_storage_code(at, reference::code_of<S>(x[k], p, tensor_scale(), 0));
+        out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[k]), p, tensor_scale(), 0));
       }
     }
   }
@@ -191,12 +194,13 @@ class row_quantizer {
   /// Rows of codes lie at one distance, over all leading axes.
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
   /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
-  simd::column_encoder<S> column_encoder(const parameters_view& p, index_t n, float* memory) const {
+  using columns_type = simd::column_encoder<S, From>;
+  columns_type column_encoder(const parameters_view& p, index_t n, float* memory) const {
     return {p.scales, p.zero_points, n, tensor_scale(), memory};
   }
   /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
-  void encode_columns(const simd::column_encoder<S>& columns, index_t first, const index_array& row, index_t col,
-                      const matrix_ref<const float>& box) const {
+  void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
+                      const matrix_ref<const element>& box) const {
     const index_t code_step = box.rows() > 1 ? out_.row_strides()[last - (last > 0)] : 0;
     columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(),
                    out_.row(row) + unit_of_element<S>(col), code_step, streams_);

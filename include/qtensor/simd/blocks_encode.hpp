@@ -118,9 +118,10 @@ inline std::int32_t sum_of_codes(const std::uint8_t* codes) {
 
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
-template <class S, class A>
+template <class S, class A, class From = from_f32>
 class block_encoder {
   using b = blocks_of<S>;
+  using element = typename From::type;
   using rule = block_rule<typename S::rule, S, A>;
   using scale_format = typename S::scale_format;
   using offset_format = typename S::offset_format;
@@ -134,19 +135,19 @@ class block_encoder {
 
  public:
   /// At most block_chunk elements. Whole batches of groups are read where they are, the rest from a padded copy.
-  void chunk(const float* x, index_t blocks, std::uint8_t* to) {
+  void chunk(const element* x, index_t blocks, std::uint8_t* to) {
     const index_t n = blocks * b::elements, whole = n / run * run;
     if (whole > 0) groups(x, whole / b::group, whole / b::elements, to);
     if (whole < n) {
-      alignas(64) float padded[static_cast<std::size_t>(run)];
-      std::fill(std::copy(x + whole, x + n, padded), padded + run, 0.f);
+      alignas(64) element padded[static_cast<std::size_t>(run)];
+      std::fill(std::copy(x + whole, x + n, padded), padded + run, element{});
       groups(padded, lanes<A>, (n - whole) / b::elements, to + whole / b::elements * b::bytes);
     }
   }
 
  private:
-  void groups(const float* x, index_t count, index_t blocks, std::uint8_t* to) {
-    group_statistics<typename S::rule::statistics, b::group, A>::find(x, count, a_, b_);
+  void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
+    group_statistics<typename S::rule::statistics, b::group, A, From>::find(x, count, a_, b_);
     bool special = false;
     if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
@@ -266,24 +267,24 @@ class block_encoder {
   }
 
   /// Codes of the four batches from element i on.
-  QTENSOR_INLINE bytes<A> rounded_codes(const float* x, index_t i) const {
+  QTENSOR_INLINE bytes<A> rounded_codes(const element* x, index_t i) const {
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const index_t at = i + k * lanes<A>, g = at / b::group;
-      floats<A> v = simd::load<A>(x + at);
+      floats<A> v = From::template load<A>(x + at);
       if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset_[g]));
       r[k] = near_counts<S>(quotient(v, floats<A>(by_[g])));
     }
     return near_codes<S>(r);
   }
-  QTENSOR_INLINE bytes<A> searched_codes(const float* x, index_t i) const {
+  QTENSOR_INLINE bytes<A> searched_codes(const element* x, index_t i) const {
     std::array<floats<A>, 4> v;
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const index_t at = i + k * lanes<A>, g = at / b::group;
-      v[k] = simd::load<A>(x + at);
+      v[k] = From::template load<A>(x + at);
       // As integers: a limit is passed where the number less 1 is not below it. Minus one for every limit that is not.
       const ints<A> less_one = simd::bits_as<std::int32_t>(magnitude_words(v[k])) - ints<A>(1);
       r[k] = ints<A>(7);
@@ -295,7 +296,7 @@ class block_encoder {
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
   }
 
-  void encode(const float* x, index_t n) {
+  void encode(const element* x, index_t n) {
     for (index_t i = 0; i < n; i += step)
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
@@ -324,7 +325,7 @@ class block_encoder {
       store_parameter<typename S::layout::code_sum_format>(to + place::sum_at, sum_code_[g]);
   }
 
-  void mend(const float* x, index_t blocks, std::uint8_t* to) const {
+  void mend(const element* x, index_t blocks, std::uint8_t* to) const {
     for (index_t block = 0; block < blocks; ++block)
       if (std::any_of(by_ + block * b::groups, by_ + (block + 1) * b::groups, [](float by) { return is_nan(by); }))
         by_reference(x + block * b::elements, b::elements, to + block * b::bytes);
@@ -332,8 +333,8 @@ class block_encoder {
 
  public:
   /// One block, which may be short.
-  static void by_reference(const float* x, index_t n, std::uint8_t* to) {
-    reference::quantize([x](const auto& i) { return x[i[0]]; }, b::template row<read_write>(to, n));
+  static void by_reference(const element* x, index_t n, std::uint8_t* to) {
+    reference::quantize([x](const auto& i) { return number<From>(x[i[0]]); }, b::template row<read_write>(to, n));
   }
 
  private:
@@ -377,16 +378,16 @@ concept block_encodable =
      detail::searches<S>)&&std::same_as<typename S::division_type, f32> &&
     !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
 
-/// n floats to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
+/// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
 /// Reads x[0, n), writes the bytes of its blocks.
-template <block_encodable S, usable_arch A = best_arch>
-void encode_interleaved(const float* x, index_t n, std::uint8_t* bytes) {
+template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
+void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
-  detail::block_encoder<S, A> encoder;
+  detail::block_encoder<S, A, From> encoder;
   for (index_t first = 0; first < blocks; first += most)
     encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
   if (const index_t rest = n - blocks * b::elements; rest > 0)

@@ -16,6 +16,20 @@ template <format F>
 requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) using source_of =
     std::conditional_t<std::same_as<F, f32>, from_f32, std::conditional_t<std::same_as<F, bf16>, from_bf16, from_f16>>;
 
+/// The format that a kernel reads elements of.
+template <float_source From>
+using format_of =
+    std::conditional_t<std::same_as<From, from_f32>, f32, std::conditional_t<std::same_as<From, from_bf16>, bf16, f16>>;
+
+/// The float that an element is.
+template <float_source From>
+constexpr float number(typename From::type element) {
+  if constexpr (std::same_as<From, from_f32>)
+    return element;
+  else
+    return decode<format_of<From>>(element);
+}
+
 /// out[i] = the float that from[i] is, for i < n.
 template <format F, usable_arch A = best_arch>
 void widen_floats(const storage_t<F>* from, index_t n, float* out) {
@@ -93,6 +107,41 @@ QTENSOR_INLINE void transpose_byte_square16(const std::uint8_t* from, index_t fr
 
 }  // namespace detail
 
+namespace detail {
+
+/// to[r * to_step + c] = from[c * from_step + r] for r, c < 8, by three rounds of interleaving row i with row i + 4.
+QTENSOR_INLINE void transpose_half_square(const std::uint16_t* from, index_t from_step, std::uint16_t* to,
+                                          index_t to_step) {
+  using line = std::uint16_t __attribute__((vector_size(16)));
+  line x[8], y[8];
+  const auto interleave = [](const line* a, line* b) QTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 4
+    for (index_t i = 0; i < 4; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+  };
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 16);
+  interleave(x, y), interleave(y, x), interleave(x, y);
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &y[i], 16);
+}
+
+}  // namespace detail
+
+/// The same for elements of 16 bits, in squares of 8.
+inline void transpose_halves(const std::uint16_t* from, index_t from_step, index_t rows, index_t cols,
+                             std::uint16_t* to, index_t to_step) {
+  constexpr index_t side = 8;
+  const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
+  for (index_t c = 0; c < whole_cols; c += side)
+    for (index_t r = 0; r < whole_rows; r += side)
+      detail::transpose_half_square(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+}
+
 /// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, in squares of 16 and 8.
 inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
                             index_t to_step) {
@@ -134,11 +183,12 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
 /// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
 /// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,
 /// which costs bandwidth.
-template <usable_arch A = best_arch>
-void fetch(const float* x, index_t n) {
-  constexpr index_t line = 16;
-  words<A> any(0u);
-  for (index_t i = 0; i + line <= n; i += line) any = any | simd::bits_as<std::uint32_t>(simd::load<A>(x + i));
+template <usable_arch A = best_arch, class T>
+void fetch(const T* x, index_t n) {
+  constexpr index_t line = 64;
+  const auto* from = reinterpret_cast<const std::uint8_t*>(x);
+  bytes<A> any(std::uint8_t{0});
+  for (index_t i = 0; i + line <= n * index_t{sizeof(T)}; i += line) any = any | simd::load<A>(from + i);
   asm volatile("" : : "m"(any));
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/tensor/bytes.hpp>
 
@@ -46,29 +47,37 @@ void write_codes(index_t n, code_unit_t<S>* codes, Code code_of) {
 
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
-template <quantization_scheme S>
-struct kernel<op::encode, S, scalar_arch> {
-  static constexpr bool enabled = true;
-  static constexpr std::string_view name = "reference";
+template <quantization_scheme S, float_source From = from_f32>
+struct reference_encoder {
+  using element = typename From::type;
 
-  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
     detail::check_run_scheme<S>();
-    detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(x[i], s, zero_point); });
+    detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(number<From>(x[i]), s, zero_point); });
   }
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+  static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, code_unit_t<S>* codes) {
     grouped(x, n, 1, scales, zero_points, tensor_scale, codes);
   }
-  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, code_unit_t<S>* codes) {
     detail::check_run_scheme<S>();
     index_t g = 0, left = group;
     detail::write_codes<S>(n, codes, [&](index_t i) {
       if (left == 0) ++g, left = group;
       --left;
-      return quantize_element<S>(x[i], {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0);
+      return quantize_element<S>(number<From>(x[i]), {scales[g], tensor_scale},
+                                 zero_points != nullptr ? zero_points[g] : 0);
     });
   }
+};
+
+template <quantization_scheme S>
+struct kernel<op::encode, S, scalar_arch> : reference_encoder<S> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = "reference";
+  template <float_source From>
+  using reading = reference_encoder<S, From>;
 };
 
 // ---- Vectors -------------------------------------------------------------------------------------------------------
@@ -210,24 +219,25 @@ struct group_parameters {
 };
 
 /// Codes of x[0, n), one per byte: blocks of four batches, the last one through a copy padded with zeros.
-template <class S, quotient_by By, class A, class Parameters>
-void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes) {
+template <class S, quotient_by By, class A, class From, class Parameters>
+void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes) {
   constexpr index_t step = 4 * lanes<A>;
-  alignas(64) float last[static_cast<std::size_t>(step)];
+  using element = typename From::type;
+  alignas(64) element last[static_cast<std::size_t>(step)];
   alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
   tail_space<A> space;
   for (index_t i = 0; i < n; i += step) {
-    const float* from = x + i;
+    const element* from = x + i;
     std::uint8_t* to = codes + i;
     const index_t left = n - i;
     if (left < step) {
-      std::fill(std::copy_n(from, left, last), last + step, 0.f);
+      std::fill(std::copy_n(from, left, last), last + step, element{});
       from = last, to = last_codes;
       p = p.padded(space, left);
     }
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = simd::load<A>(from + k * lanes<A>);
+    for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
     simd::store(to, encode_codes<S, By>(v, p));
     if (left < step) std::copy_n(last_codes, left, codes + i);
     p.next();
@@ -298,14 +308,15 @@ QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float t
 }  // namespace detail
 
 /// The vector kernel of every scheme that vectors can follow.
-template <vector_encodable S, usable_arch A>
+template <vector_encodable S, usable_arch A, float_source From = from_f32>
 struct vector_encoder {
   using unit = code_unit_t<S>;
+  using element = typename From::type;
   static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
 
-  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
-      kernel<op::encode, S, scalar_arch>::uniform(x, n, s, zero_point, codes);
+      reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
       encode_uniform_by<fast>(x, n, s, zero_point, codes);
     } else {
@@ -313,20 +324,19 @@ struct vector_encoder {
     }
   }
 
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+  static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes) {
     const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
       const detail::vector_parameters<S, A> p{scales + first, zeros, tensor_scale};
-      detail::encode_blocks<S, safe, A>(x + first, count, p, bytes);
+      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes);
       if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
-        for (index_t i = 0; i < count; ++i)
-          mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
     };
     detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, encode);
   }
 
-  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes) {
     constexpr index_t step = 4 * lanes<A>;
     if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes);
@@ -345,26 +355,26 @@ struct vector_encoder {
 
  private:
   template <quotient_by By>
-  static void encode_uniform_by(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void encode_uniform_by(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
     const detail::uniform_parameters<S, By, A> p(s, zero_point);
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
+      detail::encode_blocks<S, By, A, From>(x + first, count, p, bytes);
     });
   }
 
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
-  static void mend(const float* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
+  static void mend(const element* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
                    float tensor_scale, std::uint8_t* bytes) {
     if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
     for (index_t i = begin; i < end; ++i)
-      bytes[i] =
-          static_cast<std::uint8_t>(quantize_element<S>(x[i], {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
+      bytes[i] = static_cast<std::uint8_t>(
+          quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
   template <int BatchesOfGroup>
-  static void grouped_by(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                         float tensor_scale, unit* codes) {
+  static void grouped_by(const element* x, index_t n, index_t group, const float* scales,
+                         const std::int32_t* zero_points, float tensor_scale, unit* codes) {
     const index_t chunk = detail::chunk_elements / group * group, groups_of_chunk = chunk / group;
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
       const index_t g = first / chunk * groups_of_chunk, groups = divide_up(count, group);
@@ -374,7 +384,7 @@ struct vector_encoder {
         table.template fill<By>(scales + g, zeros, groups, tensor_scale);
         const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, groups - 1, tensor_scale,
                                                                    group / (4 * lanes<A>)};
-        detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
+        detail::encode_blocks<S, By, A, From>(x + first, count, p, bytes);
       };
       if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
         by.template operator()<fast>();
@@ -387,7 +397,7 @@ struct vector_encoder {
   }
 
   /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
-  static void spread(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void spread(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes) {
     alignas(64) float element_scales[static_cast<std::size_t>(detail::chunk_elements)];
     alignas(64) std::int32_t element_zeros[static_cast<std::size_t>(detail::chunk_elements)];
@@ -411,29 +421,56 @@ template <vector_encodable S, usable_arch A>
 requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector_encoder<S, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
+  template <float_source From>
+  using reading = vector_encoder<S, A, From>;
 };
+
+/// Whether the kernel of S reads elements as `From` does, without a tile of floats in between.
+template <class S, class From>
+concept reads_elements = std::same_as<From, from_f32> || requires {
+  typename best_kernel<op::encode, S>::template reading<From>;
+};
+
+namespace detail {
+
+template <class S, class From>
+struct encoder_of {
+  using type = typename best_kernel<op::encode, S>::template reading<From>;
+};
+template <class S>
+struct encoder_of<S, from_f32> {
+  using type = best_kernel<op::encode, S>;
+};
+
+}  // namespace detail
+
+/// The functions that run for elements as `From` reads them.
+template <quantization_scheme S, float_source From>
+requires reads_elements<S, From>
+using encoder_of = typename detail::encoder_of<S, From>::type;
 
 // ---- What callers call ---------------------------------------------------------------------------------------------
 
 /// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
-template <quantization_scheme S>
-void encode_uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
-  if (n > 0) best_kernel<op::encode, S>::uniform(x, n, s, zero_point, codes);
+template <quantization_scheme S, float_source From = from_f32>
+void encode_uniform(const typename From::type* x, index_t n, element_scale s, std::int32_t zero_point,
+                    code_unit_t<S>* codes) {
+  if (n > 0) encoder_of<S, From>::uniform(x, n, s, zero_point, codes);
 }
 
 /// Element i has scales[i] and zero_points[i]. Reads n of each.
-template <quantization_scheme S>
-void encode_vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+template <quantization_scheme S, float_source From = from_f32>
+void encode_vector(const typename From::type* x, index_t n, const float* scales, const std::int32_t* zero_points,
                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
-  if (n > 0) best_kernel<op::encode, S>::vector(x, n, scales, zero_points, tensor_scale, codes);
+  if (n > 0) encoder_of<S, From>::vector(x, n, scales, zero_points, tensor_scale, codes);
 }
 
 /// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.
-template <quantization_scheme S>
-void encode_grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
+template <quantization_scheme S, float_source From = from_f32>
+void encode_grouped(const typename From::type* x, index_t n, index_t group, const float* scales,
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f) {
   QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
-  if (n > 0) best_kernel<op::encode, S>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  if (n > 0) encoder_of<S, From>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -60,14 +60,15 @@ struct held_parameters {
 
 /// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
 /// past the caches, and to + r * to_step are aligned to them.
-template <class S, quotient_by By, class A, class Parameters>
-void encode_rows(const float* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
+template <class S, quotient_by By, class A, class From, class Parameters>
+void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
                  index_t to_step, bool streams) {
   constexpr index_t step = 4 * lanes<A>;
-  const auto codes_of = [](const float* from, const auto& held) QTENSOR_INLINE_LAMBDA {
+  using element = typename From::type;
+  const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = simd::load<A>(from + k * lanes<A>);
+    for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
     return encode_codes<S, By>(v, held);
   };
   index_t i = 0;
@@ -86,16 +87,16 @@ void encode_rows(const float* x, index_t x_step, index_t rows, index_t n, Parame
   const Parameters last = p.padded(space, n - i);
   const held_parameters<By, S, A, Parameters> held(last);
   for (index_t r = 0; r < rows; ++r) {
-    alignas(64) float from[static_cast<std::size_t>(step)];
+    alignas(64) element from[static_cast<std::size_t>(step)];
     alignas(64) std::uint8_t codes[static_cast<std::size_t>(step)];
-    std::fill(std::copy_n(x + r * x_step + i, n - i, from), from + step, 0.f);
+    std::fill(std::copy_n(x + r * x_step + i, n - i, from), from + step, element{});
     simd::store(codes, codes_of(from, held));
     std::copy_n(codes, n - i, to + r * to_step + i);
   }
 }
 
-template <class S, class A>
-A arch_of_encoder(const vector_encoder<S, A>*);
+template <class S, class A, class From>
+A arch_of_encoder(const vector_encoder<S, A, From>*);
 
 /// Whether a kernel is ours, with vectors.
 template <class Kernel>
@@ -107,9 +108,10 @@ concept encodes_by_vectors = requires(const Kernel* k) {
 
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
 /// for memory_for(n) floats, which hold prepared inverses: too dear to be made again for every few rows.
-template <quantization_scheme S, class Kernel = best_kernel<op::encode, S>>
+template <quantization_scheme S, float_source From = from_f32, class Kernel = encoder_of<S, From>>
 class column_encoder {
   using unit = code_unit_t<S>;
+  using element = typename From::type;
 
  public:
   static constexpr index_t memory_for(index_t n) {
@@ -131,12 +133,12 @@ class column_encoder {
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
   /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
-  void encode(const float* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
+  void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
               bool streams = false) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       for (index_t row = 0; row < rows; row += detail::rows_at_once) {
         const index_t count = std::min(rows - row, detail::rows_at_once);
-        const float* from = x + row * x_step;
+        const element* from = x + row * x_step;
         unit* to = codes + row * code_step;
         if (writes_bytes && (!streams || are_aligned(to, code_step)))
           encode_bytes(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
@@ -178,17 +180,17 @@ class column_encoder {
     return reinterpret_cast<std::uintptr_t>(codes) % block == 0 && step % block == 0;
   }
 
-  void encode_bytes(const float* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
+  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                     index_t to_step, bool streams) const {
     constexpr quotient_by fast = detail::fast_quotient<S, arch>, safe = detail::safe_quotient<S>;
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
     if (is_fast_)
-      detail::encode_rows<S, fast, arch>(x, x_step, rows, n,
-                                         detail::column_parameters<S, fast, arch>{plain, value_ + col, rest_ + col}, to,
-                                         to_step, streams);
+      detail::encode_rows<S, fast, arch, From>(
+          x, x_step, rows, n, detail::column_parameters<S, fast, arch>{plain, value_ + col, rest_ + col}, to, to_step,
+          streams);
     else
-      detail::encode_rows<S, safe, arch>(x, x_step, rows, n, plain, to, to_step, streams);
+      detail::encode_rows<S, safe, arch, From>(x, x_step, rows, n, plain, to, to_step, streams);
     if (irregular_) [[unlikely]]
       for (index_t i = 0; i < n; ++i)
         if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
@@ -198,8 +200,8 @@ class column_encoder {
   }
 
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
-  void encode_kept(const float* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
-                   bool streams) const {
+  void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
+                   index_t code_step, bool streams) const {
     constexpr index_t width = 1024;
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_at_once * width)];
     alignas(64) std::uint8_t packed[static_cast<std::size_t>(writes_bytes ? 1 : width)];
@@ -229,17 +231,17 @@ class column_encoder {
 
 /// Codes of some rows, element i of each with scales[i] and zero_points[i]: row r lies at x + r * x_step and goes to
 /// codes + r * code_step (units). Prepares what divisions need on the stack, 2048 elements at a time.
-template <quantization_scheme S>
-void encode_columns(const float* x, index_t rows, index_t x_step, index_t n, const float* scales,
+template <quantization_scheme S, float_source From = from_f32>
+void encode_columns(const typename From::type* x, index_t rows, index_t x_step, index_t n, const float* scales,
                     const std::int32_t* zero_points, code_unit_t<S>* codes, index_t code_step,
                     float tensor_scale = 1.f) {
-  using encoder = column_encoder<S>;
+  using encoder = column_encoder<S, From>;
   alignas(64) float memory[static_cast<std::size_t>(encoder::memory_for(detail::chunk_elements) + 1)];
   for (index_t first = 0; first < n; first += detail::chunk_elements) {
     const index_t count = std::min(detail::chunk_elements, n - first);
     const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
     if (rows == 1)
-      encode_vector<S>(x + first, count, scales + first, zeros, codes + unit_of<S>(first), tensor_scale);
+      encode_vector<S, From>(x + first, count, scales + first, zeros, codes + unit_of<S>(first), tensor_scale);
     else
       encoder(scales + first, zeros, count, tensor_scale, memory)
           .encode(x + first, x_step, rows, 0, count, codes + unit_of<S>(first), code_step);

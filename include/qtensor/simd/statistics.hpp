@@ -172,17 +172,18 @@ void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_
 ///
 /// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 5 operations per batch, and 6 per block
 /// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-template <usable_arch A>
-void range_blocks(const float* x, index_t blocks, index_t length, std::uint32_t* low, std::uint32_t* high) {
+template <usable_arch A, float_source Source = from_f32>
+void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
+                  std::uint32_t* high) {
   constexpr index_t step = lanes<A>;
   const ints<A> none(0);
   // Of the right sign only: others are negative integers. The sign to look for comes in as a bit to flip.
-  const auto part = [&](const float* from, index_t n, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load_n<A>(from, n)) ^ words<A>(flip);
+  const auto part = [&](const typename Source::type* from, index_t n, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
+    const words<A> bits = simd::bits_as<std::uint32_t>(Source::template load_n<A>(from, n)) ^ words<A>(flip);
     return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
   };
-  const auto whole = [&](const float* from, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load<A>(from)) ^ words<A>(flip);
+  const auto whole = [&](const typename Source::type* from, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
+    const words<A> bits = simd::bits_as<std::uint32_t>(Source::template load<A>(from)) ^ words<A>(flip);
     return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
   };
   index_t b = 0;
@@ -190,7 +191,7 @@ void range_blocks(const float* x, index_t blocks, index_t length, std::uint32_t*
     for (; b + step <= blocks; b += step) {
       const auto each = [&](std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
         return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-          const float* block = x + (b + k) * length;
+          const auto* block = x + (b + k) * length;
           words<A> m = whole(block, flip);
           for (index_t i = step; i < length; i += step) m = simd::max(m, whole(block + i, flip));
           return m;
