@@ -159,22 +159,21 @@ TEST_CASE("amax_blocks: any number of blocks of any length") {
   });
 }
 
-TEST_CASE("accumulate_amax_bits: column maxima over rows, one or two at a time, every width") {
+TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a time, every width") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);
     every_source([&](auto source) {
       using source_type = decltype(source);
-      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n) {
+      for (index_t n = 0; n <= 9 * simd::lanes<arch_type> + 3; ++n) {
         CAPTURE(n);
-        constexpr index_t rows = 4;
+        constexpr index_t rows = 11;
         const auto v = inputs<source_type>(rows * n);
         check::fenced<typename source_type::type> x(v);
         check::fenced<std::uint32_t> one(n), two(n);
         for (index_t i = 0; i < n; ++i) one[i] = two[i] = 0;
         for (index_t r = 0; r < rows; ++r)
           simd::accumulate_amax_bits<arch_type, source_type>(x.data() + r * n, n, one.data());
-        for (index_t r = 0; r < rows; r += 2)
-          simd::accumulate_amax_bits_2<arch_type, source_type>(x.data() + r * n, n, n, two.data());
+        simd::accumulate_amax_bits<arch_type, source_type>(x.data(), n, rows, n, two.data());
         for (index_t i = 0; i < n; ++i) {
           std::uint32_t m = 0;
           for (index_t r = 0; r < rows; ++r) m = std::max(m, expected_amax<source_type>(v.data() + r * n + i, 1));

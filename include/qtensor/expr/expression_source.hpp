@@ -64,9 +64,8 @@ class expression_source {
   }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    index_t r = 0;
     if constexpr (reads_rows) {
-      for (; r < rows; ++r) {
+      for (index_t r = 0; r < rows; ++r) {
         index_t c = 0;
         if constexpr (has_packets)
           for (; c + lanes <= cols; c += lanes)
@@ -74,9 +73,9 @@ class expression_source {
         for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
       }
     } else {
-      if constexpr (has_packets)
-        for (; r + lanes <= rows; r += lanes) read_across(row + r, col, cols, tile + r * stride, stride);
-      for (; r < rows; ++r)
+      const index_t whole = has_packets ? rows / lanes * lanes : 0;
+      if constexpr (has_packets) read_across(row, whole, col, cols, tile, stride);
+      for (index_t r = whole; r < rows; ++r)
         for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
     }
   }
@@ -91,18 +90,21 @@ class expression_source {
     else
       return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
   }
-  /// `lanes` rows of the tile at once, from packets that run across them: squares are transposed in registers.
-  void read_across(index_t row, index_t col, index_t cols, float* tile, index_t stride) const {
+  /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
+  /// are transposed in registers.
+  void read_across(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     index_t c = 0;
-    for (; c + lanes <= cols; c += lanes) {
-      const auto load = [&](index_t k) { return packet_at(row, col + c + k); };
-      expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + c, stride);
-    }
-    for (; c < cols; ++c) {
-      alignas(64) float column[static_cast<std::size_t>(lanes)];
-      Eigen::internal::pstoreu(column, packet_at(row, col + c));
-      for (index_t k = 0; k < lanes; ++k) tile[k * stride + c] = column[k];
-    }
+    for (; c + lanes <= cols; c += lanes)
+      for (index_t r = 0; r < rows; r += lanes) {
+        const auto load = [&](index_t k) { return packet_at(row + r, col + c + k); };
+        expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + r * stride + c, stride);
+      }
+    for (; c < cols; ++c)
+      for (index_t r = 0; r < rows; r += lanes) {
+        alignas(64) float column[static_cast<std::size_t>(lanes)];
+        Eigen::internal::pstoreu(column, packet_at(row + r, col + c));
+        for (index_t k = 0; k < lanes; ++k) tile[(r + k) * stride + c] = column[k];
+      }
   }
 
   evaluator evaluator_;

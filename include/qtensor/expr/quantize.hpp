@@ -140,11 +140,11 @@ void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& 
 }
 
 /// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself,
-/// rows with groups along the last axis, cols along the first.
-template <quantization_scheme S, class Xpr>
-auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x) {
+/// rows with groups along the last axis, cols along the first. `on` is an executor: on(openmp()).
+template <quantization_scheme S, class Xpr, executor By = serial>
+auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x, const execution<By>& on = {}) {
   return expr_detail::with_source<row_major>(
-      x, [&](const auto& source) { return make_dual_axis<S>(source, matrix_extents(x.rows(), x.cols())); });
+      x, [&](const auto& source) { return make_dual_axis<S>(source, matrix_extents(x.rows(), x.cols()), on); });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

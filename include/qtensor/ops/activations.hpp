@@ -39,7 +39,7 @@ template <simd::usable_arch A, simd::quads_of Q>
 class activation_rows {
   using per_row = int8_per_channel<0>;
   using per_group = int8_group<>;
-  static constexpr index_t line = 64, most_floats_rows = tile_rows;
+  static constexpr index_t line = 64, most_floats_rows = box_rows;
 
  public:
   using unit = simd::group_unit<A, Q>;

@@ -10,9 +10,10 @@
 
 // Where the parts meet: rows start on a byte, so parts write different bytes. Scales that belong to one part are
 // computed in it; scales of a whole tensor or of columns come from the statistics of all parts, which are joined by
-// maxima and minima, so that no order matters. What cannot be split stays on one thread: vectors, stochastic rounding
-// (its numbers depend on the position in the tensor), two-level scales, sources that may be read only once and in
-// order. Other sources are read by several threads at the same time: functions in an expression must bear that.
+// maxima and minima, so that no order matters; so does the upper scale of two-level schemes. What cannot be split stays
+// on one thread: vectors, stochastic rounding (its numbers depend on the position in the tensor), sources that may be
+// read only once and in order. Other sources are read by several threads at the same time: functions in an expression
+// must bear that.
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
@@ -133,14 +134,45 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
   });
 }
 
+/// Two-level schemes: the largest magnitude of all parts, then the blocks of every part.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
+  using axis_type = outer_axis<tensor_span<S, E, O>>;
+  const axis_type axis(out);
+  std::vector<float> found(static_cast<std::size_t>(parts));
+  const auto rows_of = [&](index_t first, index_t n) {
+    return row_range<X>(x, first * axis.rows_each, n * axis.rows_each);
+  };
+  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t part, index_t first, index_t n) {
+    found[static_cast<std::size_t>(part)] = finite_amax(rows_of(first, n));
+  });
+  float most = 0.f;
+  for (float amax : found) most = amax > most ? amax : most;
+  row_quantizer<S, E, O> whole(out, false);
+  whole.take_tensor_amax(most);
+  whole.store_tensor_scale();
+  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
+    quantize_dynamically(rows_of(first, n), out.template slice<axis_type::number>(first, n), most);
+  });
+}
+
 }  // namespace ops
 
 /// quantize_into(x, out) on an executor.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
   using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
-  if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
-                !random_rounding<typename S::rounding> && !S::has_tensor_scale) {
+  if constexpr (S::has_tensor_scale) {
+    if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() && X::reads_twice &&
+                  ops::walks_rows<S>) {
+      ops::check_source(x, out);
+      const axis_type axis(out);
+      const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
+      if (parts > 1 && axis.scale_block < axis.count && ops::piece_step<S>(axis.block_length, x.cols()) != 0)
+        return ops::quantize_two_levels(ops::source_for<S>(x), out, on.by, parts);
+    }
+  } else if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
+                       !random_rounding<typename S::rounding>) {
     ops::check_source(x, out);
     if (out.size() == 0) return;
     const axis_type axis(out);

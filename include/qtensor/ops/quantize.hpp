@@ -76,9 +76,11 @@ tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_t
   return tensor<S, E, O>(extents, granularity);
 }
 
-/// quantize_into, of a source that the kernels of S can read, into at least one element.
+/// quantize_into, of a source that the kernels of S can read, into at least one element. Two-level schemes: the largest
+/// magnitude of a tensor that this is a part of, which has its scale already, or nothing.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
-void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out) {
+void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
+                          [[maybe_unused]] std::optional<float> tensor_amax = {}) {
   if constexpr (walks_rows<S>) {
     row_quantizer<S, E, O, source_elements<X>> quantizer(out, row_step(x).has_value());
     const index_t length = quantizer.block_length(), cols = quantizer.row_length();
@@ -86,9 +88,16 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out) {
       // One block of several rows comes in one piece only from sources that give whole rows.
       const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || reads_by_rows(x, 0);
       const bool row_is_block = length >= cols && cols <= tile_floats;
-      const bool once = in_one_piece && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      // Long blocks across the order of a source in memory: see quantize_bands.
+      const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
+                            out.size() >= streaming_floats;
+      const bool once =
+          in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
       const auto by_rows = [&](const auto& source) {
-        if constexpr (S::has_tensor_scale) quantizer.set_tensor_amax(finite_amax(source));
+        if constexpr (S::has_tensor_scale) {
+          quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
+          if (!tensor_amax) quantizer.store_tensor_scale();
+        }
         if (once)
           quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
@@ -125,7 +134,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       float scales[tile_floats];
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-      if (length == 1 && same && encode_static_columns(x, q, p)) return;
+      if (length == 1 && same && encode_static_columns(x, q)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);
         for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {

@@ -4,7 +4,7 @@
 
 #include <qtensor/ops/block_parameters.hpp>
 #include <qtensor/ops/rows.hpp>
-#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/quantize_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
@@ -103,18 +103,26 @@ class row_quantizer {
     grid.block[last] = extents_[last];
     reference::for_each_block(grid, extents_, visit);
   }
+  /// Rows that share a scale along the first axis.
+  index_t panel_rows() const { return grid_.block[0] < extents_[0] ? grid_.block[0] : extents_[0]; }
+  /// Rows in a box of the leading axes.
+  static index_t rows_of(const index_array& count) {
+    index_t rows = 1;
+    for (std::size_t axis = 0; axis < last; ++axis) rows *= count[axis];
+    return rows;
+  }
   bool rows_are_panels() const {
     for (std::size_t axis = 0; axis < last; ++axis)
       if (grid_.block[axis] != 1 && extents_[axis] != 1) return rows_.flat;
     return true;
   }
 
-  /// Two-level schemes: stores the scale of the whole tensor.
-  void set_tensor_amax(float amax) requires(S::has_tensor_scale) {
+  /// Two-level schemes: goes by the scale of a whole tensor of this magnitude, of which this may be a part.
+  void take_tensor_amax(float amax) requires(S::has_tensor_scale) {
     tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
-    *out_.memory().tensor_scale = tensor_scale_;
     tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
   }
+  void store_tensor_scale() const requires(S::has_tensor_scale) { *out_.memory().tensor_scale = tensor_scale_; }
 
   /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
   /// lays them out for the encode kernels, and says what the blocks are.
@@ -194,12 +202,17 @@ class row_quantizer {
 
   /// Rows of codes lie at one distance, over all leading axes.
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
-  /// Several rows of codes whose scales vary along them: columns [col, col + n).
-  void encode_columns(const index_array& row, index_t rows, index_t col, index_t n, const element* x, index_t x_step,
-                      const parameters_view& p) const {
-    const index_t code_step = rows > 1 ? out_.row_strides()[last - (last > 0)] : 0;
-    simd::encode_columns<S, From>(x, rows, x_step, n, p.scales, p.zero_points, out_.row(row) + unit_of_element<S>(col),
-                                  code_step, tensor_scale());
+  /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
+  using columns_type = simd::column_encoder<S, From>;
+  columns_type column_encoder(const parameters_view& p, index_t n, float* memory) const {
+    return {p.scales, p.zero_points, n, tensor_scale(), memory};
+  }
+  /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
+  void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
+                      const matrix_ref<const element>& box) const {
+    const index_t code_step = box.rows() > 1 ? out_.row_strides()[last - (last > 0)] : 0;
+    columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(),
+                   out_.row(row) + unit_of_element<S>(col), code_step, streams_);
   }
 
  private:

@@ -36,7 +36,6 @@ struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are s
 ///     static constexpr bool enabled = true;
 ///     static constexpr std::string_view name = "mine";
 ///     static void uniform(...); static void vector(...); static void grouped(...);   // see simd/quantize.hpp
-///     static void columns(...);                                                      // optional: vector for many rows
 ///     template <qtensor::simd::float_source From> using reading = ...;               // optional: the same functions,
 ///   };                                                                               // of elements as From reads them
 /// Without `reading`, bf16 and f16 are widened before they come to the kernel.

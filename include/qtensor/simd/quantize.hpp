@@ -216,48 +216,6 @@ struct group_parameters {
   group_parameters padded(tail_space<A>&, index_t) const { return *this; }
 };
 
-/// Inverses of one scale an element, prepared for several rows.
-template <class S, quotient_by By, class A>
-struct column_table {
-  alignas(64) float value[static_cast<std::size_t>(chunk_elements)];
-  alignas(64) float rest[static_cast<std::size_t>(By == quotient_by::two_products ? chunk_elements : 1)];
-
-  /// Entries [0, n) and, with harmless numbers, up to the next block of four batches.
-  void fill(const float* scales, index_t n, float tensor_scale) {
-    for (index_t i = 0; i < round_up(n, 4 * lanes<A>); i += lanes<A>) {
-      const index_t count = std::clamp(n - i, index_t{0}, lanes<A>);
-      const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + std::min(i, n), count, 1.f), tensor_scale);
-      simd::store(value + i, d.value);
-      if constexpr (By == quotient_by::two_products) simd::store(rest + i, d.rest);
-    }
-  }
-};
-
-/// One scale an element, from such a table.
-template <class S, quotient_by By, class A>
-struct column_parameters {
-  static constexpr bool alike_in_pairs = false;
-  const column_table<S, By, A>* table;
-  vector_parameters<S, A> plain;
-  index_t at = 0;
-
-  template <quotient_by Wanted>
-  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
-    if constexpr (Wanted != By)
-      return plain.template divide<Wanted>(k);
-    else if constexpr (By == quotient_by::two_products)
-      return {simd::load<A>(table->value + at + k * lanes<A>), simd::load<A>(table->rest + at + k * lanes<A>)};
-    else
-      return {simd::load<A>(table->value + at + k * lanes<A>)};
-  }
-  QTENSOR_INLINE zero_shift<S, A> shift(int k) const { return plain.shift(k); }
-  QTENSOR_INLINE void next() {
-    at += 4 * lanes<A>;
-    plain.next();
-  }
-  column_parameters padded(tail_space<A>& space, index_t n) const { return {table, plain.padded(space, n), at}; }
-};
-
 /// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros. Nothing is called in the
 /// loop, so that constants stay in registers.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
@@ -383,27 +341,14 @@ struct vector_encoder {
 
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes) {
-    columns(x, 1, n, n, scales, zero_points, tensor_scale, codes, 0);
-  }
-
-  static void columns(const element* x, index_t rows, index_t x_step, index_t n, const float* scales,
-                      const std::int32_t* zero_points, float tensor_scale, unit* codes, index_t code_step) {
-    for (index_t first = 0; first < n; first += detail::chunk_elements) {
-      const index_t count = std::min(detail::chunk_elements, n - first);
-      const detail::vector_parameters<S, A> plain{scales + first,
-                                                  zero_points != nullptr ? zero_points + first : nullptr, tensor_scale};
-      const element* from = x + first;
-      unit* to = codes + unit_of<S>(first);
-      // Inverses cost more than one division: they pay from the second row on.
-      if (rows > 1 && detail::all_regular_divisors<S, A>(plain.scales, count, tensor_scale)) {
-        detail::column_table<S, fast, A> table;
-        table.fill(plain.scales, count, tensor_scale);
-        encode_rows<fast>(from, rows, x_step, count, plain, detail::column_parameters<S, fast, A>{&table, plain}, to,
-                          code_step);
-      } else {
-        encode_rows<safe>(from, rows, x_step, count, plain, plain, to, code_step);
-      }
-    }
+    const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes) {
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+      const detail::vector_parameters<S, A> p{scales + first, zeros, tensor_scale};
+      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes);
+      if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
+        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+    };
+    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, encode);
   }
 
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
@@ -454,24 +399,6 @@ struct vector_encoder {
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
       detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes);
     });
-  }
-
-  /// Rows of at most a chunk under the same parameters.
-  template <quotient_by By, class Parameters>
-  static void encode_rows(const element* x, index_t rows, index_t x_step, index_t n,
-                          const detail::vector_parameters<S, A>& plain, const Parameters& p, unit* codes,
-                          index_t code_step) {
-    const bool irregular = detail::any_irregular<S, A>(plain.scales, plain.zeros, n);
-    for (index_t row = 0; row < rows; ++row) {
-      const element* from = x + row * x_step;
-      detail::for_each_chunk<S, A>(
-          n, detail::chunk_elements, codes + row * code_step, [&](index_t, index_t count, std::uint8_t* bytes) {
-            detail::encode_blocks<S, By, A, From>(from, count, p, bytes);
-            if (irregular) [[unlikely]]
-              for (index_t i = 0; i < count; ++i)
-                mend(from, plain.scales[i], plain.zeros, i, i, i + 1, plain.tensor_scale, bytes);
-          });
-    }
   }
 
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
@@ -577,21 +504,6 @@ template <quantization_scheme S, float_source From = from_f32>
 void encode_vector(const typename From::type* x, index_t n, const float* scales, const std::int32_t* zero_points,
                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
   if (n > 0) encoder_of<S, From>::vector(x, n, scales, zero_points, tensor_scale, codes);
-}
-
-/// The same for several rows: row r lies at x + r * x_step and goes to codes + r * code_step (units). What divisions
-/// need is prepared once for all rows.
-template <quantization_scheme S, float_source From = from_f32>
-void encode_columns(const typename From::type* x, index_t rows, index_t x_step, index_t n, const float* scales,
-                    const std::int32_t* zero_points, code_unit_t<S>* codes, index_t code_step,
-                    float tensor_scale = 1.f) {
-  using best = encoder_of<S, From>;
-  if (n <= 0) return;
-  if constexpr (requires { best::columns(x, rows, x_step, n, scales, zero_points, tensor_scale, codes, code_step); })
-    best::columns(x, rows, x_step, n, scales, zero_points, tensor_scale, codes, code_step);
-  else
-    for (index_t row = 0; row < rows; ++row)
-      best::vector(x + row * x_step, n, scales, zero_points, tensor_scale, codes + row * code_step);
 }
 
 /// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.

@@ -154,7 +154,8 @@ range min_max(const typename Source::type* x, index_t n) {
 
 namespace detail {
 
-template <class A, class Source>
+/// amax_blocks; `Partly`: fewer than `lanes` blocks take the way of whole batches, too, which short ones should.
+template <class A, class Source, bool Partly>
 QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
   index_t b = 0;
@@ -165,15 +166,23 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
     for (index_t i = size; i < length; i += size) m = simd::max(m, load_magnitudes<Source, A>(from + i));
     return m;
   };
-  const auto two_blocks = [&](index_t k)
-                              QTENSOR_INLINE_LAMBDA { return load_magnitudes<Source, A>(x + (b + 2 * k) * length); };
-  if constexpr (size == step) {
-    if (length % size == 0)
-      for (; b + step <= blocks; b += step) simd::store(best + b, simd::reduce_max_each<A>(block));
-  } else {
-    if (length % size == 0)
-      for (; b + step <= blocks; b += step)
-        simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A>(block)));
+  // The maxima of `count` blocks from b on, then anything.
+  const auto maxima = [&](index_t count) QTENSOR_INLINE_LAMBDA {
+    const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA { return block(k < count ? k : 0); };
+    if constexpr (size == step)
+      return simd::reduce_max_each<A>(row);
+    else
+      return magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A>(row));
+  };
+  if (length % size == 0) {
+    for (; b + step <= blocks; b += step) simd::store(best + b, maxima(step));
+    if (Partly && b + 1 < blocks) {
+      simd::store_n(best + b, blocks - b, maxima(blocks - b));
+      return;
+    }
+  } else if constexpr (size == 2 * step) {
+    const auto two_blocks = [&](index_t k)
+                                QTENSOR_INLINE_LAMBDA { return load_magnitudes<Source, A>(x + (b + 2 * k) * length); };
     if (length == step)
       for (; b + step <= blocks; b += step)
         simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A, 2>(two_blocks)));
@@ -190,14 +199,15 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
 /// each block.
 template <usable_arch A, float_source Source = from_f32>
 void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  detail::store_maxima<A, Source>(x, blocks, length, best);
+  detail::store_maxima<A, Source, false>(x, blocks, length, best);
 }
 
-/// The same with a length known at compile time: the loop over a block unrolls.
+/// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
+/// way of whole batches too.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
   static_assert(Length >= 1);
-  detail::store_maxima<A, Source>(x, blocks, Length, best);
+  detail::store_maxima<A, Source, true>(x, blocks, Length, best);
 }
 
 /// Extremes with 0 of blocks: low[b] = min(0, block) as the bits of its magnitude, high[b] = max(0, block) as bits, for
@@ -247,39 +257,43 @@ void range_blocks(const typename Source::type* x, index_t blocks, index_t length
   }
 }
 
-/// best[i] = max(best[i], magnitude of x[i]) for i < n: one row of a statistic along columns. Start from zeros.
+/// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
+/// columns. Start from zeros.
 ///
-/// Reads x[0, n), updates best[0, n). Cost: 4 operations per batch.
+/// Reads the rows, updates best[0, n). Cost: 2 operations per batch, and 2 for every eight rows.
 template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = detail::magnitude_words(Source::template load<A>(x + i));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = detail::magnitude_words(Source::template load_n<A>(x + i, n - i));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
+void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n,
+                          std::uint32_t* best) {
+  constexpr index_t step = lanes<A>, at_once = 8;  // rows at powers of two fill the ways of a cache
+  for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
+    const index_t count = rows - row < at_once ? rows - row : at_once;
+    index_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      words<A> most[4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) most[k] = simd::load<A>(best + i + k * step);
+      for (index_t r = 0; r < count; ++r)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k)
+          most[k] =
+              simd::max(most[k], detail::magnitude_words(Source::template load<A>(x + r * stride + i + k * step)));
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(best + i + k * step, most[k]);
+    }
+    for (; i < n; i += step) {
+      const index_t left = n - i < step ? n - i : step;
+      words<A> most = simd::load_n<A>(best + i, left);
+      for (index_t r = 0; r < count; ++r)
+        most = simd::max(most, detail::magnitude_words(Source::template load_n<A>(x + r * stride + i, left)));
+      simd::store_n(best + i, left, most);
+    }
   }
 }
 
-/// Two rows at once, which halves the traffic of best: x and x + stride. Cost: 6 operations per 2 batches.
+/// The same of one row.
 template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits_2(const typename Source::type* x, index_t stride, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  const auto* y = x + stride;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load<A>(x + i)),
-                                 detail::magnitude_words(Source::template load<A>(y + i)));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load_n<A>(x + i, n - i)),
-                                 detail::magnitude_words(Source::template load_n<A>(y + i, n - i)));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
-  }
+void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
+  accumulate_amax_bits<A, Source>(x, 0, 1, n, best);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
