@@ -267,7 +267,7 @@ TEST_CASE("floats_from_planes, halves_from_planes: in order after order_for_floa
   });
 }
 
-TEST_CASE("unpack_bf16: every number once, codes of the floats in order after in_order") {
+TEST_CASE("split_bf16: every number once, codes of the floats in order after interleave_pairs") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
@@ -276,14 +276,14 @@ TEST_CASE("unpack_bf16: every number once, codes of the floats in order after in
       for (std::size_t i = 0; i < n; ++i)  // signed bytes as bf16
         numbers[i] =
             static_cast<std::uint16_t>(bits_of(static_cast<float>(static_cast<int>((i * 7 + k) % 256) - 128)) >> 16);
-      const auto v = simd::unpack_bf16(simd::load<A>(numbers.data())),
-                 w = simd::unpack_bf16(simd::load<A>(numbers.data() + n / 2));
+      const auto v = simd::split_bf16(simd::load<A>(numbers.data())),
+                 w = simd::split_bf16(simd::load<A>(numbers.data() + n / 2));
       const auto four = simd::from_bf16::load_four<A>(numbers.data());
       const auto code = [](const auto& x) { return simd::round_to_int(x); };
       const auto codes = simd::narrow_i8(code(v[0]), code(v[1]), code(w[0]), code(w[1]));
       const auto again = simd::narrow_i8(code(four[0]), code(four[1]), code(four[2]), code(four[3]));
       std::array<std::uint8_t, n> got, got_again;
-      simd::store(got.data(), simd::in_order(codes));
+      simd::store(got.data(), simd::interleave_pairs(codes));
       simd::store(got_again.data(), simd::from_bf16::in_order<A>(again));
       for (std::size_t i = 0; i < n; ++i)
         if (got[i] != static_cast<std::uint8_t>((i * 7 + k) % 256 - 128)) FAIL("element ", i);

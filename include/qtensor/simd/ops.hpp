@@ -284,17 +284,19 @@ QTENSOR_INLINE floats<A> float_of_f16(const words<A>& h) {
   return widen_f16(detail::isa<A>{}, h);
 }
 
-/// The floats of 2 * lanes numbers of bf16, by interleaving with zeros: in the order of instructions, which work within
-/// 128 bits. From four batches of such floats codes come in that order, too; in_order puts their bytes right.
-/// Cost: 2, in_order 1 / 1 / 0 / 0.
-///   v = unpack_bf16(h), w = unpack_bf16(i);   in_order(narrow_i8(.. v[0], v[1], w[0], w[1] ..))   is in order.
+/// The floats of 2 * lanes numbers of bf16: those at even places, then those at odd ones, which takes no shuffle. Codes
+/// of four batches of such floats come in that order, too; interleave_pairs puts their bytes right. Cost: 2, 1 without
+/// VBMI 2.
+///   v = split_bf16(h), w = split_bf16(i);   interleave_pairs(narrow_i8(.. v[0], v[1], w[0], w[1] ..))   is in order.
 template <usable_arch A>
-QTENSOR_INLINE std::array<floats<A>, 2> unpack_bf16(const halves<A>& h) {
-  return unpack_bf16(detail::isa<A>{}, h);
+QTENSOR_INLINE std::array<floats<A>, 2> split_bf16(const halves<A>& h) {
+  const words<A> both = simd::bits_as<std::uint32_t>(h);
+  return {simd::bits_as<float>(both << 16), simd::bits_as<float>(both & words<A>(0xffff0000u))};
 }
+/// Quarters 0 and 1 of v byte by byte, then quarters 2 and 3.
 template <usable_arch A>
-QTENSOR_INLINE bytes<A> in_order(const bytes<A>& of_unpacked) {
-  return in_order(detail::isa<A>{}, of_unpacked);
+QTENSOR_INLINE bytes<A> interleave_pairs(const bytes<A>& v) {
+  return interleave_pairs(detail::isa<A>{}, v);
 }
 
 /// x rounded to bf16 or f16, ties to even; overflow gives infinity, NaN stays NaN (quieted, upper payload kept), in
@@ -311,7 +313,7 @@ QTENSOR_INLINE halves<A> narrow_f16(const floats<A>& a, const floats<A>& b) {
 
 /// What a kernel reads: `type` is the element in memory, load and load_n (zeros beyond n) give floats in order.
 /// load_four gives four batches in an order of its own, which in_order undoes in codes that were computed from them.
-/// Cost of load: f32 1, bf16 2, f16 1 / 1 / 17 / 2; of load_four 4, bf16 6.
+/// Cost of load: f32 1, bf16 2, f16 1 / 1 / 17 / 2; of load_four 4, bf16 6, and in_order for that.
 struct from_f32 {
   using type = float;
   template <usable_arch A>
@@ -335,12 +337,12 @@ struct from_bf16 {
   using type = std::uint16_t;
   template <usable_arch A>
   static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const std::uint16_t* p) {
-    const auto v = simd::unpack_bf16(simd::load<A>(p)), w = simd::unpack_bf16(simd::load<A>(p + 2 * lanes<A>));
+    const auto v = simd::split_bf16(simd::load<A>(p)), w = simd::split_bf16(simd::load<A>(p + 2 * lanes<A>));
     return {v[0], v[1], w[0], w[1]};
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
-    return simd::in_order(codes);
+    return simd::interleave_pairs(codes);
   }
   /// The floats of words below 2^16.
   template <usable_arch A>

@@ -389,13 +389,19 @@ QTENSOR_INLINE bytes512 order_for_halves(avx512_isa, const bytes512& v) {
 QTENSOR_INLINE std::array<halves512, 2> halves_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   return {halves512(_mm512_unpacklo_epi8(low.data, high.data)), halves512(_mm512_unpackhi_epi8(low.data, high.data))};
 }
-QTENSOR_INLINE std::array<floats512, 2> unpack_bf16(avx512_isa, const halves512& h) {
-  const __m512i zero = _mm512_setzero_si512();
-  return {floats512(_mm512_castsi512_ps(_mm512_unpacklo_epi16(zero, h.data))),
-          floats512(_mm512_castsi512_ps(_mm512_unpackhi_epi16(zero, h.data)))};
-}
-QTENSOR_INLINE bytes512 in_order(avx512_isa, const bytes512& v) {
-  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15), v.data);
+QTENSOR_INLINE bytes512 interleave_pairs(avx512_isa, const bytes512& v) {
+#if defined(__AVX512VBMI__)
+  alignas(64) static constexpr auto order = [] {
+    std::array<std::uint8_t, 64> at{};
+    for (std::size_t i = 0; i < 64; ++i) at[i] = static_cast<std::uint8_t>(i / 32 * 32 + i % 2 * 16 + i % 32 / 2);
+    return at;
+  }();
+  return _mm512_permutexvar_epi8(_mm512_load_si512(order.data()), v.data);
+#else
+  const __m512i eights = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 1, 3, 4, 6, 5, 7), v.data);
+  const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return _mm512_shuffle_epi8(eights, _mm512_broadcast_i32x4(order));
+#endif
 }
 QTENSOR_INLINE std::array<floats512, 4> floats_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   const __m512i zero = _mm512_setzero_si512();

@@ -423,16 +423,13 @@ QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& ind
 }
 
 template <class A>
-QTENSOR_INLINE std::array<floats<A>, 2> unpack_bf16(any_isa, const halves<A>& h) {
-  buffer<std::uint16_t, A> lane(h);
-  std::array<buffer<float, A>, 2> r;
-  for (index_t i = 0; i < lane.size; ++i)
-    r[static_cast<std::size_t>(i / lanes<A>)][i % lanes<A>] = float_of(static_cast<std::uint32_t>(lane[i]) << 16);
-  return {r[0].batch(), r[1].batch()};
-}
-template <class A>
-QTENSOR_INLINE bytes<A> in_order(any_isa, const bytes<A>& of_unpacked) {
-  return of_unpacked;
+QTENSOR_INLINE bytes<A> interleave_pairs(any_isa, const bytes<A>& v) {
+  buffer<std::uint8_t, A> from(v), to;
+  constexpr index_t n = lanes<A>;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t half : {index_t{0}, 2 * n})
+      to[half + 2 * i] = from[half + i], to[half + 2 * i + 1] = from[half + n + i];
+  return to.batch();
 }
 
 template <class A>

@@ -179,10 +179,9 @@ QTENSOR_INLINE std::array<halves_neon, 2> halves_from_planes(neon_isa, const byt
   return {halves_neon(vreinterpretq_u16_u8(vzip1q_u8(low.data, high.data))),
           halves_neon(vreinterpretq_u16_u8(vzip2q_u8(low.data, high.data)))};
 }
-QTENSOR_INLINE std::array<floats_neon, 2> unpack_bf16(neon_isa, const halves_neon& h) {
-  const uint16x8_t zero = vdupq_n_u16(0);
-  return {floats_neon(vreinterpretq_f32_u16(vzip1q_u16(zero, h.data))),
-          floats_neon(vreinterpretq_f32_u16(vzip2q_u16(zero, h.data)))};
+QTENSOR_INLINE bytes_neon interleave_pairs(neon_isa, const bytes_neon& v) {
+  constexpr std::uint8_t order[16] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};
+  return vqtbl1q_u8(v.data, vld1q_u8(order));
 }
 QTENSOR_INLINE std::array<floats_neon, 4> floats_from_planes(neon_isa isa, const bytes_neon& high,
                                                              const bytes_neon& low) {

@@ -168,10 +168,8 @@ struct byte_table<sse42_isa, sse42_arch, Entries> {
 QTENSOR_INLINE std::array<halves128, 2> halves_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   return {halves128(_mm_unpacklo_epi8(low.data, high.data)), halves128(_mm_unpackhi_epi8(low.data, high.data))};
 }
-QTENSOR_INLINE std::array<floats128, 2> unpack_bf16(sse42_isa, const halves128& h) {
-  const __m128i zero = _mm_setzero_si128();
-  return {floats128(_mm_castsi128_ps(_mm_unpacklo_epi16(zero, h.data))),
-          floats128(_mm_castsi128_ps(_mm_unpackhi_epi16(zero, h.data)))};
+QTENSOR_INLINE bytes128 interleave_pairs(sse42_isa, const bytes128& v) {
+  return _mm_shuffle_epi8(v.data, _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
 }
 QTENSOR_INLINE std::array<floats128, 4> floats_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   const __m128i zero = _mm_setzero_si128();
@@ -426,13 +424,9 @@ QTENSOR_INLINE bytes256 order_for_halves(avx2_isa, const bytes256& v) { return _
 QTENSOR_INLINE std::array<halves256, 2> halves_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   return {halves256(_mm256_unpacklo_epi8(low.data, high.data)), halves256(_mm256_unpackhi_epi8(low.data, high.data))};
 }
-QTENSOR_INLINE std::array<floats256, 2> unpack_bf16(avx2_isa, const halves256& h) {
-  const __m256i zero = _mm256_setzero_si256();
-  return {floats256(_mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, h.data))),
-          floats256(_mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, h.data)))};
-}
-QTENSOR_INLINE bytes256 in_order(avx2_isa, const bytes256& v) {
-  return _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 2, 1, 3, 4, 6, 5, 7));
+QTENSOR_INLINE bytes256 interleave_pairs(avx2_isa, const bytes256& v) {
+  const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return _mm256_shuffle_epi8(v.data, _mm256_broadcastsi128_si256(order));
 }
 QTENSOR_INLINE std::array<floats256, 4> floats_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   const __m256i zero = _mm256_setzero_si256();
