@@ -29,18 +29,18 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   if (streams) simd::stream_fence<simd::best_arch>();
 }
 
-/// Decodes elements [col, col + n) of the row at `at` (an index in storage order).
-template <simd::block_decodable S, tensor_extents E, storage_order O, class A>
+/// Decodes elements [col, col + n) of the row at `at` (an index in storage order), to numbers of F.
+template <format F = f32, simd::block_decodable S, tensor_extents E, storage_order O, class A>
 void dequantize_blocks(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n,
-                       float* out) {
+                       storage_t<F>* out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   const index_t end = col + n;
   for (; col < end && col % elements != 0; ++col) {
     at[E::rank - 1] = col;
-    *out++ = reference::storage_value(w, at);
+    *out++ = simd::round_to<F>(reference::storage_value(w, at));
   }
-  simd::decode_interleaved<S>(w.row(at) + col / elements * bytes, end - col, out);
+  simd::decode_interleaved<S, simd::best_arch, F>(w.row(at) + col / elements * bytes, end - col, out);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -7,13 +7,18 @@
 #include <cstdint>
 #include <cstring>
 #include <qtensor/format/wide.hpp>
+#include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/ops.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
+/// What numbers may be read and written as.
+template <class F>
+concept number_format = std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>;
+
 /// How a format of sources is read by kernels: from_f32, from_bf16, from_f16.
-template <format F>
-requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) using source_of =
+template <number_format F>
+using source_of =
     std::conditional_t<std::same_as<F, f32>, from_f32, std::conditional_t<std::same_as<F, bf16>, from_bf16, from_f16>>;
 
 /// out[i] = the float that from[i] is, for i < n.
@@ -109,6 +114,15 @@ inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t
       to[r * to_step + c] = from[c * from_step + r];
 }
 
+/// x rounded to F (ties to even, overflow to infinity, NaN quieted), as it is stored.
+template <number_format F>
+constexpr storage_t<F> round_to(float x) {
+  if constexpr (std::same_as<F, f32>)
+    return x;
+  else
+    return static_cast<storage_t<F>>(encode<F, to_special>(x));
+}
+
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.
 template <format F, usable_arch A = best_arch>
 void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
@@ -130,6 +144,32 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
     }
   }
 }
+
+namespace detail {
+
+/// What is known of the numbers of a run: nothing, or that none is subnormal.
+enum class numbers_are { any, normal };
+
+/// Four batches of numbers to memory, rounded to F.
+template <number_format F, numbers_are Known, class A>
+QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>& v) {
+  if constexpr (std::same_as<F, f32>) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) simd::store(to + k * lanes<A>, v[k]);
+  } else {
+#pragma GCC unroll 2
+    for (int k = 0; k < 4; k += 2) {
+      if constexpr (std::same_as<F, f16>)
+        simd::store(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]));
+      else if constexpr (Known == numbers_are::normal)
+        simd::store(to + k * lanes<A>, simd::narrow_bf16_normal(v[k], v[k + 1]));
+      else
+        simd::store(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]));
+    }
+  }
+}
+
+}  // namespace detail
 
 /// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
 /// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,

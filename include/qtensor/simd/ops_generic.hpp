@@ -351,6 +351,10 @@ QTENSOR_INLINE halves<A> narrow_bf16(any_isa, const floats<A>& a, const floats<A
   return low_halves(isa<A>{}, bf16_bits(isa<A>{}, a), bf16_bits(isa<A>{}, b));
 }
 template <class A>
+QTENSOR_INLINE halves<A> narrow_bf16_normal(any_isa, const floats<A>& a, const floats<A>& b) {
+  return narrow_bf16(isa<A>{}, a, b);
+}
+template <class A>
 QTENSOR_INLINE halves<A> narrow_f16(any_isa, const floats<A>& a, const floats<A>& b) {
   return low_halves(isa<A>{}, f16_bits(isa<A>{}, a), f16_bits(isa<A>{}, b));
 }
