@@ -1,14 +1,13 @@
 // Mirrors include/qtensor/simd/ops.hpp: loads, stores, 16-bit formats, narrowing, tables, byte planes, nibbles.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/simd/ops.hpp>
-
-#include "check.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <qtensor/simd/ops.hpp>
 #include <string>
 #include <vector>
+
+#include "check.hpp"
 
 namespace simd = qtensor::simd;
 using check::fenced;
@@ -171,15 +170,18 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
   check::on_every_arch([&](auto arch) {
     using A = decltype(arch);
     constexpr std::size_t n = simd::halves<A>::size;
-    std::array<std::uint16_t, n> f16, bf16;
+    std::array<std::uint16_t, n> f16, bf16, normal;
     for (std::size_t at = 0; at < inputs.size(); at += n) {
       const auto a = simd::load<A>(inputs.data() + at), b = simd::load<A>(inputs.data() + at + n / 2);
       simd::store(f16.data(), simd::narrow_f16(a, b));
       simd::store(bf16.data(), simd::narrow_bf16(a, b));
+      simd::store(normal.data(), simd::narrow_bf16_normal(a, b));
       for (std::size_t i = 0; i < n; ++i) {
         const float x = inputs[at + i];
         if (f16[i] != nearest16(x, 10, -14, 15)) FAIL("f16 of ", bits_of(x), ": ", f16[i]);
         if (bf16[i] != nearest16(x, 7, -126, 127)) FAIL("bf16 of ", bits_of(x), ": ", bf16[i]);
+        const bool subnormal = x != 0.f && std::abs(x) < 0x1p-126f;
+        if (!subnormal && normal[i] != bf16[i]) FAIL("bf16 of a number that is normal, ", bits_of(x), ": ", normal[i]);
       }
     }
   });

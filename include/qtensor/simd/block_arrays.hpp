@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <qtensor/format/table.hpp>
+#include <limits>
 #include <qtensor/scheme/scheme.hpp>
-#include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/decode.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -68,8 +68,27 @@ bool products_are_normal(const float* scales, index_t n, float tensor_scale) {
   return !simd::any(subnormal);
 }
 
+/// If all of these scales are powers of two by which every finite number of S stays a normal one (or zero): what
+/// step_exponents takes for them, with room for 2 * lanes more.
+template <class S, class A>
+bool exponent_steps(const float* scales, index_t n, std::uint16_t* steps) {
+  constexpr exponent_range range = exponents_of<typename S::code_format>;
+  const words<A> low(bits_of(exp2i(std::max(-126, 1 - range.low))));
+  const words<A> high(bits_of(exp2i(std::min(127, 254 - range.high))));
+  auto fits = low == low;
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const words<A> s = simd::bits_as<std::uint32_t>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f));
+    // No sign, no fraction, between the bounds.
+    fits = fits & ((s & words<A>(0x807fffffu)) == words<A>(0u)) & (simd::max(s, low) == s) & (simd::min(s, high) == s);
+    const words<A> step = (s >> 16) - words<A>(0x3f80u);
+    simd::store(steps + i, simd::low_halves(step, step));
+  }
+  return simd::all(fits);
+}
+
 // Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
 // arrays belongs to its element i; next() goes on. products_are_normal(n) speaks of the next n blocks, and may say no.
+// Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
 
 /// One entry an element.
 template <class S, class A>
@@ -86,6 +105,7 @@ struct element_arrays {
   }
   QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
   static constexpr bool products_are_normal(index_t) { return false; }
+  static constexpr bool pairs_share = false;
 };
 
 /// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
@@ -112,10 +132,14 @@ struct group_arrays {
     }
   }
   bool products_are_normal(index_t n) const {
-    const index_t entries = BatchesOfGroup == 0   ? 1
-                            : BatchesOfGroup == 4 ? divide_up(block + n, blocks)
-                                                  : n * 4 / std::max(BatchesOfGroup, 1);
-    return detail::products_are_normal<S, A>(p.scales, entries, p.tensor_scale);
+    return detail::products_are_normal<S, A>(p.scales, entries(n), p.tensor_scale);
+  }
+  static constexpr bool pairs_share = BatchesOfGroup != 1;
+  /// Entries of the next n blocks.
+  index_t entries(index_t n) const {
+    return BatchesOfGroup == 0   ? 1
+           : BatchesOfGroup == 4 ? divide_up(block + n, blocks)
+                                 : n * 4 / std::max(BatchesOfGroup, 1);
   }
 };
 

@@ -174,7 +174,7 @@ template <class F, class A>
 struct block_values {
   decoder<F, A> table;
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes) const {
-    return table(codes, [](int) QTENSOR_INLINE_LAMBDA { return ints<A>(0); });
+    return table(code_bytes<A>{codes}, no_zero_points<A>{});
   }
 };
 template <class F, class A>

@@ -65,12 +65,13 @@ namespace detail {
 template <class S, class A, class Decoder, class Parameters>
 QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, const std::uint8_t* codes,
                                                      const Parameters& p, float tensor_scale) {
-  std::array<floats<A>, 4> v = decode(codes, [&](int k) {
+  const auto zero = [&]() QTENSOR_INLINE_LAMBDA {
     if constexpr (S::has_zero_point)
-      return p.zero(k);
+      return [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero(k); };
     else
-      return ints<A>(0);
-  });
+      return no_zero_points<A>{};
+  }();
+  std::array<floats<A>, 4> v = decode(codes_of<typename S::code_format, A>{codes}, zero);
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
     v[k] = simd::mul(v[k], p.scale(k));
@@ -80,15 +81,52 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
   return v;
 }
 
-/// Whole blocks of codes, one per byte.
+/// Whole blocks of codes.
 template <class S, number_format F, numbers_are Known, class A, class Decoder, class Parameters>
 QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
                                   float tensor_scale, storage_t<F>* out) {
-  constexpr index_t step = 4 * lanes<A>;
+  constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
-    store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * step, p, tensor_scale));
+    store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * bytes, p, tensor_scale));
     p.next();
   }
+}
+
+/// Schemes whose bf16 numbers are those of the codes with other exponents, as long as exponent_steps fit.
+template <class S, class F, class A>
+inline constexpr bool steps_exponents =
+    std::same_as<F, bf16>&& bf16_decodable<typename S::code_format, A>&& std::same_as<typename S::scale_format, e8m0> &&
+    !S::has_offset && !S::has_tensor_scale && exponents_of<typename S::code_format>.high < 254;
+
+/// At most Most elements of such a scheme: whole blocks. False, with p as it was, where the scales do not fit or a code
+/// is an infinity or a NaN.
+template <class S, class A, index_t Most, class Parameters>
+QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Parameters& p, std::uint16_t* out) {
+  using F = typename S::code_format;
+  constexpr index_t step = 4 * lanes<A>, block_bytes = step * F::bits / 8;
+  std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
+  if (!exponent_steps<S, A>(p.p.scales, p.entries(blocks), steps)) return false;
+  const plane_decoder<F, A> decode;
+  bytes<A> largest(std::uint8_t{0});
+  Parameters at = p;
+  for (index_t b = 0; b < blocks; ++b) {
+    const auto planes = decode.planes(simd::order_for_halves(codes_of<F, A>{codes + b * block_bytes}.batch()));
+    // Without its sign the upper byte of a special number is 0x7f, that of another one is smaller.
+    if constexpr (!is_finite_format<F>) largest = simd::max(largest, planes.high + planes.high);
+    const std::array<halves<A>, 2> v = simd::halves_from_planes(planes.high, planes.low);
+    const std::uint16_t* here = steps + (at.p.scales - p.p.scales);
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; ++k)
+      simd::store(out + b * step + k * step / 2,
+                  simd::step_finite_exponents<A>(v[k], halves<A>(here[at.entry(k * step / 2)])));
+    at.next();
+  }
+  if constexpr (!is_finite_format<F>) {
+    const bytes<A> special = simd::sub_saturated(largest, bytes<A>(std::uint8_t{0xfd}));
+    if (simd::any(simd::bits_as<std::uint32_t>(special) != words<A>(0u))) return false;
+  }
+  p = at;
+  return true;
 }
 
 }  // namespace detail
@@ -98,7 +136,7 @@ template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
-  static constexpr index_t step = 4 * lanes<A>, chunk = 512;
+  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512;
 
   template <number_format F = f32>
   static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
@@ -129,9 +167,9 @@ struct vector_decoder {
     if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out);
     if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out);
     if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
-    detail::spread_arrays<S, chunk> elements;
-    for (index_t first = 0; first < n; first += chunk) {
-      const index_t count = std::min(chunk, n - first);
+    detail::spread_arrays<S, short_chunk> elements;
+    for (index_t first = 0; first < n; first += short_chunk) {
+      const index_t count = std::min(short_chunk, n - first);
       run<F>(codes + unit_of<S>(first), count, detail::element_arrays<S, A>{elements.fill(p, group, first, count)},
              out + first);
     }
@@ -159,21 +197,17 @@ struct vector_decoder {
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
     const float tensor_scale = p.p.tensor_scale;
     const index_t whole = n / step * step;
-    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(format::bits == 8 ? 1 : chunk)];
     for (index_t first = 0; first < whole; first += chunk) {
-      const index_t count = std::min(chunk, whole - first);
-      const std::uint8_t* here = from + first;
-      if constexpr (format::bits != 8) {
-        unpack_codes<A, format::bits>(from + first * format::bits / 8, count, bytes);
-        here = bytes;
-      }
-      if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset) {
-        if (p.products_are_normal(count / step)) {
-          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, count / step, p, tensor_scale, out + first);
+      const index_t blocks = std::min(chunk, whole - first) / step;
+      const std::uint8_t* here = from + first * format::bits / 8;
+      if constexpr (detail::steps_exponents<S, F, A> && Parameters::pairs_share)
+        if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first)) continue;
+      if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
+        if (p.products_are_normal(blocks)) {
+          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, blocks, p, tensor_scale, out + first);
           continue;
         }
-      }
-      detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, count / step, p, tensor_scale, out + first);
+      detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first);
     }
     if (whole < n) last_block<F>(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
   }
@@ -181,9 +215,9 @@ struct vector_decoder {
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {
-    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step)] = {};
+    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step * format::bits / 8)] = {};
     alignas(64) storage_t<F> values[static_cast<std::size_t>(step)];
-    unpack_codes<A, format::bits>(codes, n, bytes);
+    std::memcpy(bytes, codes, static_cast<std::size_t>(packed_bytes<format::bits>(n)));
     // Entries beyond the end may not exist: every element gets its own copy, the last one's for what is missing.
     alignas(64) float scales[static_cast<std::size_t>(step)], offsets[static_cast<std::size_t>(step)];
     alignas(64) std::int32_t zeros[static_cast<std::size_t>(step)];

@@ -72,34 +72,25 @@ class result_table {
 
   template <class Table>
   void run(const std::uint8_t* from, index_t n, std::uint16_t* out) const {
-    constexpr index_t step = 4 * lanes<A>, chunk = 512;
+    constexpr index_t step = 4 * lanes<A>, step_bytes = step * Code::bits / 8;
     const Table table(high_.data(), low_.data());
-    const auto results = [&](const std::uint8_t* bytes) QTENSOR_INLINE_LAMBDA {
-      const planes p = table(simd::order_for_halves(simd::load<A>(bytes)));
+    const auto results = [&](const std::uint8_t* codes) QTENSOR_INLINE_LAMBDA {
+      const planes p = table(simd::order_for_halves(codes_of<Code, A>{codes}.batch()));
       return simd::halves_from_planes(p.high, p.low);
     };
-    alignas(64) std::uint8_t unpacked[static_cast<std::size_t>(chunk)];
-    for (index_t first = 0; first < n; first += chunk) {
-      const index_t count = std::min(chunk, n - first), whole = count / step * step, rest = count - whole;
-      const std::uint8_t* bytes = from + first;
-      if constexpr (Code::bits != 8) {
-        unpack_codes<A, Code::bits>(from + first * Code::bits / 8, count, unpacked);
-        bytes = unpacked;
-      }
-#pragma GCC unroll 4
-      for (index_t i = 0; i < whole; i += step) {
-        const std::array<halves<A>, 2> v = results(bytes + i);
-        simd::store(out + first + i, v[0]);
-        simd::store(out + first + i + step / 2, v[1]);
-      }
-      if (rest == 0) continue;
-      std::copy_n(bytes + whole, rest, unpacked);
-      std::fill(unpacked + rest, unpacked + step, std::uint8_t{0});
-      const std::array<halves<A>, 2> v = results(unpacked);
-      const index_t half = std::min(rest, step / 2);
-      simd::store_n(out + first + whole, half, v[0]);
-      simd::store_n(out + first + whole + half, rest - half, v[1]);
+    const index_t whole = n / step * step, rest = n - whole;
+    for (index_t i = 0; i < whole; i += step, from += step_bytes) {
+      const std::array<halves<A>, 2> v = results(from);
+      simd::store(out + i, v[0]);
+      simd::store(out + i + step / 2, v[1]);
     }
+    if (rest == 0) return;
+    alignas(64) std::uint8_t last[static_cast<std::size_t>(step_bytes)] = {};
+    std::copy_n(from, packed_bytes<Code::bits>(rest), last);
+    const std::array<halves<A>, 2> v = results(last);
+    const index_t half = std::min(rest, step / 2);
+    simd::store_n(out + whole, half, v[0]);
+    simd::store_n(out + whole + half, rest - half, v[1]);
   }
 
   bool mirrored_ = may_mirror;

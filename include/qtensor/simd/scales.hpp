@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/encode.hpp>
 #include <type_traits>
 
@@ -253,11 +254,16 @@ void decode_scales(const storage_t<F>* units, index_t n, float* out) {
     for (; i + step <= n; i += step) simd::store(out + i, simd::float_of_bf16(simd::widen_u16<A>(units + i)));
   } else if constexpr (std::same_as<F, f16>) {
     for (; i + step <= n; i += step) simd::store(out + i, simd::from_f16::load<A>(units + i));
-  } else if constexpr (F::bits <= 8) {
-    for (; i + step <= n; i += step)
-      simd::store(out + i, simd::lookup<A>(decode_table<F>.data(), simd::widen_u8<A>(units + i)));
+  } else if constexpr (F::bits == 8) {
+    const decoder<F, A> decode;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      const code_bytes<A> codes{reinterpret_cast<const std::uint8_t*>(units + i)};
+      const std::array<floats<A>, 4> v = decode(codes, no_zero_points<A>{});
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(out + i + k * step, v[static_cast<std::size_t>(k)]);
+    }
   }
-  for (; i < n; ++i) out[i] = decode<F>(qtensor::detail::code_of<F>(units[i]));
+  for (; i < n; ++i) out[i] = qtensor::decode<F>(qtensor::detail::code_of<F>(units[i]));
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
