@@ -77,6 +77,34 @@ void check_run(index_t n, index_t group, bool tame = false) {
   }
 }
 
+/// Three rows, with gaps between them, equal themselves one by one.
+template <class S, class F, class Arch>
+void check_columns(index_t n, bool tame) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using kernel = simd::kernel<simd::op::decode, S, Arch>;
+    using unit = simd::code_unit_t<S>;
+    const index_t code_step = units<S>(n) + 3, out_step = n + 5;
+    check::fenced<unit> codes(check::random_codes<unit>(2 * code_step + units<S>(n)));
+    check::fenced<float> scales(n), offsets(n);
+    check::fenced<std::int32_t> zeros(n);
+    check::fenced<storage_t<F>> got(2 * out_step + n);
+    std::vector<storage_t<F>> want(static_cast<std::size_t>(n));
+    for (index_t i = 0; i < n; ++i) {
+      scales[i] = tame ? 0.01f * static_cast<float>(i + 1) : check::hard_finite();
+      offsets[i] = check::hard_finite();
+      zeros[i] = static_cast<std::int32_t>(check::random_below(256)) - 128;
+    }
+    const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
+                               S::has_offset ? offsets.data() : nullptr, 0.37f};
+    kernel::template columns<F>(codes.data(), code_step, 3, n, p, got.data(), out_step);
+    for (index_t r = 0; r < 3; ++r) {
+      kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
+      if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+        FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " row ", r, " of ", n);
+    }
+  }
+}
+
 template <class S, class F>
 void check_runs_of() {
   simd::archs::for_each([](auto arch) {
@@ -89,6 +117,8 @@ void check_runs_of() {
         check_run<S, F, A>(n, group);
         check_run<S, F, A>(n, group, true);
       }
+    for (const index_t n : {1, 31, 64, 65, 130, 515})
+      for (const bool tame : {false, true}) check_columns<S, F, A>(n, tame);
   });
 }
 template <class S>
@@ -151,6 +181,19 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   using wide_scheme = scheme<int16, per_tensor, zero_point<int32>>;
   simd::decode_uniform<wide_scheme>(reinterpret_cast<const simd::code_unit_t<wide_scheme>*>(wide), 2, {0.5f}, 10, out);
   CHECK(out[0] == -155.f);
+}
+
+TEST_CASE("decode_columns: a kernel without columns decodes row by row") {
+  const std::uint8_t codes[] = {3, 6, 9, 12};
+  const float scales[] = {1.f, 2.f};
+  float out[6] = {};
+  simd::decode_columns<thirds_scheme>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  CHECK(out[1] == 2.f);
+  CHECK(out[3] == 0.f);
+  CHECK(out[5] == 4.f);
+  simd::decode_columns<scheme<uint8, per_tensor>>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  CHECK(out[1] == 12.f);
+  CHECK(out[5] == 24.f);
 }
 
 TEST_CASE("a user's own kernel is found under the stored form of its scheme") {

@@ -51,6 +51,28 @@ class row_decoder {
     }
   }
 
+  /// Whether rows from the one at an index on have a scale for each element, in memory, that `most` of them share: how
+  /// many do.
+  index_t rows_alike(const index_array& at, index_t most) const {
+    if constexpr (decodes_runs<S> && last > 0 && !S::has_zero_point && std::is_same_v<typename S::scale_format, f32>) {
+      const auto& grid = w_.scale_grid();
+      if (grid.block[last] == 1 && grid.stride[last] == 1) {
+        const index_t block = grid.block[last - 1], row = at[last - 1];
+        return std::min({most, block - row % block, w_.storage_extents()[last - 1] - row});
+      }
+    }
+    return 1;
+  }
+  /// Elements [col, col + n) of so many rows, `step` numbers apart. col starts a byte.
+  void columns(index_array at, index_t rows, index_t col, index_t n, number* out, index_t step) const {
+    if constexpr (decodes_runs<S> && last > 0 && std::is_same_v<typename S::scale_format, f32>) {
+      const auto codes = w_.row(at) + unit_of_element<S>(col);
+      at[last] = col;
+      simd::decode_columns<S, F>(codes, w_.row_strides()[last - 1], rows, n, w_.storage_scales(at), nullptr, out, step,
+                                 w_.tensor_scale());
+    }
+  }
+
  private:
   number single(index_array at, index_t col) const {
     at[last] = col;
@@ -186,32 +208,48 @@ class number_writer {
   using index_array = typename View::index_array;
   using number = storage_t<F>;
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+  static constexpr index_t rows_at_once = 4;
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
-      : extents_(w.storage_extents()), decode_(w), out_(out), steps_(steps), streams_(w.size() >= streaming_floats) {}
+      : extents_(w.storage_extents()), decode_(w), out_(out), steps_(steps), size_(w.size()) {}
 
-  void write(index_t size) const {
-    if (decode_.is_flat() && is_dense()) return contiguous(index_array{}, size, out_);
-    const index_t rows = size / extents_[last];
-    index_t side = 1;  // rows that lie side by side
-    if constexpr (last > 0)
-      if (steps_[last] != 1 && steps_[last - 1] == 1) side = extents_[last - 1];
-    for (index_t row = 0; row < rows; row += side) {
-      const index_array at = row_index(row, extents_);
-      number* to = out_;
-      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps_[axis];
-      if (steps_[last] == 1)
-        contiguous(at, extents_[last], to);
-      else if (side > 1)
-        across(at, side, to);
-      else
-        apart(at, to);
-    }
+  void write() const {
+    if (decode_.is_flat() && is_dense())
+      contiguous(index_array{}, size_, out_);
+    else
+      write_rows();
     if (streams_) simd::stream_fence<simd::best_arch>();
   }
 
  private:
+  void write_rows() const {
+    const index_t rows = size_ / extents_[last];
+    for (index_t row = 0, side = 1; row < rows; row += side) {
+      const index_array at = row_index(row, extents_);
+      number* to = out_;
+      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps_[axis];
+      side = rows_together(at);
+      if (side > 1 && steps_[last] == 1)
+        columns(at, side, to);
+      else if (side > 1)
+        across(at, side, to);
+      else if (steps_[last] == 1)
+        contiguous(at, extents_[last], to);
+      else
+        apart(at, to);
+    }
+  }
+
+  /// Rows that are written together: those that share a scale for each element, those that lie side by side.
+  index_t rows_together(const index_array& at) const {
+    if constexpr (last > 0) {
+      if (steps_[last] == 1) return decode_.rows_alike(at, rows_at_once);
+      if (steps_[last - 1] == 1) return extents_[last - 1] - at[last - 1];
+    }
+    return 1;
+  }
+
   bool is_dense() const {
     index_t dense = 1;
     for (std::size_t axis = last + 1; axis > 0; --axis) {
@@ -230,6 +268,22 @@ class number_writer {
       const index_t n = std::min(most, length - col);
       decode_(at, col, n, tile);
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
+    }
+  }
+
+  /// Rows that share a scale for each element.
+  void columns(const index_array& at, index_t rows, number* to) const {
+    if constexpr (last > 0) {
+      const index_t length = extents_[last], step = steps_[last - 1];
+      if (!streams_) return decode_.columns(at, rows, 0, length, to, step);
+      constexpr index_t wide = tile_floats / 2 / rows_at_once;
+      alignas(64) number tile[static_cast<std::size_t>(rows_at_once * wide)];
+      for (index_t col = 0; col < length; col += wide) {
+        const index_t n = std::min(wide, length - col);
+        decode_.columns(at, rows, col, n, tile, wide);
+        for (index_t r = 0; r < rows; ++r)
+          simd::stream_bytes(tile + r * wide, n * static_cast<index_t>(sizeof *to), to + r * step + col);
+      }
     }
   }
 
@@ -280,7 +334,8 @@ class number_writer {
   row_decoder<F, View> decode_;
   number* out_;
   index_array steps_;
-  bool streams_;
+  index_t size_;
+  bool streams_ = size_ >= streaming_floats;
 };
 
 }  // namespace ops
@@ -290,7 +345,7 @@ class number_writer {
 template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides) {
   if (w.size() == 0) return;
-  ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, reordered<O>(strides)).write(w.size());
+  ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, reordered<O>(strides)).write();
 }
 
 /// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.

@@ -160,6 +160,20 @@ struct vector_decoder {
     run<F>(codes, n, detail::element_arrays<S, A>{p}, out);
   }
 
+  /// vector for many rows, whose codes and numbers lie code_step units and out_step numbers apart.
+  template <number_format F = f32>
+  static void columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                      storage_t<F>* out, index_t out_step) {
+    if (far_zero_point(p, n)) {
+      for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step);
+    } else if (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset &&
+               detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) {
+      run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step);
+    } else {
+      run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step);
+    }
+  }
+
   template <number_format F = f32>
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
     if (group >= n) return uniform<F>(codes, n, p, out);
@@ -210,6 +224,26 @@ struct vector_decoder {
       detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first);
     }
     if (whole < n) last_block<F>(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
+  }
+
+  template <number_format F, detail::numbers_are Known>
+  static void run_columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                          storage_t<F>* out, index_t out_step) {
+    const decoder<format, A> decode;
+    const index_t whole = n / step * step;
+    const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
+      return reinterpret_cast<const std::uint8_t*>(codes + row * code_step) + i * format::bits / 8;
+    };
+    for (index_t i = 0; i < whole; i += step) {
+      const detail::held_arrays<S, A> held(detail::element_arrays<S, A>{p.from(i)});
+      for (index_t r = 0; r < rows; ++r)
+        detail::store_four<F, Known, A>(out + r * out_step + i,
+                                        detail::decode_block<S, A>(decode, bytes(r, i), held, p.tensor_scale));
+    }
+    if (whole < n)
+      for (index_t r = 0; r < rows; ++r)
+        last_block<F>(decode, bytes(r, whole), n - whole, detail::element_arrays<S, A>{p.from(whole)},
+                      out + r * out_step + whole);
   }
 
   template <number_format F, class Decoder, class Parameters>
@@ -358,6 +392,22 @@ template <quantization_scheme S, number_format F = f32>
 void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, const std::int32_t* zero_points,
                    storage_t<F>* out, float tensor_scale = 1.f, const float* offsets = nullptr) {
   detail::decode_run<S, F>(codes, n, 1, {scales, zero_points, offsets, tensor_scale}, out);
+}
+
+/// The same for many rows that share the arrays; codes and numbers of rows lie code_step units and out_step numbers
+/// apart, and every row starts on a byte.
+template <quantization_scheme S, number_format F = f32>
+void decode_columns(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, const float* scales,
+                    const std::int32_t* zero_points, storage_t<F>* out, index_t out_step, float tensor_scale = 1.f,
+                    const float* offsets = nullptr) {
+  using K = best_kernel<op::decode, stored<S>>;
+  const block_arrays p{scales, zero_points, offsets, tensor_scale};
+  if (n <= 0) return;
+  if constexpr (requires { K::template columns<F>(codes, code_step, rows, n, p, out, out_step); }) {
+    K::template columns<F>(codes, code_step, rows, n, p, out, out_step);
+  } else {
+    for (index_t r = 0; r < rows; ++r) detail::decode_run<S, F>(codes + r * code_step, n, 1, p, out + r * out_step);
+  }
 }
 
 /// Element i has entry i / group of each array; any group >= 1, the last one may be short.

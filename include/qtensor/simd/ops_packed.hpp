@@ -137,18 +137,17 @@ struct threes_from {
 template <int First>
 inline constexpr threes_from<First> threes_index{};
 
-template <class A>
-QTENSOR_INLINE std::array<bytes<A>, 3> join_sixes(avx512_isa, const bytes<A>& a, const bytes<A>& b, const bytes<A>& c,
-                                                  const bytes<A>& d) {
+QTENSOR_INLINE std::array<bytes512, 3> join_sixes(avx512_isa, const bytes512& a, const bytes512& b, const bytes512& c,
+                                                  const bytes512& d) {
   // Pairs, then fours: first + 64 * second, first + 4096 * second.
-  const auto four = [](const bytes<A>& v) QTENSOR_INLINE_LAMBDA {
+  const auto four = [](const bytes512& v) QTENSOR_INLINE_LAMBDA {
     const __m512i clean = _mm512_and_si512(v.data, _mm512_set1_epi8(0x3f));
     return _mm512_madd_epi16(_mm512_maddubs_epi16(clean, _mm512_set1_epi16(0x4001)), _mm512_set1_epi32(0x10000001));
   };
   const __m512i x = four(a), y = four(b), z = four(c), w = four(d);
-  return {bytes<A>(_mm512_permutex2var_epi8(x, _mm512_load_si512(threes_index<0>.at.data()), y)),
-          bytes<A>(_mm512_permutex2var_epi8(y, _mm512_load_si512(threes_index<64>.at.data()), z)),
-          bytes<A>(_mm512_permutex2var_epi8(z, _mm512_load_si512(threes_index<128>.at.data()), w))};
+  return {bytes512(_mm512_permutex2var_epi8(x, _mm512_load_si512(threes_index<0>.at.data()), y)),
+          bytes512(_mm512_permutex2var_epi8(y, _mm512_load_si512(threes_index<64>.at.data()), z)),
+          bytes512(_mm512_permutex2var_epi8(z, _mm512_load_si512(threes_index<128>.at.data()), w))};
 }
 #endif
 template <int Bits, class A>
@@ -252,12 +251,12 @@ QTENSOR_INLINE halves<A> step_finite_exponents(const halves<A>& v, const halves<
 /// with AVX-512 VBMI.
 template <class A>
 concept has_join_sixes = usable_arch<A> && requires(const bytes<A>& v) {
-  detail::join_sixes<A>(detail::isa<A>{}, v, v, v, v);
+  join_sixes(detail::isa<A>{}, v, v, v, v);
 };
 template <has_join_sixes A>
 QTENSOR_INLINE std::array<bytes<A>, 3> join_sixes(const bytes<A>& a, const bytes<A>& b, const bytes<A>& c,
                                                   const bytes<A>& d) {
-  return detail::join_sixes<A>(detail::isa<A>{}, a, b, c, d);
+  return join_sixes(detail::isa<A>{}, a, b, c, d);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
