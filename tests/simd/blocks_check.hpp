@@ -69,6 +69,16 @@ void check_decode(const std::vector<std::uint8_t>& bytes, index_t n) {
     simd::decode_interleaved<S, decltype(arch)>(from.data(), n, to.data());
     bool same = true;
     for (index_t i = 0; i < n; ++i) same = same && check::same_or_nan(expected[static_cast<std::size_t>(i)], to[i]);
+    const auto rounded = [&]<class F>(std::type_identity<F>) {
+      check::fenced<std::uint16_t> halves(n);
+      simd::decode_interleaved<S, decltype(arch), F>(from.data(), n, halves.data());
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t want = encode<F, to_special>(expected[static_cast<std::size_t>(i)]);
+        same = same && (halves[i] == want || (is_nan(decode<F>(halves[i])) && is_nan(decode<F>(want))));
+      }
+    };
+    rounded(std::type_identity<bf16>{});
+    rounded(std::type_identity<f16>{});
     CHECK(same);
   });
 }

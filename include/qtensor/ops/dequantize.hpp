@@ -287,10 +287,10 @@ class number_writer {
     }
   }
 
-  /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned in L1.
+  /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
-    constexpr index_t high = 32, wide = 64;
-    alignas(64) float tile[high * wide], turned[high * wide];
+    constexpr index_t high = 32, wide = 256;
+    alignas(64) float tile[high * wide];
     alignas(64) number line[wide];
     for (index_t row = 0; row < rows; row += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
@@ -304,19 +304,36 @@ class number_writer {
             simd::widen_floats<F>(line, width, tile + r * wide);
           }
         }
-        simd::transpose_floats(tile, wide, width, height, turned, high);
-        for (index_t c = 0; c < width; ++c) {
-          number* column = to + (col + c) * steps_[last] + row;
+        number* corner = to + col * steps_[last] + row;
+        if constexpr (std::same_as<F, f32>)
           if (!streams_) {
-            simd::narrow_floats<F>(turned + c * high, height, column);
-          } else if constexpr (std::same_as<F, f32>) {
-            simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)), column);
-          } else {
-            simd::narrow_floats<F>(turned + c * high, height, line);
-            simd::stream_bytes(line, height * static_cast<index_t>(sizeof(number)), column);
+            simd::transpose_floats(tile, wide, width, height, corner, steps_[last]);
+            continue;
           }
+        turn(tile, wide, width, height, corner);
+      }
+  }
+
+  /// The columns of a tile of rows, one after the other.
+  void turn(const float* tile, index_t wide, index_t width, index_t height, number* to) const {
+    constexpr index_t high = 32, at_once = 64;
+    alignas(64) float turned[at_once * high];
+    alignas(64) number line[high];
+    for (index_t first = 0; first < width; first += at_once) {
+      const index_t count = std::min(at_once, width - first);
+      simd::transpose_floats(tile + first, wide, count, height, turned, high);
+      for (index_t c = 0; c < count; ++c) {
+        number* column = to + (first + c) * steps_[last];
+        if constexpr (std::same_as<F, f32>) {
+          simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)), column);
+        } else if (streams_) {
+          simd::narrow_floats<F>(turned + c * high, height, line);
+          simd::stream_bytes(line, height * static_cast<index_t>(sizeof(number)), column);
+        } else {
+          simd::narrow_floats<F>(turned + c * high, height, column);
         }
       }
+    }
   }
 
   /// With anything in between.
