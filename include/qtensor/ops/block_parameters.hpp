@@ -4,6 +4,7 @@
 
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/scales.hpp>
 #include <qtensor/simd/statistics.hpp>
 #include <vector>
