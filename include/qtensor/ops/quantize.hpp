@@ -204,9 +204,9 @@ constexpr bool is_special(const reference::block_parameters& p) {
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
 template <class S>
 void encode_piece(const float* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
-                  simd::blocks_are blocks, detail::code_unit_t<S>* codes) {
+                  simd::blocks_are blocks, detail::code_unit_t<S>* codes, bool past_caches = false) {
   if (blocks == simd::blocks_are::fitting)
-    simd::encode_fitting<S>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+    simd::encode_fitting<S>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, past_caches);
   else if (length >= n)
     simd::encode_uniform<S>(x, n, element_scale{p.scales[0], tensor_scale},
                             p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
@@ -303,8 +303,6 @@ class row_quantizer {
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
   /// Elements of a tile: fewer where the source comes from memory, so that reading and encoding alternate quickly.
   index_t tile_length() const { return fetches_ ? tile_floats / 4 : tile_floats; }
-  /// Whether a tile should be read once, in order, before anything else is done with it.
-  bool fetches() const { return fetches_; }
   const index_array& extents() const { return extents_; }
   index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
 
@@ -379,7 +377,10 @@ class row_quantizer {
   void encode(const index_array& row, index_t col, index_t n, const float* x, index_t length, const parameters_view& p,
               simd::blocks_are blocks = simd::blocks_are::ordinary) const {
     unit* codes = out_.row(row) + unit_of_element<S>(col);
-    if (!streams_) return encode_piece<S>(x, n, length, p, tensor_scale(), blocks, codes);
+    // Kernels take codes past the caches themselves where these fill whole lines.
+    const bool lines = S::code_format::bits == 8 && blocks == simd::blocks_are::fitting && n % 64 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(codes) % 64 == 0;
+    if (!streams_ || lines) return encode_piece<S>(x, n, length, p, tensor_scale(), blocks, codes, streams_);
     alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
     encode_piece<S>(x, n, length, p, tensor_scale(), blocks, kept);
     constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
@@ -502,7 +503,6 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   for_each_quantizer_piece(x, q, step, [&](index_t row, index_t col, index_t n, const float* floats) {
     const auto at = q.index_of_row(row);
     const index_t first = col / q.block_length(), count = divide_up(n, q.block_length());
-    if (q.fetches()) simd::fetch(floats, n);
     block_statistics<S>(floats, n, q.block_length(), seen);
     const simd::blocks_are blocks = q.finish(at, first, count, seen, p);
     q.encode(at, col, n, floats, q.block_length(), p, blocks);

@@ -105,7 +105,7 @@ QTENSOR_INLINE std::uint32_t reduce_max(const words<A>& v) {
 }
 
 /// Lane b of the result is the largest lane of row(b), for `lanes` rows; row(b) is called once for each b < lanes, with
-/// b an index_t. Cost for all rows together: 45 / 21 / 9 / 3.
+/// b an index_t, in order. Cost for all rows together: 45 / 21 / 9 / 3.
 template <usable_arch A, class Row>
 QTENSOR_INLINE words<A> reduce_max_each(Row row) {
   return reduce_max_each<A>(detail::isa<A>{}, row);

@@ -67,12 +67,21 @@ QTENSOR_INLINE __m512i max_of_pairs128(__m512i a, __m512i b) {
 }
 template <class A, class Row>
 QTENSOR_INLINE words512 reduce_max_each(avx512_isa, Row row) {
-  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
-    const __m512i r01 = max_of_pairs32(row(b).data, row(b + 1).data);
-    return max_of_pairs64(r01, max_of_pairs32(row(b + 2).data, row(b + 3).data));
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r0 = row(b).data, r1 = row(b + 1).data;
+    keep_order();
+    return max_of_pairs32(r0, r1);
   };
-  const __m512i first = max_of_pairs128(four(0), four(4));
-  return max_of_pairs128(first, max_of_pairs128(four(8), four(12)));
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r01 = two(b), r23 = two(b + 2);
+    return max_of_pairs64(r01, r23);
+  };
+  const auto eight = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r0123 = four(b), r4567 = four(b + 4);
+    return max_of_pairs128(r0123, r4567);
+  };
+  const __m512i low = eight(0), high = eight(8);
+  return max_of_pairs128(low, high);
 }
 
 QTENSOR_INLINE floats512 rounded(avx512_isa, floats512 x) {

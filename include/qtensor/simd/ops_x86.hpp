@@ -250,9 +250,14 @@ QTENSOR_INLINE __m256i max_of_pairs64(__m256i a, __m256i b) {
 }
 template <class A, class Row>
 QTENSOR_INLINE words256 reduce_max_each(avx2_isa, Row row) {
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m256i r0 = row(b).data, r1 = row(b + 1).data;
+    keep_order();
+    return max_of_pairs32(r0, r1);
+  };
   const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
-    const __m256i r01 = max_of_pairs32(row(b).data, row(b + 1).data);
-    return max_of_pairs64(r01, max_of_pairs32(row(b + 2).data, row(b + 3).data));
+    const __m256i r01 = two(b), r23 = two(b + 2);
+    return max_of_pairs64(r01, r23);
   };
   const __m256i a = four(0), b = four(4);
   return _mm256_max_epu32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));

@@ -247,7 +247,7 @@ struct column_parameters {
 /// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros. Nothing is called in the
 /// loop, so that constants stay in registers.
 template <class S, quotient_by By, class A, numbers Which = numbers::any, class Parameters>
-void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes) {
+void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes, bool past_caches = false) {
   constexpr index_t step = 4 * lanes<A>;
   tail_space<A> space;
   for (index_t left = n; left > 0; left -= step, x += step, codes += step) {
@@ -262,7 +262,9 @@ void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes)
       p = p.padded(space, left);
     }
     const bytes<A> c = encode_codes<S, By, A, Which>(v, p);
-    if (left >= step) [[likely]]
+    if (past_caches)
+      simd::stream(codes, c);
+    else if (left >= step) [[likely]]
       simd::store(codes, c);
     else
       simd::store_n(codes, left, c);
@@ -402,36 +404,39 @@ struct vector_encoder {
     spread(x, n, group, scales, zero_points, tensor_scale, codes);
   }
 
-  /// The same for numbers that fit their scales (numbers::fitting), which are regular zero points' too.
+  /// The same for numbers that fit their scales (numbers::fitting); zero points are regular then, too. `past_caches`:
+  /// codes of 8 bits bypass the caches, for a `codes` that is aligned to 64 bytes and an n that is a multiple of 64.
   static void fitting(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                      float tensor_scale, unit* codes) {
+                      float tensor_scale, unit* codes, bool past_caches) {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
     constexpr int batches = known == lanes<A> ? 1 : known == 2 * lanes<A> ? 2 : known % step == 0 ? 4 : 0;
+    past_caches = past_caches && S::code_format::bits == 8;
     const bool regular =
         by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
     if constexpr (known == 0)
       if (group >= n && regular)
         return encode_uniform_by<by, numbers::fitting>(x, n, {*scales, tensor_scale},
-                                                       zero_points != nullptr ? *zero_points : 0, codes);
+                                                       zero_points != nullptr ? *zero_points : 0, codes, past_caches);
     if constexpr (batches != 0 && known <= detail::chunk_elements)
       if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
         return detail::for_each_group_chunk<S, A>(
             n, group, codes, [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
               encode_groups<by, batches, numbers::fitting>(x + first, count, group, scales + g,
                                                            zero_points != nullptr ? zero_points + g : nullptr, groups,
-                                                           tensor_scale, bytes);
+                                                           tensor_scale, bytes, past_caches);
             });
     grouped(x, n, group, scales, zero_points, tensor_scale, codes);
   }
 
  private:
   template <quotient_by By, numbers Which = numbers::any>
-  static void encode_uniform_by(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void encode_uniform_by(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
+                                bool past_caches = false) {
     const detail::uniform_parameters<S, By, A> p(s, zero_point);
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      detail::encode_blocks<S, By, A, Which>(x + first, count, p, bytes);
+      detail::encode_blocks<S, By, A, Which>(x + first, count, p, bytes, past_caches);
     });
   }
 
@@ -465,12 +470,12 @@ struct vector_encoder {
   /// The groups of a chunk.
   template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
   static void encode_groups(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
-                            index_t groups, float tensor_scale, std::uint8_t* bytes) {
+                            index_t groups, float tensor_scale, std::uint8_t* bytes, bool past_caches = false) {
     detail::group_table<S, A> table;
     table.template fill<By>(scales, zeros, groups, tensor_scale);
     const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
                                                                group / (4 * lanes<A>)};
-    detail::encode_blocks<S, By, A, Which>(x, n, p, bytes);
+    detail::encode_blocks<S, By, A, Which>(x, n, p, bytes, past_caches);
   }
 
   template <int BatchesOfGroup>
@@ -556,13 +561,14 @@ void encode_grouped(const float* x, index_t n, index_t group, const float* scale
 
 /// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales
 /// and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are unspecified.
+/// `past_caches`: codes may bypass the caches (stream_fence); for codes aligned to 64 bytes and n a multiple of 64.
 template <quantization_scheme S>
 void encode_fitting(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
+                    code_unit_t<S>* codes, float tensor_scale = 1.f, bool past_caches = false) {
   using best = best_kernel<op::encode, S>;
   if (n <= 0) return;
-  if constexpr (requires { best::fitting(x, n, group, scales, zero_points, tensor_scale, codes); })
-    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes);
+  if constexpr (requires { best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches); })
+    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches);
   else
     best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }

@@ -163,46 +163,43 @@ void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_
 /// Extremes with 0 of blocks: low[b] = min(0, block) as the bits of its magnitude, high[b] = max(0, block) as bits, for
 /// b < blocks. `max(low[b], high[b]) >= infinity_bits` means "saw a NaN or an infinity". length >= 1.
 ///
-/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 5 operations per batch, and 6 per block
+/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
 /// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
 template <usable_arch A>
 void range_blocks(const float* x, index_t blocks, index_t length, std::uint32_t* low, std::uint32_t* high) {
   constexpr index_t step = lanes<A>;
-  const ints<A> none(0);
-  // Of the right sign only: others are negative integers. The sign to look for comes in as a bit to flip.
-  const auto part = [&](const float* from, index_t n, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load_n<A>(from, n)) ^ words<A>(flip);
-    return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
-  };
-  const auto whole = [&](const float* from, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load<A>(from)) ^ words<A>(flip);
-    return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
+  // Positive numbers are the largest integers; negative ones the largest words, if there are any.
+  const auto included = []<class T>(const xsimd::batch<T, A>& m, const floats<A>& v)
+                            QTENSOR_INLINE_LAMBDA { return simd::max(m, simd::bits_as<T>(v)); };
+  const auto magnitude = [](const words<A>& negative) QTENSOR_INLINE_LAMBDA {
+    const ints<A> flipped = simd::bits_as<std::int32_t>(negative ^ words<A>(sign_bit));
+    return simd::bits_as<std::uint32_t>(simd::max(flipped, ints<A>(0)));
   };
   index_t b = 0;
   if (length % step == 0) {
     for (; b + step <= blocks; b += step) {
-      const auto each = [&](std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
+      const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
         return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
           const float* block = x + (b + k) * length;
-          words<A> m = whole(block, flip);
-          for (index_t i = step; i < length; i += step) m = simd::max(m, whole(block + i, flip));
-          return m;
+          xsimd::batch<T, A> m(none);
+          for (index_t i = 0; i < length; i += step) m = included(m, simd::load<A>(block + i));
+          return simd::bits_as<std::uint32_t>(m);
         });
       };
-      simd::store(high + b, each(0u));
-      simd::store(low + b, each(sign_bit));
+      simd::store(high + b, largest(std::int32_t{0}));
+      simd::store(low + b, magnitude(largest(std::uint32_t{0})));
     }
   }
   for (; b < blocks; ++b) {
-    words<A> positive(0u), negative(0u);
-    for (index_t i = 0; i < length; i += step) {
-      const index_t n = length - i < step ? length - i : step;
-      positive = simd::max(positive, part(x + b * length + i, n, 0u));
-      // Lanes beyond the end are 0: flipped, a negative integer.
-      negative = simd::max(negative, part(x + b * length + i, n, sign_bit));
+    ints<A> positive(0);
+    words<A> negative(0u);
+    for (index_t i = 0; i < length; i += step) {  // lanes beyond the end are 0
+      const floats<A> v = simd::load_n<A>(x + b * length + i, length - i < step ? length - i : step);
+      positive = included(positive, v);
+      negative = included(negative, v);
     }
-    high[b] = simd::reduce_max(positive);
-    low[b] = simd::reduce_max(negative);
+    high[b] = simd::reduce_max(simd::bits_as<std::uint32_t>(positive));
+    low[b] = simd::reduce_max(magnitude(negative));
   }
 }
 
