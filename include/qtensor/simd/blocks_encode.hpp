@@ -148,7 +148,9 @@ class block_encoder {
   void groups(const float* x, index_t count, index_t blocks, std::uint8_t* to) {
     group_statistics<typename S::rule::statistics, b::group, A>::find(x, count, a_, b_);
     bool special = false;
-    if constexpr (scales_by_vectors<S, A>)
+    if constexpr (searches<S>)
+      special = find_limits(count);
+    else if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
     else
       special = ask_for_scales(count);
@@ -212,27 +214,31 @@ class block_encoder {
     return simd::reduce_max(worst) >= infinity_bits;
   }
 
-  /// The same by a rule that vectors do not know.
+  /// Scales whose codes the rule says, and the limits of the search; NaN marks special groups, too.
+  bool find_limits(index_t count) {
+    bool special = false;
+    for (index_t g = 0; g < count; g += lanes<A>) {
+      const words<A> amax = simd::load<A>(a_ + g) & words<A>(magnitude_bits);
+      for (index_t k = g; k < g + lanes<A>; ++k) scale_code_[k] = S::rule::code(float_of(a_[k]));
+      const floats<A> s = simd::lookup<A>(decode_table<scale_format>.data(), simd::load<A>(scale_code_ + g));
+      // No scale: every product is 0, and no limit is passed.
+      const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
+      const auto none = s == floats<A>(0.f);
+      const auto reached = none | ((simd::mul(simd::bits_as<float>(amax), floats<A>(0.5f)) <= largest) &
+                                   (largest < floats<A>(infinity)));
+      const auto regular = reached & simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
+      const floats<A> by = simd::select(regular, simd::select(none, floats<A>(infinity), s), floats<A>(quiet_nan));
+      simd::store(by_ + g, by);
+      special = special || !simd::all(regular);
+      for (std::size_t i = 0; i < 7; ++i)
+        simd::store(limit_[i] + g, simd::mul(by, floats<A>(middles<typename b::code>[i])));
+    }
+    return special;
+  }
+
+  /// Scales by a rule that vectors do not know.
   bool ask_for_scales(index_t count) {
     bool special = false;
-    if constexpr (searches<S>) {
-      constexpr float largest = decode_table<typename b::code>[7];
-      for (index_t g = 0; g < count; ++g) {
-        const float peak = float_of(a_[g]);
-        const std::uint32_t code = S::rule::code(peak);
-        const float s = decode_table<scale_format>[code];
-        // No scale: every product is 0, and no limit is passed.
-        const bool reached = s == 0.f || (magnitude(peak) * 0.5f <= largest * s && is_finite(largest * s));
-        const bool odd = !is_finite(peak) || !reached;
-        scale_code_[g] = code;
-        by_[g] = odd ? quiet_nan : s == 0.f ? infinity : s;
-        special = special || odd;
-      }
-      for (index_t g = 0; g < round_up(count, lanes<A>); g += lanes<A>)
-        for (std::size_t i = 0; i < 7; ++i)
-          simd::store(limit_[i] + g, simd::mul(simd::load<A>(by_ + g), floats<A>(middles<typename b::code>[i])));
-      return special;
-    }
     for (index_t g = 0; g < count; ++g) {
       reference::block_statistics seen;
       seen.amax_bits = a_[g] & magnitude_bits;
@@ -284,12 +290,17 @@ class block_encoder {
     for (int k = 0; k < 4; ++k) {
       const index_t at = i + k * lanes<A>, g = at / b::group;
       v[k] = simd::load<A>(x + at);
-      // As integers: a limit is passed where the number less 1 is not below it. Minus one for every limit that is not.
-      const ints<A> less_one = simd::bits_as<std::int32_t>(magnitude_words(v[k])) - ints<A>(1);
-      r[k] = ints<A>(7);
-#pragma GCC unroll 7
-      for (std::size_t m = 0; m < 7; ++m)
-        r[k] = r[k] + ((less_one - ints<A>(std::bit_cast<std::int32_t>(limit_[m][g]))) >> 31);
+      // Limits ascend: how many are passed, by halves.
+      const words<A> a = magnitude_words(v[k]);
+      const auto limit = [&](std::size_t m) QTENSOR_INLINE_LAMBDA { return words<A>(bits_of(limit_[m][g])); };
+      const auto passes = [&](const words<A>& m) QTENSOR_INLINE_LAMBDA { return simd::below(m, a); };
+      const auto four = passes(limit(3));
+      const auto two = passes(simd::select(four, limit(5), limit(1)));
+      const auto one =
+          passes(simd::select(two, simd::select(four, limit(6), limit(2)), simd::select(four, limit(4), limit(0))));
+      const words<A> none(0u);
+      r[k] = simd::bits_as<std::int32_t>(simd::select(four, words<A>(4u), none) |
+                                         simd::select(two, words<A>(2u), none) | simd::select(one, words<A>(1u), none));
     }
     const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
