@@ -74,14 +74,6 @@ TEST_CASE("stream_bytes: every length and alignment, nothing outside") {
   CHECK(ok);
 }
 
-TEST_CASE("fetch: reads nothing outside") {
-  for (index_t n = 0; n < 200; ++n) {
-    check::fenced<float> x(n), y(n, true);
-    simd::fetch(x.data(), n);
-    simd::fetch(y.data(), n);
-  }
-}
-
 TEST_CASE("transpose_bytes: every size, nothing outside") {
   for (index_t cols = 0; cols < 44; ++cols)
     for (index_t rows = 0; rows < 44; ++rows) {

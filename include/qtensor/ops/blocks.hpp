@@ -13,17 +13,16 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   const auto extents = out.storage_extents();
-  const bool streams = out.size() >= streaming_floats, fetches = streams && row_step(x).has_value();
+  const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
   const auto encode = [&](index_t row, index_t col, index_t n, const float* floats) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (fetches) simd::fetch(floats, n);
     if (!streams || n % elements != 0) return simd::encode_interleaved<S>(floats, n, to);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
     simd::encode_interleaved<S>(floats, n, kept);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, fetches ? tile_floats / 4 : tile_floats, encode);
+    for_each_flat_piece(x, elements, from_memory ? tile_floats / 4 : tile_floats, encode);
   else
     for_each_piece(x, 0, x.rows(), elements, encode);
   if (streams) simd::stream_fence<simd::best_arch>();

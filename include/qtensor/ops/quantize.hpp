@@ -284,7 +284,7 @@ class row_quantizer {
         grid_(out.scale_grid()),
         rows_(out),
         streams_(out.size() >= streaming_floats),
-        fetches_(streams_ && direct) {}
+        from_memory_(streams_ && direct) {}
   ~row_quantizer() {
     if (streams_) simd::stream_fence<simd::best_arch>();
   }
@@ -302,7 +302,7 @@ class row_quantizer {
   /// Blocks along a row.
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
   /// Elements of a tile: fewer where the source comes from memory, so that reading and encoding alternate quickly.
-  index_t tile_length() const { return fetches_ ? tile_floats / 4 : tile_floats; }
+  index_t tile_length() const { return from_memory_ ? tile_floats / 4 : tile_floats; }
   const index_array& extents() const { return extents_; }
   index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
 
@@ -421,7 +421,7 @@ class row_quantizer {
   index_array extents_;
   block_grid<E::rank> grid_;
   row_blocks rows_;
-  bool streams_, fetches_;
+  bool streams_, from_memory_;
   float tensor_scale_ = 1.f, tensor_term_ = 1.f;
 };
 

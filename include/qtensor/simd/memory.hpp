@@ -131,17 +131,6 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
   }
 }
 
-/// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
-/// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,
-/// which costs bandwidth.
-template <usable_arch A = best_arch>
-void fetch(const float* x, index_t n) {
-  constexpr index_t line = 16;
-  words<A> any(0u);
-  for (index_t i = 0; i + line <= n; i += line) any = any | simd::bits_as<std::uint32_t>(simd::load<A>(x + i));
-  asm volatile("" : : "m"(any));
-}
-
 /// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
 /// stream_fence<A>() after the last one.
 template <usable_arch A = best_arch>
