@@ -22,18 +22,19 @@ void add_dual_axis(operations& all, const std::string& label) {
   operation twice = op;
   twice.name += ", two calls";
   op.ours = [spans](const task& t) -> std::function<void()> {
-    if (t.threads != 1) return {};
     const auto x = numbers_of<F>(t);
     const auto [rows, columns] = spans(t);
-    return [=, rows = rows, columns = columns] { qt::quantize_dual_axis_into(x, rows, columns); };
+    if (t.threads == 1) return [=, rows = rows, columns = columns] { qt::quantize_dual_axis_into(x, rows, columns); };
+    return [=, rows = rows, columns = columns, pool = on_team(t.threads)] {
+      qt::quantize_dual_axis_into(x, rows, columns, pool);
+    };
   };
   twice.ours = [spans](const task& t) -> std::function<void()> {
-    if (t.threads != 1) return {};
     const auto x = numbers_of<F>(t);
     const auto [rows, columns] = spans(t);
-    return [x, rows = rows, columns = columns] {
-      quantize_into(x, rows);
-      quantize_into(x, columns);
+    return [x, rows = rows, columns = columns, pool = on_team(t.threads)] {
+      quantize_into(x, rows, pool);
+      quantize_into(x, columns, pool);
     };
   };
   all.push_back(std::move(op));

@@ -137,3 +137,25 @@ TEST_CASE("expression_source: half and bfloat16 are widened exactly") {
       for (Index j = 0; j < 4; ++j) CHECK(x.coeff(i, j) == static_cast<float>(b(i, j)));
   });
 }
+
+TEST_CASE("with_source: half and bfloat16 in memory are read where they lie, other expressions as floats") {
+  const MatrixXf a = check::numbers(3, 4);
+  const Matrix<bfloat16, Dynamic, Dynamic> b = a.cast<bfloat16>();
+  qt::expr_detail::with_source<qt::col_major>(b, [&](const auto& x) {
+    static_assert(std::is_same_v<qt::element_format_of<std::remove_cvref_t<decltype(x)>>, qt::bf16>);
+    CHECK(static_cast<const void*>(x.direct(1, 2)) == static_cast<const void*>(&b(2, 1)));
+    CHECK(x.row_step() == 3);
+  });
+  qt::expr_detail::with_source<qt::row_major>(b, [&](const auto& x) {
+    CHECK(x.direct(0, 0) == nullptr);
+    float element = 0.f;
+    x.read(2, 1, 3, 1, &element, 1);
+    CHECK(element == static_cast<float>(b(2, 3)));
+  });
+  qt::expr_detail::with_source<qt::row_major>(b + b, [&](const auto& x) {
+    static_assert(std::is_same_v<qt::element_format_of<std::remove_cvref_t<decltype(x)>>, qt::f32>);
+    float element = 0.f;
+    x.read(2, 1, 3, 1, &element, 1);
+    CHECK(element == static_cast<float>(b(2, 3) + b(2, 3)));
+  });
+}

@@ -91,6 +91,15 @@ TEST_CASE("quantize: half and bfloat16 sources give what their exact floats give
   const Matrix<bfloat16, Dynamic, Dynamic, RowMajor> b = a.cast<bfloat16>();
   CHECK(check::same_tensor(qt::quantize<qt::mxfp8_e5m2>(h), by_reference<qt::mxfp8_e5m2>(h.cast<float>())));
   CHECK(check::same_tensor(qt::quantize<qt::int8_per_tensor>(b), by_reference<qt::int8_per_tensor>(b.cast<float>())));
+  // Blocks, transposes and arithmetic of them; the other storage order.
+  const auto part = b.block(1, 3, 9, 40);
+  CHECK(check::same_tensor(qt::quantize<qt::mxfp4>(part), by_reference<qt::mxfp4>(part.cast<float>())));
+  CHECK(check::same_tensor(qt::quantize<qt::int8_per_channel<0>>(b.transpose()),
+                           by_reference<qt::int8_per_channel<0>>(b.transpose().cast<float>())));
+  CHECK(check::same_tensor(qt::quantize<qt::mxfp4, qt::col_major>(h),
+                           qt::quantize<qt::mxfp4, qt::col_major>(h.cast<float>())));
+  const auto sum = h + h;
+  CHECK(check::same_tensor(qt::quantize<qt::mxfp8_e5m2>(sum), by_reference<qt::mxfp8_e5m2>(sum.cast<float>())));
 }
 
 TEST_CASE("quantize: a given scale makes it static; ranges, zero points and Eigen vectors likewise") {

@@ -28,6 +28,32 @@ void compare(const E& extents, unsigned seed) {
                             [&](const auto& index) { ok = ok && same(dense[i++], reference::value(view, index)); });
   CHECK(ok);
 
+  // As bf16 and f16 too, in either order of axes, and with gaps.
+  typename E::array other{}, gaps{};
+  index_t step = 1, room = 0;
+  for (std::size_t axis = 0; axis < other.size(); step *= extents[static_cast<int>(axis++)]) other[axis] = step;
+  for (std::size_t axis = 0; axis < gaps.size(); ++axis)
+    gaps[axis] = 3 * strides[axis], room += gaps[axis] * (extents[static_cast<int>(axis)] - 1);
+  const auto written = [&]<class F>(std::type_identity<F>) {
+    for (const auto& steps : {strides, other, gaps}) {
+      std::vector<storage_t<F>> out(static_cast<std::size_t>(room + 1));
+      dequantize_into<F>(view, out.data(), steps);
+      reference::for_each_index(typename E::array{}, extents.to_array(), [&](const auto& index) {
+        index_t at = 0;
+        for (std::size_t axis = 0; axis < index.size(); ++axis) at += index[axis] * steps[axis];
+        const float value = reference::value(view, index);
+        if constexpr (std::is_same_v<F, f32>)
+          ok = ok && same(out[static_cast<std::size_t>(at)], value);
+        else
+          ok = ok && out[static_cast<std::size_t>(at)] == encode<F, to_special>(value);
+      });
+      CHECK(ok);
+    }
+  };
+  written(std::type_identity<f32>{});
+  written(std::type_identity<bf16>{});
+  written(std::type_identity<f16>{});
+
   // Pieces that start and end anywhere.
   const index_t cols = view.shape().row_length(), rows = view.shape().row_count();
   for (index_t first : {index_t{0}, index_t{1}, index_t{2}, index_t{7}, index_t{32}, cols / 2})
@@ -69,6 +95,42 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);
   compare<uint4_group<32>, col_major>(matrix_extents(70, 33), 91);
   compare<along<0, mxfp8_e4m3>, col_major>(matrix_extents(70, 33), 92);
+}
+
+TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
+  const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
+    constexpr index_t rows = 2051, cols = 4160;  // not whole tiles, above ops::streaming_floats
+    tensor<S> t(matrix_extents(rows, cols));
+    for (std::size_t i = 0; i < t.codes().size(); ++i)
+      t.codes()[i] = static_cast<std::remove_cvref_t<decltype(t.codes()[0])>>((i * 2654435761u) >> 13);
+    for (std::size_t i = 0; i < t.scales().size(); ++i) {
+      if constexpr (std::is_same_v<typename S::scale_format, f32>)
+        t.scales()[i] = 0.01f * static_cast<float>(i % 7 + 1);
+      else
+        t.scales()[i] = static_cast<std::remove_cvref_t<decltype(t.scales()[0])>>(110 + i % 31);
+    }
+    const auto view = t.view();
+    std::vector<storage_t<F>> out(static_cast<std::size_t>(rows * cols));
+    for (const auto& steps : {std::array<index_t, 2>{cols, 1}, {1, rows}}) {
+      dequantize_into<F>(view, out.data(), steps);
+      bool ok = true;
+      for (index_t row = 0; row < rows; row += row < 70 || row > 1990 ? 1 : 97)
+        for (index_t col = 0; col < cols; col += col < 140 || col > 4000 ? 1 : 53) {
+          const float value = reference::value(view, std::array{row, col});
+          const auto number = out[static_cast<std::size_t>(row * steps[0] + col * steps[1])];
+          if constexpr (std::is_same_v<F, f32>)
+            ok = ok && bits_of(number) == bits_of(value);
+          else
+            ok = ok && number == encode<F, to_special>(value);
+        }
+      CHECK(ok);
+    }
+  };
+  check(std::type_identity<int8_per_tensor>{}, std::type_identity<bf16>{});
+  check(std::type_identity<int8_per_channel<1>>{}, std::type_identity<f32>{});
+  check(std::type_identity<int8_per_channel<1>>{}, std::type_identity<bf16>{});
+  check(std::type_identity<mxfp4>{}, std::type_identity<bf16>{});
+  check(std::type_identity<mxfp8_e4m3>{}, std::type_identity<f16>{});
 }
 
 TEST_CASE("dequantize_into: an empty tensor writes nothing") {

@@ -38,21 +38,6 @@ void check_numbers(float unit) {
     CHECK(static_cast<float>(counted::numbers[c]) * unit == decode<F>(c));
 }
 
-template <class F>
-void check_scales() {
-  check::on_every_arch([](auto arch) {
-    using A = decltype(arch);
-    for (const index_t n : {1, 8, 64, 200}) {
-      std::vector<storage_t<F>> units(static_cast<std::size_t>(n));
-      for (std::size_t i = 0; i < units.size(); ++i) units[i] = static_cast<storage_t<F>>(i * 37);
-      std::vector<float> found(units.size());
-      ops::decode_group_scales<F, A>(units.data(), n, found.data());
-      for (std::size_t i = 0; i < units.size(); ++i)
-        REQUIRE(check::same_or_nan(found[i], decode<F>(qtensor::detail::code_of<F>(units[i]))));
-    }
-  });
-}
-
 }  // namespace
 
 TEST_CASE("counted_codes: every value is its number times the unit") {
@@ -72,13 +57,6 @@ TEST_CASE("counted_codes: formats with NaN, with a wide range, and with values b
   CHECK_FALSE(ops::counted_codes<int16>::exist);
   CHECK(ops::counted_weights<mxfp4>);
   CHECK_FALSE(ops::counted_weights<mxfp8_e4m3>);
-}
-TEST_CASE("decode_group_scales: every format of scales, every code") {
-  check_scales<e4m3>();
-  check_scales<e5m2>();
-  check_scales<e8m0>();
-  check_scales<f16>();
-  check_scales<bf16>();
 }
 TEST_CASE("group_block: columns of a block are the packed groups, zero points and sums made ready") {
   using S = scheme<uint4, group<8>, zero_point<uint4>>;

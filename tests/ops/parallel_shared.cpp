@@ -27,6 +27,12 @@ TEST_CASE("parallel: higher ranks are cut along the outermost axis") {
   check<qt::int8_per_channel<1>>(qt::extents(6, 11, 1301), x, false);  // blocks of every part: one thread
 }
 
-TEST_CASE("parallel: what depends on positions or on two levels stays on one thread") {
-  check_matrix<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>(false);
+TEST_CASE("parallel: two levels, the scale of the tensor and those of its blocks") {
+  check_matrix<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>();
+  check_matrix<qt::along<0, qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>>();
+  check_matrix<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>, qt::col_major>();
+}
+
+TEST_CASE("parallel: what depends on positions stays on one thread") {
+  check_matrix<qt::with<qt::int8_per_channel<0>, qt::stochastic<7>>>(false);
 }

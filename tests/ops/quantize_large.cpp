@@ -1,10 +1,10 @@
 // Tensors beyond the last-level cache: what goes past the caches equals, byte for byte, what goes through them.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/ops/dequantize.hpp>
-#include <qtensor/scheme/schemes.hpp>
+#include <doctest/doctest.h>
 
 #include <cstring>
-#include <doctest/doctest.h>
+#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
 using namespace qtensor;
@@ -12,7 +12,7 @@ using namespace qtensor;
 namespace {
 
 constexpr index_t cols = 4099;  // no row starts on a cache line, and the last bytes of rows are not full
-constexpr index_t rows = ops::streaming_floats / cols + 3;
+constexpr index_t rows = ops::streaming_floats / cols + 300;
 
 const std::vector<float>& numbers() {
   static const std::vector<float> x = [] {
@@ -54,6 +54,25 @@ void check_streams(const How&... how) {
   CHECK(ok);
 }
 
+/// Numbers of 16 bits, all rows at once and every 97th alone.
+template <class S, class... How>
+void check_halves(const How&... how) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  static const std::vector<std::uint16_t> halves = [] {
+    std::vector<std::uint16_t> v;
+    v.reserve(numbers().size());
+    for (const float f : numbers()) v.push_back(static_cast<std::uint16_t>(bits_of(f) >> 16));
+    return v;
+  }();
+  const auto all = quantize<S>(source<bf16>(halves.data(), extents(rows, cols)), how...);
+  bool ok = true;
+  for (index_t row = 0; row < rows; row += 97) {
+    const auto one = quantize<S>(source<bf16>(halves.data() + row * cols, extents(1, cols)), how...);
+    ok = ok && std::memcmp(one.codes().data(), all.view().row({row, 0}), one.codes().size_bytes()) == 0;
+  }
+  CHECK(ok);
+}
+
 }  // namespace
 
 TEST_CASE("large tensors: codes that bypass the caches") {
@@ -63,4 +82,90 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check_streams<uint4_group<32>>();
   check_streams<int8_per_tensor>(0.37f);
   check_streams<scheme<hif8, per_tensor, static_only>>(1.f);
+}
+
+TEST_CASE("large tensors: numbers of 16 bits") {
+  check_halves<mxfp4>();
+  check_halves<int8_per_channel<0>>();
+  check_halves<int8_per_tensor>(0.37f);
+}
+
+namespace {
+
+/// The same numbers as a matrix of other width, by rows and turned.
+constexpr index_t height = 2080, width = 4128;
+static_assert(height * width >= ops::streaming_floats && height * width <= rows * cols);
+
+const std::vector<float>& turned() {
+  static const std::vector<float> x = [] {
+    std::vector<float> v(static_cast<std::size_t>(height * width));
+    for (index_t r = 0; r < height; ++r)
+      for (index_t c = 0; c < width; ++c)
+        v[static_cast<std::size_t>(c * height + r)] = numbers()[static_cast<std::size_t>(r * width + c)];
+    return v;
+  }();
+  return x;
+}
+
+/// Rows [row, row + part.rows()) of a large tensor are those of a small one.
+template <class Large, class Small>
+bool holds(const Large& all, const Small& part, index_t row) {
+  bool same = true;
+  for (index_t r = 0; r < part.extents()[0]; ++r) {
+    const std::size_t bytes = part.codes().size_bytes() / static_cast<std::size_t>(part.extents()[0]);
+    same = same && std::memcmp(all.view().row({row + r, 0}), part.view().row({r, 0}), bytes) == 0;
+    for (index_t c = 0; c < width; ++c)
+      same = same && all.view().storage_scale_code({row + r, c}) == part.view().storage_scale_code({r, c});
+  }
+  return same;
+}
+
+/// From columns, and from rows, as 64 rows at a time from rows.
+template <class S>
+void check_turned() {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  const auto all = quantize<S>(source(turned().data(), extents(height, width), {1, height}));
+  const auto by_rows = quantize<S>(source(numbers().data(), extents(height, width)));
+  bool ok = true;
+  for (index_t row = 0; row + 64 <= height; row += 64 * 5) {
+    const auto part = quantize<S>(source(numbers().data() + row * width, extents(64, width)));
+    ok = ok && holds(all, part, row) && holds(by_rows, part, row);
+  }
+  CHECK(ok);
+}
+
+}  // namespace
+
+TEST_CASE("large tensors: sources of the other order, groups down the columns") {
+  check_turned<mxfp8_e4m3>();
+  check_turned<int8_per_channel<0>>();
+  check_turned<along<0, mxfp8_e4m3>>();
+  check_turned<along<0, int4_group<16>>>();
+}
+
+TEST_CASE("large tensors: scales of columns") {
+  const auto all = quantize<int8_per_channel<1>>(source(numbers().data() + 800000, extents(height, width)));
+  const auto across = quantize<int8_per_channel<1>>(source(turned().data(), extents(height, width), {1, height}));
+  const auto given = std::vector<float>(static_cast<std::size_t>(width), 0.03f);
+  const auto fixed = quantize<int8_per_channel<1>>(source(numbers().data(), extents(height, width)), given);
+  bool ok = true;
+  for (index_t c = 0; c < width; ++c) {
+    std::uint32_t most = 0;
+    for (index_t r = 0; r < height; ++r) {
+      const std::uint32_t one = bits_of(numbers()[static_cast<std::size_t>(800000 + r * width + c)]) & magnitude_bits;
+      most = one > most ? one : most;
+    }
+    ok = ok && all.view().scale(0, c) == float_of(most) / 127.f;
+  }
+  CHECK(ok);
+  for (index_t row = 0; row < height; row += 61)
+    for (index_t c = 0; c < width; ++c) {
+      const auto code_of = [&](const auto& t, std::size_t from) {
+        return quantize_element<int8_per_channel<1>>(numbers()[from + static_cast<std::size_t>(row * width + c)],
+                                                     {t.view().scale(row, c)}, 0);
+      };
+      ok = ok && all.view().code(row, c) == code_of(all, 800000) && fixed.view().code(row, c) == code_of(fixed, 0);
+      if (is_finite(across.view().scale(row, c))) ok = ok && across.view().code(row, c) == code_of(across, 0);
+    }
+  CHECK(ok);
 }

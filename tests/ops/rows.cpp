@@ -60,7 +60,7 @@ void check_pieces(const X& x, index_t first, index_t count, index_t step) {
       once =
           once && seen[static_cast<std::size_t>(row * x.cols() + col)] == (row >= first && row < first + count ? 1 : 0);
   CHECK(once);
-  for (index_t n : x.reads) CHECK(n <= ops::tile_floats);
+  for (index_t n : x.reads) CHECK(n <= ops::box_floats);
 }
 
 using run = std::pair<index_t, index_t>;

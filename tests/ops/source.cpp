@@ -26,7 +26,8 @@ std::vector<float> all_of(const X& x) {
       for (index_t r = 0; r < rows; ++r)
         for (index_t c = 0; c < cols; ++c) {
           out[static_cast<std::size_t>((row + r) * x.cols() + col + c)] = tile[r * 5 + c];
-          if (const float* here = x.direct(row + r, col)) CHECK(here[c] == tile[r * 5 + c]);
+          if (const auto* here = x.direct(row + r, col))
+            CHECK(simd::number<simd::source_of<element_format_of<X>>>(here[c]) == tile[r * 5 + c]);
         }
     }
   return out;
@@ -112,7 +113,42 @@ TEST_CASE("source: bf16 and f16 by their bits, widened exactly") {
         floats{1.f, -2.f, 0x1p-133f, infinity});
   CHECK(all_of(rows_of<row_major>(source<f16>(h.data(), matrix_extents(2, 2)))) ==
         floats{1.f, -2.f, 0x1p-24f, 65504.f});
-  CHECK(rows_of<row_major>(source<bf16>(b.data(), matrix_extents(2, 2))).direct(0, 0) == nullptr);
+}
+
+TEST_CASE("source: 16 bits are direct where they lie in order, and can be read as they are") {
+  std::vector<std::uint16_t> b(70 * 33);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::uint16_t>(i + 0x3f00);
+  const auto memory = source<bf16>(b.data(), matrix_extents(70, 33));
+  const auto rows = rows_of<row_major>(memory);
+  static_assert(std::is_same_v<element_format_of<decltype(rows)>, bf16>);
+  CHECK(rows.direct(2, 5) == b.data() + 2 * 33 + 5);
+  CHECK(rows.row_step() == 33);
+  const auto columns = rows_of<col_major>(memory);
+  CHECK(columns.direct(0, 0) == nullptr);
+  CHECK(columns.row_step() == std::nullopt);
+  std::vector<std::uint16_t> tile(33 * 72, 7);
+  floats wide(33 * 72, 7.f);
+  columns.read(0, 33, 1, 69, tile.data(), 72);
+  columns.read(0, 33, 1, 69, wide.data(), 72);
+  bool same = true;
+  for (std::size_t r = 0; r < 33; ++r)
+    for (std::size_t c = 0; c < 72; ++c) {
+      const std::uint16_t at = c < 69 ? b[(c + 1) * 33 + r] : std::uint16_t{7};
+      same = same && tile[r * 72 + c] == at && wide[r * 72 + c] == (c < 69 ? decode<bf16>(at) : 7.f);
+    }
+  CHECK(same);
+}
+
+TEST_CASE("as_floats: sources of floats as they are, others by widening") {
+  const std::vector<std::uint16_t> h = {0x3C00, 0xC000, 0x0001, 0x7BFF};
+  const auto halves = rows_of<row_major>(source<f16>(h.data(), matrix_extents(2, 2)));
+  const auto wide = as_floats(halves);
+  static_assert(std::is_same_v<element_format_of<decltype(wide)>, f32>);
+  CHECK(wide.direct(0, 0) == nullptr);
+  CHECK(all_of(wide) == floats{1.f, -2.f, 0x1p-24f, 65504.f});
+  const floats x = counting(4);
+  const matrix_ref<const float> m{x.data(), 2, 2, 2, 1};
+  CHECK(&as_floats(m) == &m);
 }
 
 TEST_CASE("source: empty ones have no rows or no columns") {

@@ -50,9 +50,28 @@ void check_encode(const std::vector<float>& x) {
   check::on_every_arch([&](auto arch) {
     for (const bool at_start : {false, true}) {
       check::fenced<std::uint8_t> to(std::vector<std::uint8_t>(expected.size()), at_start);
-      simd::encode_interleaved<S, decltype(arch)>(from.data(), from.size(), to.data());
+      simd::encode_interleaved<S, simd::from_f32, decltype(arch)>(from.data(), from.size(), to.data());
       CHECK(difference(expected, to.data()) == -1);
     }
+  });
+}
+
+/// The same of numbers of 16 bits, which are x cut short.
+template <class S>
+void check_encode_halves(const std::vector<float>& x) {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  std::vector<std::uint16_t> halves;
+  std::vector<float> wide;
+  for (const float v : x) {
+    halves.push_back(static_cast<std::uint16_t>(bits_of(v) >> 16));
+    wide.push_back(simd::number<simd::from_bf16>(halves.back()));
+  }
+  const std::vector<std::uint8_t> expected = by_reference<S>(wide);
+  check::fenced<std::uint16_t> from(halves);
+  check::on_every_arch([&](auto arch) {
+    check::fenced<std::uint8_t> to(std::vector<std::uint8_t>(expected.size()));
+    simd::encode_interleaved<S, simd::from_bf16, decltype(arch)>(from.data(), from.size(), to.data());
+    CHECK(difference(expected, to.data()) == -1);
   });
 }
 
@@ -69,6 +88,16 @@ void check_decode(const std::vector<std::uint8_t>& bytes, index_t n) {
     simd::decode_interleaved<S, decltype(arch)>(from.data(), n, to.data());
     bool same = true;
     for (index_t i = 0; i < n; ++i) same = same && check::same_or_nan(expected[static_cast<std::size_t>(i)], to[i]);
+    const auto rounded = [&]<class F>(std::type_identity<F>) {
+      check::fenced<std::uint16_t> halves(n);
+      simd::decode_interleaved<S, decltype(arch), F>(from.data(), n, halves.data());
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t want = encode<F, to_special>(expected[static_cast<std::size_t>(i)]);
+        same = same && (halves[i] == want || (is_nan(decode<F>(halves[i])) && is_nan(decode<F>(want))));
+      }
+    };
+    rounded(std::type_identity<bf16>{});
+    rounded(std::type_identity<f16>{});
     CHECK(same);
   });
 }

@@ -110,6 +110,22 @@ TEST_CASE("encode_interleaved: products near every half") {
     }
 }
 
+TEST_CASE("encode_interleaved: numbers of 16 bits") {
+  const auto check = []<class S>(std::type_identity<S>) {
+    constexpr index_t elements = interleaved_block<S>::elements({});
+    for (const index_t n : {elements - 1, elements, 17 * elements + 5, 700 * elements})
+      blocks::check_encode_halves<S>([&] {
+        std::vector<float> x = blocks::awkward(701, elements);
+        x.resize(static_cast<std::size_t>(n));
+        return x;
+      }());
+  };
+  check(std::type_identity<ggml::q8_0>{});
+  check(std::type_identity<ggml::q4_0>{});
+  check(std::type_identity<ggml::q4_1>{});
+  check(std::type_identity<ggml::nvfp4>{});
+}
+
 TEST_CASE("encode_interleaved: other policies, formats, orders and sizes") {
   blocks::check_encode_everything<scheme<int8, group<64>, scale_as<f16>, interleaved<>>>();
   blocks::check_encode_everything<scheme<int8, group<32>, scale_as<e8m0>, interleaved<>, mx_floor>>();

@@ -19,7 +19,7 @@ void check_values() {
     for (index_t i = 0; i < step; ++i)
       codes[i] = static_cast<std::uint8_t>(
           (first < 256 ? first + static_cast<std::uint32_t>(i) : check::random_bits()()) & low_bits(F::bits));
-    const auto v = decode(codes, [](int) { return simd::ints<Arch>(0); });
+    const auto v = decode(simd::code_bytes<Arch>{codes}, [](int) { return simd::ints<Arch>(0); });
     for (int k = 0; k < 4; ++k) simd::store(values + k * simd::lanes<Arch>, v[static_cast<std::size_t>(k)]);
     for (index_t i = 0; i < step; ++i)
       if (bits_of(values[i]) != bits_of(decode_table<F>[codes[i]]))
@@ -107,7 +107,7 @@ TEST_CASE("zero points are subtracted before the conversion") {
     const simd::decoder<int8, A> decode;
     std::uint8_t codes[64] = {0x80, 0x7f, 1};
     float values[64];
-    const auto v = decode(codes, [](int k) { return simd::ints<A>(k == 0 ? 1 << 24 : 0); });
+    const auto v = decode(simd::code_bytes<A>{codes}, [](int k) { return simd::ints<A>(k == 0 ? 1 << 24 : 0); });
     simd::store(values, v[0]);
     CHECK(values[0] == -16777344.f);
     CHECK(values[1] == static_cast<float>(127 - (1 << 24)));

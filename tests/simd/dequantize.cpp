@@ -9,19 +9,45 @@ using namespace runs;
 
 namespace {
 
-template <class S, class Arch>
-void check_run(index_t n, index_t group) {
+template <class F>
+std::uint32_t bits_in(storage_t<F> number) {
+  if constexpr (std::is_same_v<F, f32>)
+    return bits_of(number);
+  else
+    return number;
+}
+
+/// Ordinary scales, hard ones, and those that are no numbers.
+float any_scale() {
+  const float hard[] = {0.f, -0.f, 1.f, -1.f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 0x1p-117f, -0x1p127f};
+  switch (check::random_below(8)) {
+    case 0:
+      return hard[check::random_below(std::size(hard))];
+    case 1:
+      return check::random_below(2) == 0 ? infinity : quiet_nan;
+    case 2:
+      return exp2i(static_cast<int>(check::random_below(260)) - 130);
+    default:
+      return check::hard_finite();
+  }
+}
+
+/// Group 0: one scale; 1: one for each element. `tame` scales are ordinary powers of two.
+template <class S, class F, class Arch>
+void check_run(index_t n, index_t group, bool tame = false) {
   if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
     using reference = simd::kernel<simd::op::decode, S, simd::scalar_arch>;
     using kernel = simd::kernel<simd::op::decode, S, Arch>;
     using unit = simd::code_unit_t<S>;
+    using number = storage_t<F>;
     const index_t entries = group == 0 ? 1 : divide_up(n, group);
     for (const bool at_start : {false, true}) {
       check::fenced<unit> codes(check::random_codes<unit>(units<S>(n)), at_start);
-      check::fenced<float> scales(entries, at_start), offsets(entries, at_start), got(n, at_start);
+      check::fenced<float> scales(entries, at_start), offsets(entries, at_start);
+      check::fenced<number> got(n, at_start);
       check::fenced<std::int32_t> zeros(entries, at_start);
       for (index_t g = 0; g < entries; ++g) {
-        scales[g] = check::hard_finite();
+        scales[g] = tame ? exp2i(static_cast<int>(check::random_below(40)) - 20) : any_scale();
         offsets[g] = check::hard_finite();
         zeros[g] = check::random_below(16) == 0 ? static_cast<std::int32_t>(check::random_bits()())
                                                 : static_cast<std::int32_t>(check::random_below(256)) - 128;
@@ -31,35 +57,76 @@ void check_run(index_t n, index_t group) {
       std::vector<float> want(static_cast<std::size_t>(n));
       if (group == 0) {
         reference::uniform(codes.data(), n, p, want.data());
-        kernel::uniform(codes.data(), n, p, got.data());
+        kernel::template uniform<F>(codes.data(), n, p, got.data());
       } else if (group == 1) {
         reference::vector(codes.data(), n, p, want.data());
-        kernel::vector(codes.data(), n, p, got.data());
+        kernel::template vector<F>(codes.data(), n, p, got.data());
       } else {
         reference::grouped(codes.data(), n, group, p, want.data());
-        kernel::grouped(codes.data(), n, group, p, got.data());
+        kernel::template grouped<F>(codes.data(), n, group, p, got.data());
       }
       for (index_t i = 0; i < n; ++i) {
-        const float w = want[static_cast<std::size_t>(i)];
-        if (bits_of(got[i]) != bits_of(w))
-          FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " group ", group, " element ", i, " of ",
-               n, ": code ", code_at<S>(codes.data(), i), " gives ", hex(bits_of(got[i])), ", not ", hex(bits_of(w)));
+        const float s = scales[group == 0 ? 0 : i / group];
+        const std::uint32_t w = encode<F, to_special>(want[static_cast<std::size_t>(i)]), is = bits_in<F>(got[i]);
+        if (is != w && !(is_nan(decode<F>(is)) && is_nan(decode<F>(w)) && !is_finite(s)))
+          FAIL(std::string(S::name), " as ", std::string(std::string_view(F::name)), " ",
+               std::string(simd::arch_name<Arch>), " group ", group, " element ", i, " of ", n, ": code ",
+               code_at<S>(codes.data(), i), " times ", hex(bits_of(s)), " gives ", hex(is), ", not ", hex(w));
       }
     }
   }
 }
 
-template <class S>
-void check_runs() {
-  static_assert(simd::vector_decodable<S>);
+/// Three rows, with gaps between them, equal themselves one by one.
+template <class S, class F, class Arch>
+void check_columns(index_t n, bool tame) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using kernel = simd::kernel<simd::op::decode, S, Arch>;
+    using unit = simd::code_unit_t<S>;
+    const index_t code_step = units<S>(n) + 3, out_step = n + 5;
+    check::fenced<unit> codes(check::random_codes<unit>(2 * code_step + units<S>(n)));
+    check::fenced<float> scales(n), offsets(n);
+    check::fenced<std::int32_t> zeros(n);
+    check::fenced<storage_t<F>> got(2 * out_step + n);
+    std::vector<storage_t<F>> want(static_cast<std::size_t>(n));
+    for (index_t i = 0; i < n; ++i) {
+      scales[i] = tame ? 0.01f * static_cast<float>(i + 1) : check::hard_finite();
+      offsets[i] = check::hard_finite();
+      zeros[i] = static_cast<std::int32_t>(check::random_below(256)) - 128;
+    }
+    const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
+                               S::has_offset ? offsets.data() : nullptr, 0.37f};
+    kernel::template columns<F>(codes.data(), code_step, 3, n, p, got.data(), out_step);
+    for (index_t r = 0; r < 3; ++r) {
+      kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
+      if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+        FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " row ", r, " of ", n);
+    }
+  }
+}
+
+template <class S, class F>
+void check_runs_of() {
   simd::archs::for_each([](auto arch) {
     using A = decltype(arch);
     constexpr index_t longest = 16 * simd::lanes<A> + 3;
     for (index_t n = 1; n <= longest; ++n)
-      for (const index_t group : {0, 1}) check_run<S, A>(n, group);
+      for (const index_t group : {0, 1}) check_run<S, F, A>(n, group);
     for (const index_t group : {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 100, 128, 500, 512, 513, 600, 1024})
-      for (const index_t n : {1, 31, 64, 65, 127, 130, 511, 512, 515, 1027, 2051}) check_run<S, A>(n, group);
+      for (const index_t n : {1, 31, 64, 65, 127, 130, 511, 512, 515, 1027, 2051}) {
+        check_run<S, F, A>(n, group);
+        check_run<S, F, A>(n, group, true);
+      }
+    for (const index_t n : {1, 31, 64, 65, 130, 515})
+      for (const bool tame : {false, true}) check_columns<S, F, A>(n, tame);
   });
+}
+template <class S>
+void check_runs() {
+  static_assert(simd::vector_decodable<S>);
+  check_runs_of<S, f32>();
+  check_runs_of<S, bf16>();
+  check_runs_of<S, f16>();
   CHECK(std::string(simd::kernel_name<simd::op::decode, S>()) ==
         std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
 }
@@ -116,6 +183,19 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   CHECK(out[0] == -155.f);
 }
 
+TEST_CASE("decode_columns: a kernel without columns decodes row by row") {
+  const std::uint8_t codes[] = {3, 6, 9, 12};
+  const float scales[] = {1.f, 2.f};
+  float out[6] = {};
+  simd::decode_columns<thirds_scheme>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  CHECK(out[1] == 2.f);
+  CHECK(out[3] == 0.f);
+  CHECK(out[5] == 4.f);
+  simd::decode_columns<scheme<uint8, per_tensor>>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  CHECK(out[1] == 12.f);
+  CHECK(out[5] == 24.f);
+}
+
 TEST_CASE("a user's own kernel is found under the stored form of its scheme") {
   CHECK(std::string(simd::kernel_name<simd::op::decode, stored<thirds_scheme>>()) == "thirds");
   const std::uint8_t codes[2] = {3, 9};
@@ -125,28 +205,52 @@ TEST_CASE("a user's own kernel is found under the stored form of its scheme") {
   CHECK(out[1] == 6.f);
 }
 
-TEST_CASE("decode_values: every code of every length as bf16, nothing outside") {
-  const auto check = []<class F>(std::type_identity<F>) {
-    if constexpr (simd::bf16_values<F>) {
-      bool ok = true;
-      for (const index_t n : {0, 1, 3, 31, 32, 33, 63, 64, 65, 127, 128, 511, 512, 513, 1000}) {
-        check::fenced<std::uint8_t> codes(n), packed((n * F::bits + 7) / 8);
-        check::fenced<std::uint16_t> out(n);
-        for (index_t i = 0; i < n; ++i) codes[i] = static_cast<std::uint8_t>((i * 37 + n) & ((1 << F::bits) - 1));
-        simd::pack_codes<simd::best_arch, F::bits>(codes.data(), n, packed.data());
-        simd::decode_values<F>(packed.data(), n, out.data());
+TEST_CASE("a user's kernel that only knows floats also gives 16-bit numbers, runs longer than its tile too") {
+  std::vector<std::uint8_t> codes(1300);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i);
+  std::vector<float> scales(82);
+  for (std::size_t g = 0; g < scales.size(); ++g) scales[g] = static_cast<float>(g + 1);
+  std::vector<std::uint16_t> out(codes.size()), one(codes.size());
+  simd::decode_grouped<thirds_scheme, bf16>(codes.data(), 1300, 16, scales.data(), nullptr, out.data());
+  simd::decode_uniform<thirds_scheme, bf16>(codes.data(), 1300, {2.f}, 0, one.data());
+  bool ok = true;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const float third = static_cast<float>(codes[i]) / 3.f;
+    ok = ok && out[i] == encode<bf16>(third * scales[i / 512 * 32]) && one[i] == encode<bf16>(third * 2.f);
+  }
+  CHECK(ok);
+}
+
+TEST_CASE("uniform_decoder: runs long enough for a table equal the reference, whatever the scale and the length") {
+  const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
+    using unit = simd::code_unit_t<S>;
+    for (const float s : {1.f, -0.37f, 0.f, 0x1p-127f, 0x1.8p-120f, 0x1p127f, infinity, quiet_nan, 3e-6f})
+      for (const index_t n : {1, 255, 256, 1023, 1024, 4095, 4096, 4097, 8192, 8192 + 63, 10000}) {
+        check::fenced<unit> codes(check::random_codes<unit>(units<S>(n)));
+        check::fenced<storage_t<F>> out(n);
+        const std::int32_t zero = S::has_zero_point ? 7 : 0;
+        const float offset = S::has_offset ? -0.11f : 0.f;
+        simd::decode_uniform<S, F>(codes.data(), n, {s, 1.7f}, zero, out.data(), offset);
+        bool ok = true;
         for (index_t i = 0; i < n; ++i) {
-          const float expected = decode<F>(codes[i]);
-          ok = ok && (float_of(std::uint32_t{out[i]} << 16) == expected || is_nan(expected)) &&
-               (out[i] >> 15) == (bits_of(expected) >> 31);
+          const float value = dequantize_element<S>(code_at<S>(codes.data(), i), {s, 1.7f}, zero, offset);
+          const std::uint32_t want = encode<F, to_special>(value);
+          ok = ok && (out[i] == want || (is_nan(value) && is_nan(decode<F>(out[i])) && !is_finite(s)));
         }
+        INFO(std::string(S::name), " scale ", s, " n ", n);
+        CHECK(ok);
       }
-      CHECK(ok);
-    }
   };
-  check(std::type_identity<e4m3>{});
-  check(std::type_identity<e5m2>{});
-  check(std::type_identity<hif8>{});
-  check(std::type_identity<e2m3>{});
-  check(std::type_identity<e2m1>{});
+  const auto both = [&]<class S>(std::type_identity<S> scheme_type) {
+    check(scheme_type, std::type_identity<bf16>{});
+    check(scheme_type, std::type_identity<f16>{});
+  };
+  both(std::type_identity<int8_per_tensor>{});
+  both(std::type_identity<scheme<uint8, per_tensor, zero_point<int32>>>{});
+  both(std::type_identity<scheme<uint4, per_tensor, zero_point<uint8>>>{});
+  both(std::type_identity<scheme<uint2, per_tensor, offset<f32>, static_only>>{});
+  both(std::type_identity<scheme<e4m3, per_tensor>>{});
+  both(std::type_identity<scheme<hif8, per_tensor>>{});
+  both(std::type_identity<scheme<e3m2, per_tensor>>{});
+  both(std::type_identity<scheme<e2m1, per_tensor, tensor_scale<f32>, static_only>>{});
 }

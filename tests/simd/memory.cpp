@@ -74,14 +74,6 @@ TEST_CASE("stream_bytes: every length and alignment, nothing outside") {
   CHECK(ok);
 }
 
-TEST_CASE("fetch: reads nothing outside") {
-  for (index_t n = 0; n < 200; ++n) {
-    check::fenced<float> x(n), y(n, true);
-    simd::fetch(x.data(), n);
-    simd::fetch(y.data(), n);
-  }
-}
-
 TEST_CASE("transpose_bytes: every size, nothing outside") {
   for (index_t cols = 0; cols < 44; ++cols)
     for (index_t rows = 0; rows < 44; ++rows) {
@@ -103,4 +95,24 @@ TEST_CASE("transpose_floats: every size, nothing outside") {
         for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
     }
   CHECK(ok);
+}
+
+TEST_CASE("transpose_halves: every size, nothing outside") {
+  bool ok = true;
+  for (index_t rows = 0; rows < 35; rows += rows < 18 ? 1 : 4)
+    for (index_t cols = 0; cols < 35; cols += cols < 18 ? 1 : 4) {
+      check::fenced<std::uint16_t> from(rows * cols), to(rows * cols);
+      for (index_t i = 0; i < rows * cols; ++i) from[i] = static_cast<std::uint16_t>(check::random_bits()());
+      simd::transpose_halves(from.data(), rows, rows, cols, to.data(), cols);
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
+    }
+  CHECK(ok);
+}
+
+TEST_CASE("number: an element of a source as a float") {
+  CHECK(simd::number<simd::from_f32>(-0.5f) == -0.5f);
+  CHECK(simd::number<simd::from_bf16>(0xbf40) == -0.75f);
+  CHECK(simd::number<simd::from_f16>(0x3a00) == 0.75f);
+  static_assert(std::is_same_v<simd::format_of<simd::source_of<qtensor::f16>>, qtensor::f16>);
 }

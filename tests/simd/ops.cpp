@@ -1,14 +1,13 @@
 // Mirrors include/qtensor/simd/ops.hpp: masks, arithmetic and conversions. Memory and bytes are in ops_memory.cpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/simd/ops.hpp>
-
-#include "check.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <qtensor/simd/ops.hpp>
 #include <string>
+
+#include "check.hpp"
 
 namespace simd = qtensor::simd;
 using check::hard_float;
@@ -229,6 +228,26 @@ TEST_CASE("reduce_max, reduce_max_each: the maximum of each row, wherever it is"
       }
       const auto got = simd::reduce_max_each<A>([&](index_t r) { return simd::load<A>(rows[std::size_t(r)].data()); });
       if (lanes_of(got) != expected) FAIL("reduce_max_each, round ", k);
+    }
+  });
+}
+
+TEST_CASE("reduce_max_each_half: the maximum of each row, and of each half of a row, wherever it is") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr std::size_t n = size_of<float, A>, size = 2 * n;
+    for (int k = 0; k < 2000; ++k) {
+      std::array<std::array<std::uint16_t, size>, n> rows;
+      std::array<std::uint32_t, n> expected, expected_halves;
+      for (auto& row : rows) row = random_lanes<std::uint16_t, A>();
+      for (std::size_t b = 0; b < n; ++b) {
+        expected[b] = *std::max_element(rows[b].begin(), rows[b].end());
+        const auto half = rows[b / 2].begin() + static_cast<std::ptrdiff_t>(b % 2 * n);
+        expected_halves[b] = *std::max_element(half, half + static_cast<std::ptrdiff_t>(n));
+      }
+      const auto row = [&](index_t r) { return simd::load<A>(rows[std::size_t(r)].data()); };
+      if (lanes_of(simd::reduce_max_each_half<A>(row)) != expected) FAIL("rows, round ", k);
+      if (lanes_of(simd::reduce_max_each_half<A, 2>(row)) != expected_halves) FAIL("half rows, round ", k);
     }
   });
 }

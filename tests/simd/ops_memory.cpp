@@ -1,14 +1,13 @@
 // Mirrors include/qtensor/simd/ops.hpp: loads, stores, 16-bit formats, narrowing, tables, byte planes, nibbles.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/simd/ops.hpp>
-
-#include "check.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <qtensor/simd/ops.hpp>
 #include <string>
 #include <vector>
+
+#include "check.hpp"
 
 namespace simd = qtensor::simd;
 using check::fenced;
@@ -171,15 +170,18 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
   check::on_every_arch([&](auto arch) {
     using A = decltype(arch);
     constexpr std::size_t n = simd::halves<A>::size;
-    std::array<std::uint16_t, n> f16, bf16;
+    std::array<std::uint16_t, n> f16, bf16, normal;
     for (std::size_t at = 0; at < inputs.size(); at += n) {
       const auto a = simd::load<A>(inputs.data() + at), b = simd::load<A>(inputs.data() + at + n / 2);
       simd::store(f16.data(), simd::narrow_f16(a, b));
       simd::store(bf16.data(), simd::narrow_bf16(a, b));
+      simd::store(normal.data(), simd::narrow_bf16_normal(a, b));
       for (std::size_t i = 0; i < n; ++i) {
         const float x = inputs[at + i];
         if (f16[i] != nearest16(x, 10, -14, 15)) FAIL("f16 of ", bits_of(x), ": ", f16[i]);
         if (bf16[i] != nearest16(x, 7, -126, 127)) FAIL("bf16 of ", bits_of(x), ": ", bf16[i]);
+        const bool subnormal = x != 0.f && std::abs(x) < 0x1p-126f;
+        if (!subnormal && normal[i] != bf16[i]) FAIL("bf16 of a number that is normal, ", bits_of(x), ": ", normal[i]);
       }
     }
   });
@@ -265,6 +267,54 @@ TEST_CASE("floats_from_planes, halves_from_planes: in order after order_for_floa
         if (bits_of(f[i]) != want << 16 || u[i] != want) FAIL("element ", i);
       }
     }
+  });
+}
+
+TEST_CASE("split_bf16: every number once, codes of the floats in order after interleave_pairs") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
+    for (int k = 0; k < 100; ++k) {
+      std::array<std::uint16_t, n> numbers;
+      for (std::size_t i = 0; i < n; ++i)  // signed bytes as bf16
+        numbers[i] =
+            static_cast<std::uint16_t>(bits_of(static_cast<float>(static_cast<int>((i * 7 + k) % 256) - 128)) >> 16);
+      const auto v = simd::split_bf16(simd::load<A>(numbers.data())),
+                 w = simd::split_bf16(simd::load<A>(numbers.data() + n / 2));
+      const auto four = simd::from_bf16::load_four<A>(numbers.data());
+      const auto code = [](const auto& x) { return simd::round_to_int(x); };
+      const auto codes = simd::narrow_i8(code(v[0]), code(v[1]), code(w[0]), code(w[1]));
+      const auto again = simd::narrow_i8(code(four[0]), code(four[1]), code(four[2]), code(four[3]));
+      std::array<std::uint8_t, n> got, got_again;
+      simd::store(got.data(), simd::interleave_pairs(codes));
+      simd::store(got_again.data(), simd::from_bf16::in_order<A>(again));
+      for (std::size_t i = 0; i < n; ++i)
+        if (got[i] != static_cast<std::uint8_t>((i * 7 + k) % 256 - 128)) FAIL("element ", i);
+      CHECK(got == got_again);
+    }
+  });
+}
+
+TEST_CASE("load_four: the numbers of load, whatever the order") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
+    const auto compare = []<class Source>(Source) {
+      std::array<typename Source::type, n> x;
+      for (auto& v : x) v = static_cast<typename Source::type>(check::random_below(0x7000));
+      const auto four = Source::template load_four<A>(x.data());
+      std::array<float, n> got, want;
+      for (std::size_t k = 0; k < 4; ++k) {
+        simd::store(got.data() + k * n / 4, four[k]);
+        simd::store(want.data() + k * n / 4, Source::template load<A>(x.data() + k * n / 4));
+      }
+      std::sort(got.begin(), got.end());
+      std::sort(want.begin(), want.end());
+      CHECK(got == want);
+    };
+    compare(simd::from_f32{});
+    compare(simd::from_bf16{});
+    compare(simd::from_f16{});
   });
 }
 

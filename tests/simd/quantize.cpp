@@ -1,43 +1,14 @@
 // Mirrors include/qtensor/simd/quantize.hpp (and kernel.hpp): runs of every length, granularity and place in memory,
 // each architecture against the reference. SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
 
 #include "runs.hpp"
 
 using namespace runs;
 
 namespace {
-
-/// Numbers and their parameters: one scale and zero point for every `group` elements.
-struct run_input {
-  std::vector<float> x, scales;
-  std::vector<std::int32_t> zeros;
-
-  template <class S>
-  static run_input make(index_t n, index_t group) {
-    run_input r;
-    for (index_t g = 0; g < divide_up(n, group); ++g) {
-      r.scales.push_back(scale<S>());
-      r.zeros.push_back(S::has_zero_point ? static_cast<std::int32_t>(check::random_below(200)) - 60 : 0);
-    }
-    for (index_t i = 0; i < n; ++i) {
-      const float s = r.scales[static_cast<std::size_t>(i / group)];
-      const bool decides = check::random_below(4) != 0 && s > 0.f && s < 1e30f;
-      r.x.push_back(decides ? (static_cast<float>(check::random_below(515)) - 257.f) * 0.5f * s : check::hard_float());
-    }
-    return r;
-  }
-  /// Now and then one that leaves the fast path: 0, 2^127, 2^-127, beyond the two products.
-  template <class S>
-  static float scale() {
-    const std::uint32_t kind = check::random_below(24);
-    if (kind == 0) return 0.f;
-    if (kind == 1) return exp2i(static_cast<int>(check::random_below(255)) - 127);
-    if (kind == 2) return float_of(0x00800000u + check::random_bits()() % 0x7e800000u);
-    if (std::same_as<typename S::scale_format, e8m0>) return exp2i(static_cast<int>(check::random_below(40)) - 20);
-    return 0.01f + static_cast<float>(check::random_below(1000)) * 0.003f;
-  }
-};
 
 /// One run at both ends of guarded memory, with every architecture; group 0: uniform, 1: vector.
 template <class S, class Arch>
@@ -86,6 +57,72 @@ void check_runs() {
         std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
 }
 
+/// Groups of n numbers of which the largest is about 2^e; now and then zeros.
+std::vector<float> numbers_in_groups(index_t n, index_t group, int low, int high) {
+  std::vector<float> x;
+  while (static_cast<index_t>(x.size()) < n) {
+    const int e = low + static_cast<int>(check::random_below(static_cast<std::uint32_t>(high - low + 1)));
+    const bool zeros = check::random_below(5) == 0;
+    for (index_t i = 0; i < group && static_cast<index_t>(x.size()) < n; ++i) {
+      const std::uint32_t bits = check::random_bits()();
+      const int fall = static_cast<int>(check::random_below(4) == 0 ? check::random_below(30) : check::random_below(3));
+      const float few = 1.f + static_cast<float>(bits >> 8 & 15u) / 16.f,
+                  any = 1.f + static_cast<float>(bits >> 9) * 0x1p-23f;
+      const float v = zeros ? 0.f : (bits & 2u ? few : any) * exp2i(std::max(e - fall, -126));
+      x.push_back(bits & 1u ? -v : v);
+    }
+  }
+  return x;
+}
+
+/// Numbers under the scales that a rule makes of them, by every architecture, beside the reference.
+template <class S>
+void check_fitting(index_t group, int low, int high) {
+  int checked = 0;
+  simd::archs::for_each([&](auto arch) {
+    using A = decltype(arch);
+    using unit = simd::code_unit_t<S>;
+    if constexpr (!std::is_same_v<A, simd::scalar_arch>)
+      for (const index_t n : {index_t{1}, group, 4 * group, 7 * group + 5, index_t{4096}, index_t{2131}})
+        for (int round = 0; round < 20; ++round) {
+          check::fenced<float> x(numbers_in_groups(n, group, low, high));
+          const index_t groups = divide_up(n, group);
+          std::vector<float> scales(static_cast<std::size_t>(groups));
+          std::vector<std::int32_t> zeros(scales.size());
+          auto blocks = simd::blocks_are::special;
+          if constexpr (S::has_zero_point) {
+            std::vector<float> least(scales.size(), 0.f), most(scales.size(), 0.f);
+            std::vector<std::uint32_t> amax(scales.size());
+            for (index_t i = 0; i < n; ++i) {
+              const auto g = static_cast<std::size_t>(i / group);
+              least[g] = std::min(least[g], x[i]), most[g] = std::max(most[g], x[i]);
+              amax[g] = std::max(amax[g], bits_of(x[i]) & magnitude_bits);
+            }
+            blocks =
+                simd::range_scales<S, A>(amax.data(), least.data(), most.data(), groups, scales.data(), zeros.data());
+          } else {
+            std::vector<storage_t<typename S::scale_format>> units(scales.size());
+            std::vector<std::uint32_t> amax(scales.size());
+            for (index_t g = 0; g < groups; ++g)
+              amax[static_cast<std::size_t>(g)] =
+                  simd::amax_bits<A>(x.data() + g * group, std::min(group, n - g * group));
+            blocks = simd::block_scales<S, A>(amax.data(), groups, units.data(), scales.data());
+          }
+          if (blocks != simd::blocks_are::fitting) continue;
+          ++checked;
+          const std::int32_t* z = S::has_zero_point ? zeros.data() : nullptr;
+          std::vector<unit> want(static_cast<std::size_t>(units<S>(n)));
+          check::fenced<unit> got(units<S>(n));
+          simd::kernel<simd::op::encode, S, simd::scalar_arch>::grouped(x.data(), n, group, scales.data(), z, 1.f,
+                                                                        want.data());
+          simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(),
+                                                        n % 64 == 0);
+          compare_codes<S, A>(got.data(), want.data(), x.data(), n, "fitting, groups of " + std::to_string(group));
+        }
+  });
+  if (!std::is_same_v<simd::best_arch, simd::scalar_arch>) CHECK(checked > 20);
+}
+
 // A user's scheme, and the example of simd/kernel.hpp: this kernel writes the sign of each element.
 struct sign_format : integer<8, signed> {
   static constexpr fixed_string name = "sign_format";
@@ -124,12 +161,44 @@ TEST_CASE("nvfp4 with a tensor scale: every length and granularity, both ends fe
   check_runs<with<nvfp4, tensor_scale<f32>>>();
 }
 
+TEST_CASE("fitting numbers: powers of two of every size that move the grid, and beyond") {
+  for (const index_t group : {32, 16, 64}) {
+    check_fitting<mxfp8_e4m3>(group, -20, 20);
+    check_fitting<mxfp4>(group, -20, 20);
+  }
+  check_fitting<mxfp8_e4m3>(32, -126, 127);
+  check_fitting<mxfp8_e4m3>(32, -112, -100);
+  check_fitting<mxfp8_e4m3>(32, 95, 107);
+  check_fitting<mxfp8_e5m2>(32, -110, 105);
+  check_fitting<mxfp6_e2m3>(32, -120, 100);
+  check_fitting<mxfp6_e3m2>(32, -120, 100);
+  check_fitting<with<mxfp8_e4m3, mx_even>>(32, -100, 100);
+  check_fitting<with<mxfp4, mx_ceil>>(32, -100, 100);
+  check_fitting<with<mxfp8_e5m2, mx_rceil>>(32, -100, 100);
+  check_fitting<with<mxfp8_e4m3, nan_to_zero>>(32, -100, 100);
+}
+TEST_CASE("fitting numbers: integers, zero points, and minifloats under other scales") {
+  for (const index_t group : {16, 32, 64, 200, 1024}) {
+    check_fitting<int8_group<32>>(group, -60, 60);
+    check_fitting<int8_per_channel<0>>(group, -120, 120);
+    check_fitting<scheme<e4m3, per_channel<0>>>(group, -30, 30);
+  }
+  check_fitting<int4_group<32>>(32, -60, 60);
+  check_fitting<uint4_group<32>>(32, -60, 60);
+  check_fitting<uint8_per_channel<0>>(1024, -120, 120);
+  check_fitting<nvfp4>(16, -10, 8);
+  check_fitting<scheme<hif8, group<32>>>(32, -60, 60);
+  check_fitting<with<int8_group<32>, scale_as<f16>>>(32, -10, 10);
+  check_fitting<with<int8_group<32>, reciprocal>>(32, -126, 126);
+}
+
 TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cannot do") {
   std::uint8_t codes[4] = {1, 2, 3, 4};
   const float x[3] = {0.3f, -2.f, 5.f}, s[3] = {1.f, 1.f, 1.f};
   simd::encode_uniform<mxfp4>(nullptr, 0, {1.f}, 0, codes);
   simd::encode_vector<mxfp4>(nullptr, 0, nullptr, nullptr, codes);
   simd::encode_grouped<mxfp4>(nullptr, 0, 32, nullptr, nullptr, codes);
+  simd::encode_fitting<mxfp4>(nullptr, 0, 32, nullptr, nullptr, codes);
   CHECK(codes[0] == 1);
   CHECK(std::string(simd::kernel_name<simd::op::encode, with<hif8_block<1, 1>, to_special>>()) == "reference");
   simd::encode_vector<hif8_block<1, 1>>(x, 3, s, nullptr, codes);
@@ -151,5 +220,8 @@ TEST_CASE("a user's own kernel is found for its scheme, and for no other") {
   std::uint8_t codes[3];
   simd::encode_grouped<signs>(x, 3, 16, s, nullptr, codes);
   CHECK(codes[0] == 1);
+  CHECK(codes[1] == 0xff);
+  codes[1] = 0;
+  simd::encode_fitting<signs>(x, 3, 16, s, nullptr, codes);
   CHECK(codes[1] == 0xff);
 }

@@ -91,4 +91,35 @@ inline std::vector<float> around_halves(float s) {
   return x;
 }
 
+/// Numbers and their parameters: one scale and zero point for every `group` elements.
+struct run_input {
+  std::vector<float> x, scales;
+  std::vector<std::int32_t> zeros;
+
+  template <class S>
+  static run_input make(index_t n, index_t group) {
+    run_input r;
+    for (index_t g = 0; g < divide_up(n, group); ++g) {
+      r.scales.push_back(scale<S>());
+      r.zeros.push_back(S::has_zero_point ? static_cast<std::int32_t>(check::random_below(200)) - 60 : 0);
+    }
+    for (index_t i = 0; i < n; ++i) {
+      const float s = r.scales[static_cast<std::size_t>(i / group)];
+      const bool decides = check::random_below(4) != 0 && s > 0.f && s < 1e30f;
+      r.x.push_back(decides ? (static_cast<float>(check::random_below(515)) - 257.f) * 0.5f * s : check::hard_float());
+    }
+    return r;
+  }
+  /// Now and then one that leaves the fast path: 0, 2^127, 2^-127, beyond the two products.
+  template <class S>
+  static float scale() {
+    const std::uint32_t kind = check::random_below(24);
+    if (kind == 0) return 0.f;
+    if (kind == 1) return exp2i(static_cast<int>(check::random_below(255)) - 127);
+    if (kind == 2) return float_of(0x00800000u + check::random_bits()() % 0x7e800000u);
+    if (std::same_as<typename S::scale_format, e8m0>) return exp2i(static_cast<int>(check::random_below(40)) - 20);
+    return 0.01f + static_cast<float>(check::random_below(1000)) * 0.003f;
+  }
+};
+
 }  // namespace runs

@@ -20,13 +20,13 @@ std::vector<std::uint32_t> maxima() {
   return list;
 }
 
-/// All maxima, n at a time, beside the reference. Counts the ordinary batches: some there must be.
+/// All maxima, n at a time, beside the reference. Counts the batches that are not special: some there must be.
 template <class S>
 void check_scales(float tensor_term = 1.f) {
   CAPTURE(std::string(std::string_view(name<S>)));
   using unit = storage_t<typename S::scale_format>;
   const std::vector<std::uint32_t> all = maxima();
-  int ordinary = 0;
+  int ordinary = 0, fitting = 0;
   bool ok = true;
   index_t n = 1;
   for (std::size_t at = 0; at + 100 < all.size(); at += static_cast<std::size_t>(n), n = n % 70 + 1) {
@@ -35,7 +35,8 @@ void check_scales(float tensor_term = 1.f) {
     check::fenced<unit> units(n);
     check::fenced<float> scales(n);
     bool special = false, same = true;
-    const bool done = simd::block_scales<S>(amax.data(), n, units.data(), scales.data(), tensor_term);
+    const auto blocks = simd::block_scales<S>(amax.data(), n, units.data(), scales.data(), tensor_term);
+    const bool done = blocks != simd::blocks_are::special;
     for (index_t i = 0; i < n; ++i) {
       const auto p = reference::parameters_of<S>({amax[i]}, tensor_term);
       special = special || p.poisoned || p.plus_zeros || !(p.code_scale > 0.f) || !is_finite(p.code_scale);
@@ -44,9 +45,11 @@ void check_scales(float tensor_term = 1.f) {
     }
     ok = ok && done == !special && (special || same);
     ordinary += done ? 1 : 0;
+    fitting += blocks == simd::blocks_are::fitting ? 1 : 0;
   }
   CHECK(ok);
   CHECK(ordinary > 5);
+  if (!S::has_tensor_scale) CHECK(fitting > 0);
 }
 
 }  // namespace
@@ -69,14 +72,33 @@ TEST_CASE("block_scales: every rule and scale format equals the reference") {
   check_scales<nvfp4>();
 }
 
+TEST_CASE("block_scales: numbers fit unless a scale is kept inside its format, or cannot move the grid") {
+  const auto what = []<class S>(std::type_identity<S>, std::initializer_list<float> maxima) {
+    std::vector<std::uint32_t> amax;
+    for (const float m : maxima) amax.push_back(bits_of(m));
+    std::vector<storage_t<typename S::scale_format>> units(amax.size());
+    std::vector<float> scales(amax.size());
+    return simd::block_scales<S>(amax.data(), static_cast<index_t>(amax.size()), units.data(), scales.data());
+  };
+  using simd::blocks_are;
+  CHECK((what(std::type_identity<mxfp8_e4m3>{}, {1.f, 0.f, 3e10f, 1e-20f}) == blocks_are::fitting));
+  CHECK((what(std::type_identity<mxfp8_e4m3>{}, {1.f, 1e-37f}) == blocks_are::ordinary));
+  CHECK((what(std::type_identity<mxfp8_e4m3>{}, {1.f, 3e38f}) == blocks_are::ordinary));
+  CHECK((what(std::type_identity<nvfp4>{}, {1.f, 448.f * 6.f}) == blocks_are::fitting));
+  CHECK((what(std::type_identity<nvfp4>{}, {1.f, 448.f * 6.f + 1.f}) == blocks_are::ordinary));
+  CHECK((what(std::type_identity<int8_group<32>>{}, {1.f, 3e38f, 0.f, 1e-40f}) == blocks_are::fitting));
+  CHECK((what(std::type_identity<with<int8_group<32>, scale_as<f16>>>{}, {1.f, 1e8f}) == blocks_are::ordinary));
+}
+
 TEST_CASE("block_scales: two levels, under tensor scales that fit and that do not") {
   using S = with<nvfp4, tensor_scale<f32>>;
   for (const float term : {1.f, 0.0037f, 1e-20f, 3e20f}) check_scales<S>(term);
   std::uint32_t amax = bits_of(1.f);
   std::uint8_t unit = 0;
   float scale = 0.f;
-  CHECK_FALSE(simd::block_scales<S>(&amax, 1, &unit, &scale, 1e-40f));
-  CHECK_FALSE(simd::block_scales<S>(&amax, 1, &unit, &scale, 0.f));
+  using simd::blocks_are;
+  CHECK((simd::block_scales<S>(&amax, 1, &unit, &scale, 1e-40f) == blocks_are::special));
+  CHECK((simd::block_scales<S>(&amax, 1, &unit, &scale, 0.f) == blocks_are::special));
 }
 
 TEST_CASE("block_scales: a NaN or an infinity is reported, wherever it is") {
@@ -86,7 +108,7 @@ TEST_CASE("block_scales: a NaN or an infinity is reported, wherever it is") {
       std::vector<std::uint8_t> units(70);
       std::vector<float> scales(70);
       amax[static_cast<std::size_t>(at)] = odd;
-      CHECK_FALSE(simd::block_scales<mxfp4>(amax.data(), 70, units.data(), scales.data()));
+      CHECK((simd::block_scales<mxfp4>(amax.data(), 70, units.data(), scales.data()) == simd::blocks_are::special));
     }
 }
 
@@ -107,7 +129,8 @@ TEST_CASE("range_scales: scales and zero points equal the reference") {
       }
       check::fenced<float> scales(n);
       check::fenced<std::int32_t> zeros(n);
-      ok = ok && simd::range_scales<S>(amax.data(), low.data(), high.data(), n, scales.data(), zeros.data());
+      ok = ok && simd::range_scales<S>(amax.data(), low.data(), high.data(), n, scales.data(), zeros.data()) ==
+                     simd::blocks_are::fitting;
       for (index_t i = 0; i < n; ++i) {
         const std::size_t k = static_cast<std::size_t>(i);
         const auto p = reference::parameters_of<S>({amax[k], low[k], high[k]});
@@ -123,7 +146,8 @@ TEST_CASE("range_scales: scales and zero points equal the reference") {
   const float low = -3e38f, high = 3e38f;
   float scale = 0.f;
   std::int32_t zero = 0;
-  CHECK_FALSE(simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &zero));  // their distance is infinite
+  // Their distance is infinite.
+  CHECK((simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &zero) == simd::blocks_are::special));
 }
 
 TEST_CASE("decode_scales: every code of every format") {

@@ -1,13 +1,12 @@
 // Mirrors include/qtensor/simd/statistics.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/simd/statistics.hpp>
-
-#include "check.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <qtensor/simd/statistics.hpp>
 #include <type_traits>
 #include <vector>
+
+#include "check.hpp"
 
 namespace simd = qtensor::simd;
 using qtensor::bits_of;
@@ -160,22 +159,21 @@ TEST_CASE("amax_blocks: any number of blocks of any length") {
   });
 }
 
-TEST_CASE("accumulate_amax_bits: column maxima over rows, one or two at a time, every width") {
+TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a time, every width") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);
     every_source([&](auto source) {
       using source_type = decltype(source);
-      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n) {
+      for (index_t n = 0; n <= 9 * simd::lanes<arch_type> + 3; ++n) {
         CAPTURE(n);
-        constexpr index_t rows = 4;
+        constexpr index_t rows = 11;
         const auto v = inputs<source_type>(rows * n);
         check::fenced<typename source_type::type> x(v);
         check::fenced<std::uint32_t> one(n), two(n);
         for (index_t i = 0; i < n; ++i) one[i] = two[i] = 0;
         for (index_t r = 0; r < rows; ++r)
           simd::accumulate_amax_bits<arch_type, source_type>(x.data() + r * n, n, one.data());
-        for (index_t r = 0; r < rows; r += 2)
-          simd::accumulate_amax_bits_2<arch_type, source_type>(x.data() + r * n, n, n, two.data());
+        simd::accumulate_amax_bits<arch_type, source_type>(x.data(), n, rows, n, two.data());
         for (index_t i = 0; i < n; ++i) {
           std::uint32_t m = 0;
           for (index_t r = 0; r < rows; ++r) m = std::max(m, expected_amax<source_type>(v.data() + r * n + i, 1));
@@ -186,25 +184,29 @@ TEST_CASE("accumulate_amax_bits: column maxima over rows, one or two at a time, 
   });
 }
 
-TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reported") {
-  using A = simd::best_arch;
-  bool ok = true;
-  for (const index_t length : {1, 2, 3, 7, 8, 16, 17, 32, 64, 100})
-    for (index_t blocks = 0; blocks < 40; blocks += 3) {
-      check::fenced<float> x(length * blocks);
-      for (index_t i = 0; i < length * blocks; ++i) x[i] = check::hard_float();
-      check::fenced<std::uint32_t> low(blocks), high(blocks);
-      simd::range_blocks<A>(x.data(), blocks, length, low.data(), high.data());
-      for (index_t b = 0; b < blocks; ++b) {
-        float least = 0.f, most = 0.f;
-        bool finite = true;
-        for (index_t i = b * length; i < (b + 1) * length; ++i) {
-          finite = finite && qtensor::is_finite(x[i]);
-          least = std::min(least, x[i]), most = std::max(most, x[i]);
+TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reported, any source") {
+  every_source([](auto source) {
+    using A = simd::best_arch;
+    using source_type = decltype(source);
+    bool ok = true;
+    for (const index_t length : {1, 2, 3, 7, 8, 16, 17, 32, 64, 100})
+      for (index_t blocks = 0; blocks < 40; blocks += 3) {
+        const auto x = inputs<source_type>(length * blocks);
+        check::fenced<typename source_type::type> from(x);
+        check::fenced<std::uint32_t> low(blocks), high(blocks);
+        simd::range_blocks<A, source_type>(from.data(), blocks, length, low.data(), high.data());
+        for (index_t b = 0; b < blocks; ++b) {
+          float least = 0.f, most = 0.f;
+          bool finite = true;
+          for (index_t i = b * length; i < (b + 1) * length; ++i) {
+            const float v = value(source_type{}, x[static_cast<std::size_t>(i)]);
+            finite = finite && qtensor::is_finite(v);
+            least = std::min(least, v), most = std::max(most, v);
+          }
+          ok = ok && (std::max(low[b], high[b]) < qtensor::infinity_bits) == finite;
+          if (finite) ok = ok && qtensor::float_of(low[b]) == -least && bits_of(most + 0.f) == high[b];
         }
-        ok = ok && (std::max(low[b], high[b]) < qtensor::infinity_bits) == finite;
-        if (finite) ok = ok && qtensor::float_of(low[b]) == -least && bits_of(most + 0.f) == high[b];
       }
-    }
-  CHECK(ok);
+    CHECK(ok);
+  });
 }

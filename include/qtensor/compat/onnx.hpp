@@ -245,20 +245,10 @@ void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::sch
   static_assert(std::is_same_v<typename decltype(view)::order_type, row_major>, "qtensor: ONNX tensors are row-major.");
   detail::check_units<out>("elements of y", y.size(), view.size());
   if (view.size() == 0) return;
-  const auto extents = view.storage_extents();
-  const index_t cols = view.shape().row_length();
-  alignas(64) float tile[ops::tile_floats];
-  for (index_t row = 0; row < view.shape().row_count(); ++row)
-    for (index_t col = 0; col < cols; col += ops::tile_floats) {
-      const index_t n = std::min(ops::tile_floats, cols - col);
-      unit<out>* to = y.data() + row * cols + col;
-      if constexpr (std::is_same_v<out, f32>) {
-        ops::dequantize_row(view, ops::row_index(row, extents), col, n, to);
-      } else {
-        ops::dequantize_row(view, ops::row_index(row, extents), col, n, tile);
-        simd::narrow_floats<out>(tile, n, to);
-      }
-    }
+  typename std::remove_const_t<decltype(view)>::index_array strides{};
+  index_t next = 1;
+  for (std::size_t axis = strides.size(); axis > 0; next *= view.storage_extents()[--axis]) strides[axis - 1] = next;
+  dequantize_into<out>(view, y.data(), strides);
 }
 
 /// DequantizeLinear of memory in ONNX's layout: flat codes, scales and zero points as in `quantize_linear`, except that

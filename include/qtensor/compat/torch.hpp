@@ -155,7 +155,8 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   for (index_t c = 0; c < (s.step == 0 && z.step == 0 ? 1 : channels); ++c)
     detail::check_fake(static_cast<double>(s[c]), static_cast<std::int64_t>(z[c]), quant_min, quant_max, c);
 
-  const typename memory_source<X, Extents>::template in_order<row_major> rows(x);
+  const typename memory_source<X, Extents>::template in_order<row_major> elements(x);
+  const auto& rows = as_floats(elements);
   std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
   if (out.empty()) return out;
   ops::for_each_piece(rows, 0, rows.rows(), 1, [&](index_t row, index_t col, index_t n, const float* floats) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/expr/operand.hpp>
+#include <qtensor/ops/source.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -63,9 +64,8 @@ class expression_source {
   }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    index_t r = 0;
     if constexpr (reads_rows) {
-      for (; r < rows; ++r) {
+      for (index_t r = 0; r < rows; ++r) {
         index_t c = 0;
         if constexpr (has_packets)
           for (; c + lanes <= cols; c += lanes)
@@ -73,9 +73,9 @@ class expression_source {
         for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
       }
     } else {
-      if constexpr (has_packets)
-        for (; r + lanes <= rows; r += lanes) read_across(row + r, col, cols, tile + r * stride, stride);
-      for (; r < rows; ++r)
+      const index_t whole = has_packets ? rows / lanes * lanes : 0;
+      if constexpr (has_packets) read_across(row, whole, col, cols, tile, stride);
+      for (index_t r = whole; r < rows; ++r)
         for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
     }
   }
@@ -90,18 +90,21 @@ class expression_source {
     else
       return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
   }
-  /// `lanes` rows of the tile at once, from packets that run across them: squares are transposed in registers.
-  void read_across(index_t row, index_t col, index_t cols, float* tile, index_t stride) const {
+  /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
+  /// are transposed in registers.
+  void read_across(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     index_t c = 0;
-    for (; c + lanes <= cols; c += lanes) {
-      const auto load = [&](index_t k) { return packet_at(row, col + c + k); };
-      expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + c, stride);
-    }
-    for (; c < cols; ++c) {
-      alignas(64) float column[static_cast<std::size_t>(lanes)];
-      Eigen::internal::pstoreu(column, packet_at(row, col + c));
-      for (index_t k = 0; k < lanes; ++k) tile[k * stride + c] = column[k];
-    }
+    for (; c + lanes <= cols; c += lanes)
+      for (index_t r = 0; r < rows; r += lanes) {
+        const auto load = [&](index_t k) { return packet_at(row + r, col + c + k); };
+        expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + r * stride + c, stride);
+      }
+    for (; c < cols; ++c)
+      for (index_t r = 0; r < rows; r += lanes) {
+        alignas(64) float column[static_cast<std::size_t>(lanes)];
+        Eigen::internal::pstoreu(column, packet_at(row + r, col + c));
+        for (index_t k = 0; k < lanes; ++k) tile[(r + k) * stride + c] = column[k];
+      }
   }
 
   evaluator evaluator_;
@@ -125,6 +128,10 @@ auto source_of(const Xpr& x) {
   }
 }
 
+/// The format of Eigen's scalars of 16 bits.
+template <class Scalar>
+using narrow_format = std::conditional_t<std::is_same_v<Scalar, Eigen::bfloat16>, bf16, f16>;
+
 /// Calls use(expression of floats): the expression itself, or half and bfloat16 widened, which is exact.
 template <class Xpr, class Use>
 decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
@@ -138,6 +145,21 @@ decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
   } else if constexpr (widens) {
     const auto floats = x.derived().template cast<float>();
     return use(floats);
+  }
+}
+
+/// Calls use(source of an expression, for a tensor of this order): half and bfloat16 in memory come as they lie there.
+template <storage_order Order, class Xpr, class Use>
+decltype(auto) with_source(const Eigen::DenseBase<Xpr>& x, Use use) {
+  using scalar = typename Xpr::Scalar;
+  if constexpr (has_memory<Xpr> && (std::is_same_v<scalar, Eigen::half> || std::is_same_v<scalar, Eigen::bfloat16>)) {
+    const Xpr& memory = x.derived();
+    const auto elements = source<narrow_format<scalar>>(reinterpret_cast<const std::uint16_t*>(memory.data()),
+                                                        matrix_extents(memory.rows(), memory.cols()),
+                                                        {memory.rowStride(), memory.colStride()});
+    return use(typename decltype(elements)::template in_order<Order>(elements));
+  } else {
+    return with_floats(x, [&](const auto& floats) -> decltype(auto) { return use(source_of<Order>(floats)); });
   }
 }
 

@@ -28,9 +28,9 @@ typename expr_detail::float_matrix<Xpr>::type fake_quantize(const Eigen::DenseBa
                 "qtensor: fake_quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers) and a "
                 "granularity.");
   typename expr_detail::float_matrix<Xpr>::type out(x.rows(), x.cols());
-  expr_detail::with_floats(x, [&](const auto& floats) {
-    fake_quantize_into<S>(expr_detail::source_of<row_major>(floats), matrix_extents(x.rows(), x.cols()), out.data(),
-                          {out.rowStride(), out.colStride()}, expr_detail::in_storage_order<row_major>(how)...);
+  expr_detail::with_source<row_major>(x, [&](const auto& source) {
+    fake_quantize_into<S>(source, matrix_extents(x.rows(), x.cols()), out.data(), {out.rowStride(), out.colStride()},
+                          expr_detail::in_storage_order<row_major>(how)...);
   });
   return out;
 }

@@ -162,9 +162,6 @@ struct product_call {
   }
 };
 
-template <class Scalar>
-using narrow_format = std::conditional_t<std::is_same_v<Scalar, Eigen::bfloat16>, bf16, f16>;
-
 /// A product into an Eigen matrix of float, bfloat16 or half in memory.
 template <class Call, class Dst>
 void store_matrix(const Call& call, Dst& dst) {

@@ -115,8 +115,7 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
   };
   const auto is_static = std::apply(store, expr_detail::values_of(how...));
   const auto by = expr_detail::execution_of(how...);
-  expr_detail::with_floats(x, [&](const auto& floats) {
-    const auto source = expr_detail::source_of<Order>(floats);
+  expr_detail::with_source<Order>(x, [&](const auto& source) {
     if constexpr (decltype(is_static)::value)
       quantize_static_into(source, out.span(), by);
     else
@@ -133,8 +132,7 @@ void quantize_into(const tensor_span<S, Extents, Order>& out, const Eigen::Dense
   static_assert(Extents::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");
   require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(),
           " is quantized into a tensor of ", out.rows(), "x", out.cols(), "; sizes must agree.");
-  expr_detail::with_floats(x,
-                           [&](const auto& floats) { quantize_into(expr_detail::source_of<Order>(floats), out, on); });
+  expr_detail::with_source<Order>(x, [&](const auto& source) { quantize_into(source, out, on); });
 }
 template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
 void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x, const execution<By>& on = {}) {
@@ -142,12 +140,11 @@ void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& 
 }
 
 /// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself,
-/// rows with groups along the last axis, cols along the first.
-template <quantization_scheme S, class Xpr>
-auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x) {
-  return expr_detail::with_floats(x, [&](const auto& floats) {
-    return make_dual_axis<S>(expr_detail::source_of<row_major>(floats), matrix_extents(x.rows(), x.cols()));
-  });
+/// rows with groups along the last axis, cols along the first. `on` is an executor: on(openmp()).
+template <quantization_scheme S, class Xpr, executor By = serial>
+auto quantize_dual_axis(const Eigen::DenseBase<Xpr>& x, const execution<By>& on = {}) {
+  return expr_detail::with_source<row_major>(
+      x, [&](const auto& source) { return make_dual_axis<S>(source, matrix_extents(x.rows(), x.cols()), on); });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -39,7 +39,7 @@ template <simd::usable_arch A, simd::quads_of Q>
 class activation_rows {
   using per_row = int8_per_channel<0>;
   using per_group = int8_group<>;
-  static constexpr index_t line = 64, most_floats_rows = tile_rows;
+  static constexpr index_t line = 64, most_floats_rows = box_rows;
 
  public:
   using unit = simd::group_unit<A, Q>;
@@ -79,7 +79,7 @@ class activation_rows {
     fits_ = true;
     const index_t tile = reads_by_rows(x, first) ? 1 : std::min(floats_rows_, count);
     for (index_t r = 0; r < count; ++r) {
-      const float* from = x.direct(first + r, 0);
+      const float* from = floats_of_row(x, first + r);
       if (from == nullptr) {
         if (r % tile == 0) x.read(first + r, std::min(tile, count - r), 0, form_.depth, floats_, form_.depth);
         from = floats_ + r % tile * form_.depth;
@@ -179,7 +179,7 @@ class activation_rows {
     if (whole < groups_)
       amax[whole] = simd::amax_bits<simd::best_arch>(x + whole * form_.group, n - whole * form_.group);
     float* const stored = reinterpret_cast<float*>(starts_ + r * groups_);  // likewise
-    if (simd::block_scales<per_group>(amax, groups_, stored, scales)) {
+    if (simd::block_scales<per_group>(amax, groups_, stored, scales) != simd::blocks_are::special) {
       simd::encode_grouped<per_group>(x, n, form_.group, scales, nullptr, codes);
     } else {
       for (index_t g = 0; g < groups_; ++g) {

@@ -12,35 +12,35 @@ template <tile_source X, simd::block_encodable S, tensor_extents E, storage_orde
 void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
+  using From = source_elements<X>;
   const auto extents = out.storage_extents();
-  const bool streams = out.size() >= streaming_floats, fetches = streams && row_step(x).has_value();
-  const auto encode = [&](index_t row, index_t col, index_t n, const float* floats) {
+  const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
+  const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (fetches) simd::fetch(floats, n);
-    if (!streams || n % elements != 0) return simd::encode_interleaved<S>(floats, n, to);
+    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
-    simd::encode_interleaved<S>(floats, n, kept);
+    simd::encode_interleaved<S, From>(piece, n, kept);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, fetches ? tile_floats / 4 : tile_floats, encode);
+    for_each_flat_piece(x, elements, from_memory ? alternating_length<element_of<X>> : tile_floats, encode);
   else
     for_each_piece(x, 0, x.rows(), elements, encode);
   if (streams) simd::stream_fence<simd::best_arch>();
 }
 
-/// Decodes elements [col, col + n) of the row at `at` (an index in storage order).
-template <simd::block_decodable S, tensor_extents E, storage_order O, class A>
+/// Decodes elements [col, col + n) of the row at `at` (an index in storage order), to numbers of F.
+template <format F = f32, simd::block_decodable S, tensor_extents E, storage_order O, class A>
 void dequantize_blocks(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n,
-                       float* out) {
+                       storage_t<F>* out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   const index_t end = col + n;
   for (; col < end && col % elements != 0; ++col) {
     at[E::rank - 1] = col;
-    *out++ = reference::storage_value(w, at);
+    *out++ = simd::round_to<F>(reference::storage_value(w, at));
   }
-  simd::decode_interleaved<S>(w.row(at) + col / elements * bytes, end - col, out);
+  simd::decode_interleaved<S, simd::best_arch, F>(w.row(at) + col / elements * bytes, end - col, out);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -19,7 +19,7 @@ class range_calibrator {
   /// Joins a batch: any tile source, or memory.
   template <tile_source X>
   void add(const X& x) {
-    ops::for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
+    ops::for_each_piece(as_floats(x), 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
       for (index_t i = 0; i < n; ++i) {
         seen_.add<with_ignored>(floats[i]);
         ignored_ += is_finite(floats[i]) ? 0 : 1;
@@ -60,7 +60,7 @@ class magnitude_histogram {
 
   template <tile_source X>
   void add(const X& x) {
-    ops::for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
+    ops::for_each_piece(as_floats(x), 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
       for (index_t i = 0; i < n; ++i) {
         const std::uint32_t bits = bits_of(floats[i]) & magnitude_bits;
         if (bits >= infinity_bits) {

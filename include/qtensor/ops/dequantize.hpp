@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/simd/dequantize.hpp>
 
@@ -9,70 +11,130 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
 
-/// Decodes elements [col, col + n) of the row at `at` (an index in storage order): runs of whole blocks at once, the
-/// rest of a block as one run, and single elements up to the next byte. A flat tensor is one row, which may be one
-/// block.
-template <quantization_scheme S, tensor_extents E, storage_order O, class A>
-void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n, float* out,
-                    bool one_block = false) {
-  constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
-  constexpr bool by_runs = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
-  if constexpr (simd::block_decodable<S>) {
-    dequantize_blocks(w, at, col, n, out);
-  } else if constexpr (!by_runs) {
-    for (index_t i = 0; i < n; ++i) {
-      at[last] = col + i;
-      out[i] = reference::storage_value(w, at);
+/// Codes that kernels decode run by run: in order, each run starting on a byte.
+template <class S>
+inline constexpr bool decodes_runs =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
+
+/// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
+template <simd::number_format F, tensor_view_type View>
+class row_decoder {
+  using S = typename View::scheme_type;
+  using index_array = typename View::index_array;
+  using number = storage_t<F>;
+  static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+
+ public:
+  explicit row_decoder(const View& w) : w_(w), blocks_(w) {
+    if constexpr (decodes_runs<S>)
+      if (blocks_.one_block && w.size() > 0)
+        alike_.emplace(element_scale{decode<typename S::scale_format>(w.storage_scale_code({})), w.tensor_scale()},
+                       static_cast<std::int32_t>(w.storage_zero_point({})), 0.f, w.size());
+  }
+
+  /// All elements follow one another: they are one row.
+  bool is_flat() const { return blocks_.flat; }
+
+  /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
+  /// as one run, and single elements up to the next byte.
+  void operator()(index_array at, index_t col, index_t n, number* out) const {
+    if constexpr (simd::block_decodable<S>) {
+      dequantize_blocks<F>(w_, at, col, n, out);
+    } else if constexpr (!decodes_runs<S>) {
+      for (index_t i = 0; i < n; ++i) out[i] = single(at, col + i);
+    } else {
+      for (; n > 0 && col % byte_step<S> != 0; ++col, --n) *out++ = single(at, col);
+      if (alike_.has_value())
+        (*alike_)(w_.row(at) + unit_of_element<S>(col), n, out);
+      else
+        runs(at, col, n, out);
     }
-  } else {
+  }
+
+  /// Whether rows from the one at an index on have a scale for each element, in memory, that `most` of them share: how
+  /// many do.
+  index_t rows_alike(const index_array& at, index_t most) const {
+    if constexpr (decodes_runs<S> && last > 0 && !S::has_zero_point && std::is_same_v<typename S::scale_format, f32>) {
+      const auto& grid = w_.scale_grid();
+      if (grid.block[last] == 1 && grid.stride[last] == 1) {
+        const index_t block = grid.block[last - 1], row = at[last - 1];
+        return std::min({most, block - row % block, w_.storage_extents()[last - 1] - row});
+      }
+    }
+    return 1;
+  }
+  /// Elements [col, col + n) of so many rows, `step` numbers apart. col starts a byte.
+  void columns(index_array at, index_t rows, index_t col, index_t n, number* out, index_t step) const {
+    if constexpr (decodes_runs<S> && last > 0 && std::is_same_v<typename S::scale_format, f32>) {
+      const auto codes = w_.row(at) + unit_of_element<S>(col);
+      at[last] = col;
+      simd::decode_columns<S, F>(codes, w_.row_strides()[last - 1], rows, n, w_.storage_scales(at), nullptr, out, step,
+                                 w_.tensor_scale());
+    }
+  }
+
+ private:
+  number single(index_array at, index_t col) const {
+    at[last] = col;
+    return simd::round_to<F>(reference::storage_value(w_, at));
+  }
+
+  void runs(index_array at, index_t col, index_t n, number* out) const {
     constexpr index_t most = 512;  // blocks of a run
     constexpr bool scales_are_floats = std::is_same_v<typename S::scale_format, f32>;
     float decoded[most];
     std::int32_t zeros[S::has_zero_point ? most : 1];
-    const auto codes = w.row(at);
-    const index_t scale_length = one_block ? w.size() : w.scale_grid().block[last];
-    const bool alike = one_block || !S::has_zero_point || scale_length == w.zero_grid().block[last];
+    const auto codes = w_.row(at);
+    const index_t scale_length = w_.scale_grid().block[last];
+    const bool alike = !S::has_zero_point || scale_length == w_.zero_grid().block[last];
     const index_t length = alike ? scale_length : 1;
-    const bool in_order = alike && w.scale_grid().stride[last] == 1;
+    const bool in_place = scales_are_floats && alike && w_.scale_grid().stride[last] == 1;
     // Scales (and zero points) of `count` entries from an element on, every `length` elements.
     const auto parameters = [&](index_t element, index_t count) -> const float* {
-      if (one_block) element = 0;
-      if constexpr (S::has_zero_point) load_zero_points(w, at, element, count, length, zeros);
+      if constexpr (S::has_zero_point) load_zero_points(w_, at, element, count, length, zeros);
       at[last] = element;
       if constexpr (scales_are_floats)
-        if (in_order) return w.storage_scales(at);
-      load_scales(w, at, element, count, length, decoded);
+        if (in_place) return w_.storage_scales(at);
+      load_scales(w_, at, element, count, length, decoded);
       return decoded;
     };
     const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
-    const float tensor_scale = w.tensor_scale();
-    for (index_t done = 0; done < n;) {
-      const index_t first = col + done, left = n - done, in_block = length - first % length;
-      if (first % byte_step<S> != 0) {
-        at[last] = first;
-        out[done++] = reference::storage_value(w, at);
-        continue;
-      }
-      const auto from = codes + unit_of_element<S>(first);
+    const float tensor_scale = w_.tensor_scale();
+    for (const index_t end = col + n; col < end;) {
+      const index_t left = end - col, in_block = length - col % length;
+      const auto from = codes + unit_of_element<S>(col);
       index_t count = in_block < left ? in_block : left;
-      if (count < length || count == left) {
-        const float* scales = parameters(first, 1);
-        simd::decode_uniform<S>(from, count, element_scale{*scales, tensor_scale}, S::has_zero_point ? zeros[0] : 0,
-                                out + done);
+      if (col % byte_step<S> != 0) {
+        count = 1;
+        *out = single(at, col);
+      } else if (count < length || count == left) {
+        const float* scales = parameters(col, 1);
+        simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale}, S::has_zero_point ? zeros[0] : 0,
+                                   out);
       } else {
-        const bool in_place = scales_are_floats && in_order && !S::has_zero_point;
-        const index_t blocks = in_place || left / length < most ? left / length : most;
-        const float* scales = parameters(first, blocks);
+        const bool all = in_place && !S::has_zero_point;
+        const index_t blocks = all || left / length < most ? left / length : most;
+        const float* scales = parameters(col, blocks);
         count = blocks * length;
         if (length == 1)
-          simd::decode_vector<S>(from, count, scales, zero, out + done, tensor_scale);
+          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale);
         else
-          simd::decode_grouped<S>(from, count, length, scales, zero, out + done, tensor_scale);
+          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale);
       }
-      done += count;
+      col += count;
+      out += count;
     }
   }
-}
+
+  struct nothing {
+    template <class... Any>
+    void emplace(const Any&...) {}
+  };
+  View w_;
+  row_blocks blocks_;
+  typename std::conditional_t<decodes_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
+                              std::type_identity<nothing>>::type alike_;
+};
 
 }  // namespace ops
 
@@ -80,9 +142,8 @@ void dequantize_row(const basic_tensor_view<S, E, O, A>& w, typename E::array at
 template <quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols,
                      float* tile, index_t stride) {
-  const auto extents = w.storage_extents();
-  for (index_t r = 0; r < rows; ++r)
-    ops::dequantize_row(w, ops::row_index(row + r, extents), col, cols, tile + r * stride);
+  const ops::row_decoder<f32, basic_tensor_view<S, E, O, A>> decode(w);
+  for (index_t r = 0; r < rows; ++r) decode(ops::row_index(row + r, w.storage_extents()), col, cols, tile + r * stride);
 }
 
 /// A quantized view as a tile_source: its storage rows as floats.
@@ -139,80 +200,169 @@ auto source_in_order(const View& view) {
   }
 }
 
+namespace ops {
+
+/// Where the numbers of a tensor go: rows of them to memory, past the caches where there are many.
+template <simd::number_format F, tensor_view_type View>
+class number_writer {
+  using index_array = typename View::index_array;
+  using number = storage_t<F>;
+  static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+  static constexpr index_t rows_at_once = 4;
+
+ public:
+  number_writer(const View& w, number* out, const index_array& steps)
+      : extents_(w.storage_extents()), decode_(w), out_(out), steps_(steps), size_(w.size()) {}
+
+  void write() const {
+    if (decode_.is_flat() && is_dense())
+      contiguous(index_array{}, size_, out_);
+    else
+      write_rows();
+    if (streams_) simd::stream_fence<simd::best_arch>();
+  }
+
+ private:
+  void write_rows() const {
+    const index_t rows = size_ / extents_[last];
+    for (index_t row = 0, side = 1; row < rows; row += side) {
+      const index_array at = row_index(row, extents_);
+      number* to = out_;
+      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps_[axis];
+      side = rows_together(at);
+      if (side > 1 && steps_[last] == 1)
+        columns(at, side, to);
+      else if (side > 1)
+        across(at, side, to);
+      else if (steps_[last] == 1)
+        contiguous(at, extents_[last], to);
+      else
+        apart(at, to);
+    }
+  }
+
+  /// Rows that are written together: those that share a scale for each element, those that lie side by side.
+  index_t rows_together(const index_array& at) const {
+    if constexpr (last > 0) {
+      if (steps_[last] == 1) return decode_.rows_alike(at, rows_at_once);
+      if (steps_[last - 1] == 1) return extents_[last - 1] - at[last - 1];
+    }
+    return 1;
+  }
+
+  bool is_dense() const {
+    index_t dense = 1;
+    for (std::size_t axis = last + 1; axis > 0; --axis) {
+      if (steps_[axis - 1] != dense && extents_[axis - 1] != 1) return false;
+      dense *= extents_[axis - 1];
+    }
+    return true;
+  }
+
+  /// One after the other.
+  void contiguous(const index_array& at, index_t length, number* to) const {
+    if (!streams_) return decode_(at, 0, length, to);
+    constexpr index_t most = tile_floats / 2;
+    alignas(64) number tile[static_cast<std::size_t>(most)];
+    for (index_t col = 0; col < length; col += most) {
+      const index_t n = std::min(most, length - col);
+      decode_(at, col, n, tile);
+      simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
+    }
+  }
+
+  /// Rows that share a scale for each element.
+  void columns(const index_array& at, index_t rows, number* to) const {
+    if constexpr (last > 0) {
+      const index_t length = extents_[last], step = steps_[last - 1];
+      if (!streams_) return decode_.columns(at, rows, 0, length, to, step);
+      constexpr index_t wide = tile_floats / 2 / rows_at_once;
+      alignas(64) number tile[static_cast<std::size_t>(rows_at_once * wide)];
+      for (index_t col = 0; col < length; col += wide) {
+        const index_t n = std::min(wide, length - col);
+        decode_.columns(at, rows, col, n, tile, wide);
+        for (index_t r = 0; r < rows; ++r)
+          simd::stream_bytes(tile + r * wide, n * static_cast<index_t>(sizeof *to), to + r * step + col);
+      }
+    }
+  }
+
+  /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
+  void across(index_array at, index_t rows, number* to) const {
+    constexpr index_t high = 32, wide = 256;
+    alignas(64) float tile[high * wide];
+    alignas(64) number line[wide];
+    for (index_t row = 0; row < rows; row += high)
+      for (index_t col = 0; col < extents_[last]; col += wide) {
+        const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
+        for (index_t r = 0; r < height; ++r) {
+          at[last - 1] = row + r;
+          if constexpr (std::same_as<F, f32>) {
+            decode_(at, col, width, tile + r * wide);
+          } else {
+            decode_(at, col, width, line);
+            simd::widen_floats<F>(line, width, tile + r * wide);
+          }
+        }
+        number* corner = to + col * steps_[last] + row;
+        if constexpr (std::same_as<F, f32>)
+          if (!streams_) {
+            simd::transpose_floats(tile, wide, width, height, corner, steps_[last]);
+            continue;
+          }
+        turn(tile, wide, width, height, corner);
+      }
+  }
+
+  /// The columns of a tile of rows, one after the other.
+  void turn(const float* tile, index_t wide, index_t width, index_t height, number* to) const {
+    constexpr index_t high = 32, at_once = 64;
+    alignas(64) float turned[at_once * high];
+    alignas(64) number line[high];
+    for (index_t first = 0; first < width; first += at_once) {
+      const index_t count = std::min(at_once, width - first);
+      simd::transpose_floats(tile + first, wide, count, height, turned, high);
+      for (index_t c = 0; c < count; ++c) {
+        number* column = to + (first + c) * steps_[last];
+        if constexpr (std::same_as<F, f32>) {
+          simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)), column);
+        } else if (streams_) {
+          simd::narrow_floats<F>(turned + c * high, height, line);
+          simd::stream_bytes(line, height * static_cast<index_t>(sizeof(number)), column);
+        } else {
+          simd::narrow_floats<F>(turned + c * high, height, column);
+        }
+      }
+    }
+  }
+
+  /// With anything in between.
+  void apart(const index_array& at, number* to) const {
+    constexpr index_t most = tile_floats / 2;
+    alignas(64) number tile[static_cast<std::size_t>(most)];
+    for (index_t col = 0; col < extents_[last]; col += most) {
+      const index_t n = std::min(most, extents_[last] - col);
+      decode_(at, col, n, tile);
+      for (index_t i = 0; i < n; ++i) to[(col + i) * steps_[last]] = tile[i];
+    }
+  }
+
+  index_array extents_;
+  row_decoder<F, View> decode_;
+  number* out_;
+  index_array steps_;
+  index_t size_;
+  bool streams_ = size_ >= streaming_floats;
+};
+
+}  // namespace ops
+
 /// Writes every element of a view to memory: element (i, j, ...) to out[i * strides[0] + j * strides[1] + ...].
 /// dequantize_into<bf16> and <f16> write the 16 bits of numbers rounded once more (ties to even, overflow to infinity).
-template <format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
-requires(std::same_as<F, f32> || std::same_as<F, bf16> ||
-         std::same_as<F, f16>) void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out,
-                                                    const typename E::array& strides) {
+template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
+void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides) {
   if (w.size() == 0) return;
-  constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
-  const auto extents = w.storage_extents();
-  const auto steps = reordered<O>(strides);
-  const bool streams = w.size() >= ops::streaming_floats;
-  alignas(64) float tile[ops::tile_floats];
-  alignas(64) storage_t<F> narrow[static_cast<std::size_t>(std::same_as<F, f32> ? 1 : ops::tile_floats)];
-  // Elements [col, col + n) of the row at an index; narrow formats and streams go through a tile.
-  const ops::row_blocks blocks(w);
-  // Codes that are bf16 numbers themselves, where nothing but a scale of 1 stands between.
-  constexpr bool may_cast = std::same_as<F, bf16> && simd::bf16_values<typename S::code_format> && !S::is_interleaved &&
-                            std::same_as<typename S::layout::order, low_first> && !S::has_zero_point &&
-                            !S::has_offset && !S::has_tensor_scale;
-  const bool casts = may_cast && blocks.one_block && decode<typename S::scale_format>(w.storage_scale_code({})) == 1.f;
-  const auto decoded = [&](const typename E::array& at, index_t col, index_t n) -> const storage_t<F>* {
-    if constexpr (may_cast) {
-      if (casts) {
-        const auto codes = w.row(at) + ops::unit_of_element<S>(col);
-        simd::decode_values<typename S::code_format>(reinterpret_cast<const std::uint8_t*>(codes), n, narrow);
-        return narrow;
-      }
-    }
-    ops::dequantize_row(w, at, col, n, tile, blocks.one_block);
-    if constexpr (std::same_as<F, f32>) {
-      return tile;
-    } else {
-      simd::narrow_floats<F>(tile, n, narrow);
-      return narrow;
-    }
-  };
-  const auto contiguous = [&](const typename E::array& at, index_t length, storage_t<F>* to) {
-    if constexpr (std::same_as<F, f32>)
-      if (!streams) return ops::dequantize_row(w, at, 0, length, to, blocks.one_block);
-    constexpr index_t most = ops::tile_floats / 2;
-    for (index_t col = 0; col < length; col += most) {
-      const index_t n = length - col < most ? length - col : most;
-      const storage_t<F>* from = decoded(at, col, n);
-      if (streams)
-        simd::stream_bytes(from, n * static_cast<index_t>(sizeof *to), to + col);
-      else
-        std::copy_n(from, n, to + col);
-    }
-  };
-  index_t dense = 1;
-  bool is_dense = true;
-  for (std::size_t axis = last + 1; axis > 0; --axis) {
-    is_dense = is_dense && (steps[axis - 1] == dense || extents[axis - 1] == 1);
-    dense *= extents[axis - 1];
-  }
-  if (is_dense && blocks.flat) {
-    contiguous(typename E::array{}, w.size(), out);
-  } else {
-    for (index_t row = 0; row < w.shape().row_count(); ++row) {
-      const auto at = ops::row_index(row, extents);
-      storage_t<F>* to = out;
-      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps[axis];
-      if (steps[last] == 1) {
-        contiguous(at, extents[last], to);
-        continue;
-      }
-      for (index_t col = 0; col < extents[last]; col += ops::tile_floats) {
-        const index_t n = extents[last] - col < ops::tile_floats ? extents[last] - col : ops::tile_floats;
-        const storage_t<F>* from = decoded(at, col, n);
-        for (index_t i = 0; i < n; ++i) to[(col + i) * steps[last]] = from[i];
-      }
-    }
-  }
-  if (streams) simd::stream_fence<simd::best_arch>();
+  ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, reordered<O>(strides)).write();
 }
 
 /// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.

@@ -16,13 +16,15 @@ template <tile_source X>
 struct row_slab {
   const X& source;
   index_t first, count;
+  using element_format = element_format_of<X>;
   static constexpr bool reads_rows = X::reads_rows;
   static constexpr bool reads_twice = X::reads_twice;
 
   index_t rows() const { return count; }
   index_t cols() const { return source.cols(); }
-  const float* direct(index_t row, index_t col) const { return source.direct(first + row, col); }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+  const element_of<X>* direct(index_t row, index_t col) const { return source.direct(first + row, col); }
+  template <class T>
+  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     source.read(first + row, rows, col, cols, tile, stride);
   }
 };

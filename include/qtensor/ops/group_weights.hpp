@@ -83,25 +83,6 @@ struct group_reading {
   static constexpr index_t quad_bytes = expands ? packed_layout<S, A>::width * 4 : packed_layout<S, A>::quad_bytes;
 };
 
-/// n neighbouring scales as floats.
-template <format F, simd::usable_arch A>
-void decode_group_scales(const storage_t<F>* units, index_t n, float* out) {
-  if constexpr (!std::same_as<A, simd::scalar_arch> && simd::vector_decodable_format<F> && F::bits == 8 &&
-                !std::same_as<F, e8m0>) {
-    constexpr index_t step = simd::lanes<A>;
-    const simd::decoder<F, A> decode;
-    const auto no_zero = [](int) { return simd::ints<A>(0); };
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(units);
-    for (; n >= 4 * step; n -= 4 * step, bytes += 4 * step, out += 4 * step) {
-      const auto v = decode(bytes, no_zero);
-      for (std::size_t k = 0; k < 4; ++k) simd::store(out + static_cast<index_t>(k) * step, v[k]);
-    }
-    for (; n > 0; --n) *out++ = qtensor::decode<F>(*bytes++);
-  } else {
-    simd::decode_scales<F, A>(units, n, out);
-  }
-}
-
 /// A block of groups of one panel, made ready for tiles. Groups may be cut: `parts` groups of the product to each group
 /// of the weights.
 template <class Panels>
@@ -152,7 +133,7 @@ class group_block {
         if constexpr (std::same_as<F, f32>) scales = panel.scales + first * width;
       } else {
         for_each_group(first, count, [&](index_t from, index_t n, index_t to) {
-          decode_group_scales<F, A>(panel.scales + from * width, n * width, scales_ + to * width);
+          simd::decode_scales<F, A>(panel.scales + from * width, n * width, scales_ + to * width);
         });
       }
     }

@@ -10,9 +10,10 @@
 
 // Where the parts meet: rows start on a byte, so parts write different bytes. Scales that belong to one part are
 // computed in it; scales of a whole tensor or of columns come from the statistics of all parts, which are joined by
-// maxima and minima, so that no order matters. What cannot be split stays on one thread: vectors, stochastic rounding
-// (its numbers depend on the position in the tensor), two-level scales, sources that may be read only once and in
-// order. Other sources are read by several threads at the same time: functions in an expression must bear that.
+// maxima and minima, so that no order matters; so does the upper scale of two-level schemes. What cannot be split stays
+// on one thread: vectors, stochastic rounding (its numbers depend on the position in the tensor), sources that may be
+// read only once and in order. Other sources are read by several threads at the same time: functions in an expression
+// must bear that.
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
@@ -21,16 +22,18 @@ namespace ops {
 template <tile_source X>
 class row_range {
  public:
+  using element_format = element_format_of<X>;
   static constexpr bool reads_rows = X::reads_rows;
   static constexpr bool reads_twice = X::reads_twice;
 
   row_range(const X& x, index_t first, index_t count) : x_(&x), first_(first), count_(count) {}
   index_t rows() const { return count_; }
   index_t cols() const { return x_->cols(); }
-  const float* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
+  const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
   auto row_step() const requires requires(const X& x) { x.row_step(); }
   { return x_->row_step(); }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+  template <class T>
+  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     x_->read(first_ + row, rows, col, cols, tile, stride);
   }
 
@@ -88,13 +91,15 @@ template <tile_source X, executor By>
 struct source_on {
   const X& x;
   execution<By> on;
+  using element_format = element_format_of<X>;
   static constexpr bool reads_rows = X::reads_rows;
   static constexpr bool reads_twice = X::reads_twice;
 
   index_t rows() const { return x.rows(); }
   index_t cols() const { return x.cols(); }
-  const float* direct(index_t row, index_t col) const { return x.direct(row, col); }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+  const element_of<X>* direct(index_t row, index_t col) const { return x.direct(row, col); }
+  template <class T>
+  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     x.read(row, rows, col, cols, tile, stride);
   }
 };
@@ -104,7 +109,7 @@ template <tile_source X, quantization_scheme S, tensor_extents E, storage_order 
 void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
   const outer_axis<tensor_span<S, E, O>> axis(out);
   const bool direct = row_step(x).has_value();
-  row_quantizer<S, E, O> whole(out, direct);
+  row_quantizer<S, E, O, source_elements<X>> whole(out, direct);
   const index_t blocks = whole.block_count(), length = whole.is_flat() ? x.cols() : whole.block_length();
   const index_t step = piece_step<S>(length, x.cols());
 
@@ -118,14 +123,36 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
 
   parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();
-  const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p);
+  const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p) == simd::blocks_are::special;
   detail::for_ranges(by, parts, axis.count, 1, [&](index_t, index_t first, index_t n) {
     const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
     using slice_type = std::remove_const_t<decltype(slice)>;
-    const row_quantizer<S, typename slice_type::extents_type, O> rows(slice, direct);
+    const row_quantizer<S, typename slice_type::extents_type, O, source_elements<X>> rows(slice, direct);
     const row_range<X> source(x, first * axis.rows_each, n * axis.rows_each);
     const index_t cut = piece_step<S>(rows.block_length(), rows.row_length());
     encode_rows(source, rows, 0, source.rows(), cut, all.view(), p, special);
+  });
+}
+
+/// Two-level schemes: the largest magnitude of all parts, then the blocks of every part.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
+  using axis_type = outer_axis<tensor_span<S, E, O>>;
+  const axis_type axis(out);
+  std::vector<float> found(static_cast<std::size_t>(parts));
+  const auto rows_of = [&](index_t first, index_t n) {
+    return row_range<X>(x, first * axis.rows_each, n * axis.rows_each);
+  };
+  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t part, index_t first, index_t n) {
+    found[static_cast<std::size_t>(part)] = finite_amax(rows_of(first, n));
+  });
+  float most = 0.f;
+  for (float amax : found) most = amax > most ? amax : most;
+  row_quantizer<S, E, O> whole(out, false);
+  whole.take_tensor_amax(most);
+  whole.store_tensor_scale();
+  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
+    quantize_dynamically(rows_of(first, n), out.template slice<axis_type::number>(first, n), most);
   });
 }
 
@@ -135,8 +162,17 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
   using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
-  if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
-                !random_rounding<typename S::rounding> && !S::has_tensor_scale) {
+  if constexpr (S::has_tensor_scale) {
+    if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() && X::reads_twice &&
+                  ops::walks_rows<S>) {
+      ops::check_source(x, out);
+      const axis_type axis(out);
+      const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
+      if (parts > 1 && axis.scale_block < axis.count && ops::piece_step<S>(axis.block_length, x.cols()) != 0)
+        return ops::quantize_two_levels(ops::source_for<S>(x), out, on.by, parts);
+    }
+  } else if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
+                       !random_rounding<typename S::rounding>) {
     ops::check_source(x, out);
     if (out.size() == 0) return;
     const axis_type axis(out);
@@ -150,7 +186,7 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<
     if constexpr (ops::walks_rows<S> && X::reads_twice)
       if (axis.is_one_panel && ops::piece_step<S>(axis.block_length, x.cols()) != 0)
         if (const index_t parts = detail::part_count(on.by, axis.count, 1, axis.weight); parts > 1)
-          return ops::quantize_shared(x, out, on.by, parts);
+          return ops::quantize_shared(ops::source_for<S>(x), out, on.by, parts);
   }
   quantize_into(x, out);
 }

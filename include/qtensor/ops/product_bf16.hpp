@@ -43,7 +43,7 @@ class bf16_operand {
   template <tile_source X>
   void fill(const X& x, index_t first, index_t count) {
     for (index_t r = 0; r < count; ++r) {
-      const float* from = x.direct(first + r, 0);
+      const float* from = floats_of_row(x, first + r);
       if (from == nullptr) {
         if (r % rows_each == 0) x.read(first + r, std::min(rows_each, count - r), 0, depth_, floats_.data(), depth_);
         from = floats_.data() + r % rows_each * depth_;

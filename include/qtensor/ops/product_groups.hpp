@@ -53,7 +53,7 @@ class group_engine {
     const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
     for (index_t p = first; p < first + count; ++p) {
       const packed_panel<S, A> panel = panels_.panel(p);
-      if (one_group()) decode_group_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
+      if (one_group()) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
+#include <new>
 #include <qtensor/ops/source.hpp>
 #include <qtensor/simd/abi.hpp>
 
@@ -9,19 +11,38 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// Floats of a tile: 16 KiB, a third to a half of every L1 data cache.
 inline constexpr index_t tile_floats = 4096;
-/// Rows of a tile when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
-inline constexpr index_t tile_rows = 16;
+/// Floats of a box that is copied or read a second time: half of a usual second-level cache.
+inline constexpr index_t box_floats = index_t{1} << 17;
+/// Rows of a box when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
+inline constexpr index_t box_rows = 16;
 
 /// From this size on codes bypass the caches: source and codes do not fit the last-level cache of a core.
 inline constexpr index_t streaming_floats = index_t{8} << 20;
 
-/// Floats from one row to the next where all rows lie in memory, evenly spaced.
+/// Elements to read from memory before they are encoded: a page of them, so that both alternate quickly.
+template <class Element>
+inline constexpr index_t alternating_length = 4096 / index_t{sizeof(Element)};
+
+/// How kernels read the elements of a source.
+template <tile_source X>
+using source_elements = simd::source_of<element_format_of<X>>;
+
+/// Elements from one row to the next where all rows lie in memory, evenly spaced.
 template <tile_source X>
 std::optional<index_t> row_step(const X& x) {
   if constexpr (requires { x.row_step(); })
     return x.row_step();
   else
     return std::nullopt;
+}
+
+/// The floats of a row where they lie in memory as such, else nullptr.
+template <tile_source X>
+const float* floats_of_row(const X& x, index_t row) {
+  if constexpr (std::same_as<element_format_of<X>, f32>)
+    return x.direct(row, 0);
+  else
+    return nullptr;
 }
 
 /// The index in storage order of the first element of a row, rows counted with the last of the leading axes fastest.
@@ -149,60 +170,139 @@ bool reads_by_rows(const X& x, index_t row) {
   return X::reads_rows || x.direct(row, 0) != nullptr;
 }
 
-/// Calls visit(row, col, count, floats) for every piece of rows [first_row, first_row + row_count) of a source, where a
-/// piece starts at a multiple of `step`; `floats` are its `count` elements, in the source's own memory where it has
-/// them in order, else in a tile. Needs step <= tile_floats.
+/// Rows and columns that a source is read in where it does not lie in memory.
+struct box_shape {
+  index_t rows, cols;
+
+  /// Columns are a multiple of `step`, or all. Sources whose own order runs across the rows are read down many rows at
+  /// a time where they come from memory: it does not like to be read in lines here and there.
+  template <tile_source X>
+  static box_shape of(const X& x, index_t step) {
+    const auto cut = [&](index_t most) {
+      return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
+    };
+    if (X::reads_rows) return {tile_floats / 512, cut(512)};
+    if (x.rows() * x.cols() < streaming_floats) return {box_rows, cut(1024)};
+    const index_t cols = cut(256), rows = box_floats / cols / box_rows * box_rows;
+    return {rows > box_rows ? rows : box_rows, cols};
+  }
+};
+
+/// Boxes of a source's elements in memory: its own where its rows lie there, else copies.
+template <tile_source X>
+class box_reader {
+ public:
+  using element = element_of<X>;
+  using box_type = matrix_ref<const element>;
+
+  /// Reads boxes of `shape` unless asked for others.
+  box_reader(const X& x, const box_shape& shape) : x_(x), shape_(shape), step_(row_step(x)) {}
+
+  bool is_direct() const { return step_.has_value(); }
+  const box_shape& shape() const { return shape_; }
+
+  /// Rows [row, row + rows) and columns [col, col + cols), valid until the next call. A part of the box of the last
+  /// call is not read again.
+  box_type read(index_t row, index_t rows, index_t col, index_t cols) {
+    if (is_direct()) return {x_.direct(row, col), rows, cols, *step_, 1};
+    const bool kept = row >= row_ && row + rows <= row_ + rows_ && col >= col_ && col + cols <= col_ + cols_;
+    if (!kept) {
+      // An odd number of lines: rows that lie a power of two apart would meet in one set of the cache.
+      constexpr index_t line = 64 / index_t{sizeof(element)};
+      stride_ = round_up(cols, 2 * line) + line;
+      if (rows * stride_ > size_) {
+        size_ = rows * stride_;
+        memory_.reset(
+            static_cast<element*>(::operator new(sizeof(element) * static_cast<std::size_t>(size_), alignment)));
+      }
+      x_.read(row, rows, col, cols, memory_.get(), stride_);
+      row_ = row, rows_ = rows, col_ = col, cols_ = cols;
+    }
+    return {memory_.get() + (row - row_) * stride_ + (col - col_), rows, cols, stride_, 1};
+  }
+
+  /// Calls visit(row, col, box) for boxes that cover rows [first_row, first_row + row_count) and columns [first_col,
+  /// first_col + col_count): one box where the source is direct or the last box holds it all.
+  template <class Visit>
+  void for_each_box(index_t first_row, index_t row_count, index_t first_col, index_t col_count, Visit visit) {
+    const bool at_once = is_direct() || row_count * col_count <= box_floats;
+    const index_t down = at_once ? row_count : shape_.rows, across = at_once ? col_count : shape_.cols;
+    for (index_t row = 0; row < row_count; row += down)
+      for (index_t col = 0; col < col_count; col += across) {
+        const index_t rows = row_count - row < down ? row_count - row : down;
+        const index_t cols = col_count - col < across ? col_count - col : across;
+        visit(first_row + row, first_col + col, read(first_row + row, rows, first_col + col, cols));
+      }
+  }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  struct deleter {
+    void operator()(element* p) const { ::operator delete(p, alignment); }
+  };
+  const X& x_;
+  box_shape shape_;
+  std::optional<index_t> step_;
+  std::unique_ptr<element[], deleter> memory_;
+  index_t size_ = 0, stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0;
+};
+
+/// Calls visit(row, col, count, elements) for every piece of rows [first_row, first_row + row_count) of a source, where
+/// a piece starts at a multiple of `step`; `elements` are its `count` elements (of element_of<X>), in the source's own
+/// memory where it has them in order, else in a tile. Needs step <= tile_floats.
 template <tile_source X, class Visit>
 void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t step, Visit visit) {
-  const index_t cols = x.cols();
-  if (cols == 0) return;
-  alignas(64) float tile[tile_floats];
-  if (reads_by_rows(x, first_row) || row_count == 1 || step > tile_floats / 2) {
+  const index_t cols = x.cols(), end = first_row + row_count;
+  if (cols == 0 || row_count == 0) return;
+  if (reads_by_rows(x, first_row) || row_count == 1) {
+    using element = element_of<X>;
+    alignas(64) element tile[tile_floats];
     const index_t length = piece_length(step, tile_floats);
-    for (index_t row = first_row; row < first_row + row_count; ++row)
+    for (index_t row = first_row; row < end; ++row)
       for (index_t col = 0; col < cols; col += length) {
         const index_t count = cols - col < length ? cols - col : length;
-        const float* here = x.direct(row, col);
+        const element* here = x.direct(row, col);
         if (here == nullptr) x.read(row, 1, col, count, tile, length);
         visit(row, col, count, here != nullptr ? here : tile);
       }
   } else {
-    const index_t length = piece_length(step, tile_floats / tile_rows), rows_at_once = tile_floats / length;
-    for (index_t row = first_row; row < first_row + row_count; row += rows_at_once) {
-      const index_t rows = first_row + row_count - row < rows_at_once ? first_row + row_count - row : rows_at_once;
-      for (index_t col = 0; col < cols; col += length) {
-        const index_t count = cols - col < length ? cols - col : length;
-        x.read(row, rows, col, count, tile, length);
-        for (index_t r = 0; r < rows; ++r) visit(row + r, col, count, static_cast<const float*>(tile + r * length));
+    const box_shape shape = box_shape::of(x, step);
+    box_reader<X> reader(x, shape);
+    for (index_t row = first_row; row < end; row += shape.rows)
+      for (index_t col = 0; col < cols; col += shape.cols) {
+        const index_t rows = end - row < shape.rows ? end - row : shape.rows;
+        const index_t count = cols - col < shape.cols ? cols - col : shape.cols;
+        const auto box = reader.read(row, rows, col, count);
+        for (index_t r = 0; r < rows; ++r) visit(row + r, col, count, box.data + r * box.row_stride);
       }
-    }
   }
 }
 
-/// Calls visit(0, first, count, floats) for pieces of a source taken as one long row: `most` elements each where it
+/// Calls visit(0, first, count, elements) for pieces of a source taken as one long row: `most` elements each where it
 /// lies in memory, else whole rows where a tile holds them. Needs cols() % step == 0 and step <= tile_floats.
 template <tile_source X, class Visit>
 void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
   const index_t rows = x.rows(), cols = x.cols();
   if (rows == 0 || cols == 0) return;
+  using element = element_of<X>;
   if (row_step(x) == cols || (rows == 1 && x.direct(0, 0) != nullptr)) {
-    const float* floats = x.direct(0, 0);
+    const element* elements = x.direct(0, 0);
     const index_t total = rows * cols, length = piece_length(step, most);
     for (index_t first = 0; first < total; first += length)
-      visit(index_t{0}, first, total - first < length ? total - first : length, floats + first);
+      visit(index_t{0}, first, total - first < length ? total - first : length, elements + first);
     return;
   }
-  alignas(64) float tile[tile_floats];
+  alignas(64) element tile[tile_floats];
   if (reads_by_rows(x, 0) && cols <= tile_floats) {
     const index_t rows_at_once = tile_floats / cols;
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
       x.read(row, count, 0, cols, tile, cols);
-      visit(index_t{0}, row * cols, count * cols, static_cast<const float*>(tile));
+      visit(index_t{0}, row * cols, count * cols, static_cast<const element*>(tile));
     }
   } else {
-    for_each_piece(x, 0, rows, step, [&](index_t row, index_t col, index_t count, const float* floats) {
-      visit(index_t{0}, row * cols + col, count, floats);
+    for_each_piece(x, 0, rows, step, [&](index_t row, index_t col, index_t count, const element* elements) {
+      visit(index_t{0}, row * cols + col, count, elements);
     });
   }
 }

@@ -9,20 +9,44 @@
 
 namespace qtensor::inline QTENSOR_ABI {
 
+namespace ops {
+
+template <class X>
+struct element_format {
+  using type = f32;
+};
+template <class X>
+requires requires { typename X::element_format; }
+struct element_format<X> {
+  using type = typename X::element_format;
+};
+
+}  // namespace ops
+
+/// What the elements of a source are in memory, f32, bf16 or f16: X::element_format, f32 where it names none.
+template <class X>
+using element_format_of = typename ops::element_format<X>::type;
+/// Their type: float, or the 16 bits of the others.
+template <class X>
+using element_of = storage_t<element_format_of<X>>;
+
 /// A matrix of floats as a kernel wants to see it: rows that will be contiguous in the destination. For a tensor of
 /// higher rank the leading axes are flattened into rows; for a col_major tensor rows are its columns.
 ///   rows(), cols()                              its size
-///   read(row, rows, col, cols, tile, stride)    writes element (row + r, col + c) to tile[r * stride + c]
+///   read(row, rows, col, cols, tile, stride)    writes element (row + r, col + c) to tile[r * stride + c]: floats, and
+///                                               where elements have 16 bits also a tile of those
 ///   direct(row, col)                            those elements of one row in memory already, or nullptr
 ///   reads_rows                                  one row at a time is as cheap as a tile of rows (same storage order)
 ///   reads_twice                                 cheap enough to be read a second time instead of being kept
-///   row_step()                                  optional: where every row is direct, the floats from one to the next
+///   row_step()                                  optional: where every row is direct, the elements from one to the next
+///   element_format                              optional: what elements are in memory, if not f32
 template <class X>
-concept tile_source = requires(const X x, index_t i, float* tile) {
+concept tile_source = requires(const X x, index_t i, float* tile, element_of<X>* elements) {
   { x.rows() } -> std::convertible_to<index_t>;
   { x.cols() } -> std::convertible_to<index_t>;
   x.read(i, i, i, i, tile, i);
-  { x.direct(i, i) } -> std::convertible_to<const float*>;
+  x.read(i, i, i, i, elements, i);
+  { x.direct(i, i) } -> std::convertible_to<const element_of<X>*>;
   { X::reads_rows } -> std::convertible_to<bool>;
   { X::reads_twice } -> std::convertible_to<bool>;
 };
@@ -71,7 +95,8 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
   template <storage_order Order>
   struct in_order {
     static constexpr std::size_t last = static_cast<std::size_t>(Extents::rank) - 1;
-    static constexpr bool reads_rows = !std::same_as<F, f32>;
+    using element_format = F;
+    static constexpr bool reads_rows = false;  // tiles of rows, where it is not direct
     static constexpr bool reads_twice = true;
     const storage_t<F>* data;
     typename Extents::array sizes, strides;  // storage order
@@ -94,33 +119,75 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
       }
       return at;
     }
-    const float* direct(index_t row, index_t col) const {
-      if constexpr (std::same_as<F, f32>)
-        return strides[last] == 1 ? element(row, col) : nullptr;
-      else
-        return nullptr;
+    const storage_t<F>* direct(index_t row, index_t col) const {
+      return strides[last] == 1 ? element(row, col) : nullptr;
     }
     std::optional<index_t> row_step() const {
-      if (!std::same_as<F, f32> || strides[last] != 1) return std::nullopt;
+      if (strides[last] != 1) return std::nullopt;
       for (std::size_t axis = 1; axis < last; ++axis)
         if (strides[axis - 1] != strides[axis] * sizes[axis]) return std::nullopt;
       return last == 0 ? sizes[0] : strides[last - (last > 0)];
     }
-    void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-      if constexpr (std::same_as<F, f32> && last == 1)
-        if (strides[0] == 1 && strides[1] != 1)
-          return simd::transpose_floats(element(row, col), strides[1], rows, cols, tile, stride);
+    /// Elements as they are.
+    void read(index_t row, index_t rows, index_t col, index_t cols, storage_t<F>* tile, index_t stride) const {
+      if constexpr (last == 1)
+        if (strides[0] == 1 && strides[1] != 1) {
+          if constexpr (std::same_as<F, f32>)
+            return simd::transpose_floats(element(row, col), strides[1], rows, cols, tile, stride);
+          else
+            return simd::transpose_halves(element(row, col), strides[1], rows, cols, tile, stride);
+        }
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
         if (strides[last] == 1)
-          simd::widen_floats<F>(from, cols, tile + r * stride);
+          std::copy_n(from, cols, tile + r * stride);
         else
-          for (index_t c = 0; c < cols; ++c)
-            tile[r * stride + c] = decode<F>(qtensor::detail::code_of<F>(from[c * strides[last]]));
+          for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = from[c * strides[last]];
       }
+    }
+    /// 16 bits as floats: in place where they lie in order, else by way of a small tile.
+    void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const
+        requires(!std::same_as<F, f32>) {
+      constexpr index_t down = 16, across = 64;
+      if (strides[last] == 1) {
+        for (index_t r = 0; r < rows; ++r) simd::widen_floats<F>(element(row + r, col), cols, tile + r * stride);
+        return;
+      }
+      alignas(64) storage_t<F> kept[down * across];
+      for (index_t r = 0; r < rows; r += down)
+        for (index_t c = 0; c < cols; c += across) {
+          const index_t some_rows = std::min(down, rows - r), some_cols = std::min(across, cols - c);
+          read(row + r, some_rows, col + c, some_cols, kept, across);
+          for (index_t k = 0; k < some_rows; ++k)
+            simd::widen_floats<F>(kept + k * across, some_cols, tile + (r + k) * stride + c);
+        }
     }
   };
 };
+
+/// A source of 16 bits as one of floats, for kernels that take nothing else.
+template <tile_source X>
+struct widened_source {
+  const X& source;
+  static constexpr bool reads_rows = X::reads_rows;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  index_t rows() const { return source.rows(); }
+  index_t cols() const { return source.cols(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    source.read(row, rows, col, cols, tile, stride);
+  }
+};
+
+/// A source of floats: x itself where it is one, else one that refers to x.
+template <tile_source X>
+decltype(auto) as_floats(const X& x) {
+  if constexpr (std::same_as<element_format_of<X>, f32>)
+    return (x);
+  else
+    return widened_source<X>{x};
+}
 
 /// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
 /// `source<f16>(ptr, ...)` of their 16 bits, with strides in elements (one an axis, any sign) where they are not dense.

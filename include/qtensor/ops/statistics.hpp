@@ -25,7 +25,7 @@ error_statistics compare(const X& x, const Y& y) {
   error_statistics out;
   double noise = 0, power = 0;
   alignas(64) float other[ops::tile_floats];
-  ops::for_each_piece(x, 0, x.rows(), 1, [&](index_t row, index_t col, index_t n, const float* left) {
+  ops::for_each_piece(as_floats(x), 0, x.rows(), 1, [&](index_t row, index_t col, index_t n, const float* left) {
     y.read(row, 1, col, n, other, n);
     for (index_t i = 0; i < n; ++i) {
       const double value = static_cast<double>(left[i]), difference = value - static_cast<double>(other[i]);

@@ -196,6 +196,9 @@ constexpr double inverse_ln2 = 1.4426950408889634;
 /// floor(log2f(x)) with a correctly rounded log2f, x positive and finite: the exponent of x, or one more where x lies
 /// so close below a power of two that the logarithm rounds up to an integer. 0x7f7fffff: 128.
 constexpr int floor_of_log2f(float x) {
+  // Further than 2^-16 below the next power of two the logarithm stays more than a step below that integer.
+  if (const std::uint32_t bits = bits_of(x); bits >= 0x00800000u && mantissa_field(bits) < 0x7fff00u)
+    return exponent_field(bits) - 127;
   const int k = floor_log2(x) + 1;
   if (k == 0) return -1;
   const double next = k < 128 ? static_cast<double>(exp2i(k)) : 0x1p128;

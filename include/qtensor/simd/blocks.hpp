@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstring>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/block_arrays.hpp>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/simd/scales.hpp>
 
@@ -16,12 +18,6 @@
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
-
-/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
-template <class G>
-inline constexpr index_t static_group = 0;
-template <index_t N, index_t Axis>
-requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
 
 /// S with its groups along the only axis of a row.
 template <class S, class G>
@@ -172,7 +168,7 @@ template <class F, class A>
 struct block_values {
   decoder<F, A> table;
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes) const {
-    return table(codes, [](int) QTENSOR_INLINE_LAMBDA { return ints<A>(0); });
+    return table(code_bytes<A>{codes}, no_zero_points<A>{});
   }
 };
 template <class F, class A>
@@ -194,25 +190,29 @@ class block_decoder {
   using scale_format = typename S::scale_format;
   using offset_format = typename S::offset_format;
   static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group;
-  static constexpr std::size_t offset_room = S::has_offset ? static_cast<std::size_t>(most) : 1;
+  static constexpr std::size_t offset_room = S::has_offset ? static_cast<std::size_t>(most + step / b::group + 1) : 1;
 
  public:
   /// At most block_chunk elements.
-  void chunk(const std::uint8_t* from, index_t blocks, float* out) {
+  template <number_format F>
+  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out) {
     const index_t n = blocks * b::elements, whole = n / step * step;
     split(from, blocks);
-    if (whole < n) std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
-    for (index_t i = 0; i < whole; i += step) {
-      const std::array<floats<A>, 4> v = value_(codes_ + i);
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) simd::store(out + i + k * lanes<A>, scaled(v[k], (i + k * lanes<A>) / b::group));
+    if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset) {
+      if (products_are_normal<S, A>(scales_, n / b::group, 1.f))
+        values<F, numbers_are::normal>(whole, out);
+      else
+        values<F, numbers_are::any>(whole, out);
+    } else {
+      values<F, numbers_are::any>(whole, out);
     }
-    if (whole < n) {
-      const std::array<floats<A>, 4> v = value_(codes_ + whole);
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k)
-        if (const index_t i = whole + k * lanes<A>; i < n) simd::store(out + i, scaled(v[k], i / b::group));
-    }
+    if (whole == n) return;
+    std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
+    std::fill(scales_ + n / b::group, scales_ + divide_up(whole + step, b::group), 0.f);
+    if constexpr (S::has_offset) std::fill(offsets_ + n / b::group, offsets_ + divide_up(whole + step, b::group), 0.f);
+    storage_t<F> last[static_cast<std::size_t>(step)];
+    store_four<F, numbers_are::any, A>(last, four(whole));
+    std::copy_n(last, n - whole, out + whole);
   }
 
  private:
@@ -231,14 +231,24 @@ class block_decoder {
     decode_scales<scale_format, A>(units, g, scales_);
     if constexpr (S::has_offset) decode_scales<offset_format, A>(offset_units, g, offsets_);
   }
-  QTENSOR_INLINE floats<A> scaled(const floats<A>& v, index_t g) const {
-    floats<A> value = simd::mul(v, floats<A>(scales_[g]));
-    if constexpr (S::has_offset) value = simd::add(value, floats<A>(offsets_[g]));
-    return value;
+  template <number_format F, numbers_are Known>
+  QTENSOR_INLINE void values(index_t n, storage_t<F>* out) const {
+    for (index_t i = 0; i < n; i += step) store_four<F, Known, A>(out + i, four(i));
+  }
+  /// Values from element i on.
+  QTENSOR_INLINE std::array<floats<A>, 4> four(index_t i) const {
+    std::array<floats<A>, 4> v = value_(codes_ + i);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const index_t g = (i + k * lanes<A>) / b::group;
+      v[k] = simd::mul(v[k], floats<A>(scales_[g]));
+      if constexpr (S::has_offset) v[k] = simd::add(v[k], floats<A>(offsets_[g]));
+    }
+    return v;
   }
 
   const block_values<typename S::code_format, A> value_{};
-  alignas(64) float scales_[static_cast<std::size_t>(most)];
+  alignas(64) float scales_[static_cast<std::size_t>(most + step / b::group + 1)];
   alignas(64) float offsets_[offset_room];
   alignas(64) std::uint8_t codes_[static_cast<std::size_t>(block_chunk + step)];
 };
@@ -255,20 +265,22 @@ concept block_decodable = quantization_scheme<S> && detail::has_regular_blocks<S
                                                               vector_decodable_format<typename S::code_format>);
 
 /// Values of the n elements whose blocks start at `bytes`; the last block may be short. Element i is
-/// dequantize_element<S>, bit for bit; only the payload of a NaN that comes of a NaN scale is the CPU's.
+/// dequantize_element<S>, bit for bit, as bf16 or f16 rounded once more; only the payload of a NaN that comes of a NaN
+/// scale is the CPU's.
 ///
 /// Reads the bytes of the codes and scales of n elements, writes out[0, n).
-template <block_decodable S, usable_arch A = best_arch>
-void decode_interleaved(const std::uint8_t* bytes, index_t n, float* out) {
+template <block_decodable S, usable_arch A = best_arch, number_format F = f32>
+void decode_interleaved(const std::uint8_t* bytes, index_t n, storage_t<F>* out) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
   detail::block_decoder<S, A> decode;
   for (index_t first = 0; first < blocks; first += most)
-    decode.chunk(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements);
+    decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements);
   if (const index_t rest = n - blocks * b::elements; rest > 0)
-    reference::dequantize(b::template row<read_only>(bytes + blocks * b::bytes, rest),
-                          [to = out + blocks * b::elements](const auto& i, float value) { to[i[0]] = value; });
+    reference::dequantize(
+        b::template row<read_only>(bytes + blocks * b::bytes, rest),
+        [to = out + blocks * b::elements](const auto& i, float value) { to[i[0]] = round_to<F>(value); });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -97,7 +97,7 @@ QTENSOR_INLINE bytes<A> near_codes(const std::array<ints<A>, 4>& r) {
     const bytes<A> c = simd::min(simd::narrow_u8(r[0], r[1], r[2], r[3]), bytes<A>(high));
     return low == 0 ? c : simd::max(c, bytes<A>(low));
   } else {
-    return narrowed<S>(r);
+    return narrowed<S, A>(r, [](int) { return ints<A>(0); });
   }
 }
 
@@ -118,9 +118,10 @@ inline std::int32_t sum_of_codes(const std::uint8_t* codes) {
 
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
-template <class S, class A>
+template <class S, class A, class From = from_f32>
 class block_encoder {
   using b = blocks_of<S>;
+  using element = typename From::type;
   using rule = block_rule<typename S::rule, S, A>;
   using scale_format = typename S::scale_format;
   using offset_format = typename S::offset_format;
@@ -134,21 +135,23 @@ class block_encoder {
 
  public:
   /// At most block_chunk elements. Whole batches of groups are read where they are, the rest from a padded copy.
-  void chunk(const float* x, index_t blocks, std::uint8_t* to) {
+  void chunk(const element* x, index_t blocks, std::uint8_t* to) {
     const index_t n = blocks * b::elements, whole = n / run * run;
     if (whole > 0) groups(x, whole / b::group, whole / b::elements, to);
     if (whole < n) {
-      alignas(64) float padded[static_cast<std::size_t>(run)];
-      std::fill(std::copy(x + whole, x + n, padded), padded + run, 0.f);
+      alignas(64) element padded[static_cast<std::size_t>(run)];
+      std::fill(std::copy(x + whole, x + n, padded), padded + run, element{});
       groups(padded, lanes<A>, (n - whole) / b::elements, to + whole / b::elements * b::bytes);
     }
   }
 
  private:
-  void groups(const float* x, index_t count, index_t blocks, std::uint8_t* to) {
-    group_statistics<typename S::rule::statistics, b::group, A>::find(x, count, a_, b_);
+  void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
+    group_statistics<typename S::rule::statistics, b::group, A, From>::find(x, count, a_, b_);
     bool special = false;
-    if constexpr (scales_by_vectors<S, A>)
+    if constexpr (searches<S>)
+      special = find_limits(count);
+    else if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
     else
       special = ask_for_scales(count);
@@ -212,27 +215,31 @@ class block_encoder {
     return simd::reduce_max(worst) >= infinity_bits;
   }
 
-  /// The same by a rule that vectors do not know.
+  /// Scales whose codes the rule says, and the limits of the search; NaN marks special groups, too.
+  bool find_limits(index_t count) {
+    bool special = false;
+    for (index_t g = 0; g < count; g += lanes<A>) {
+      const words<A> amax = simd::load<A>(a_ + g) & words<A>(magnitude_bits);
+      for (index_t k = g; k < g + lanes<A>; ++k) scale_code_[k] = S::rule::code(float_of(a_[k]));
+      const floats<A> s = simd::lookup<A>(decode_table<scale_format>.data(), simd::load<A>(scale_code_ + g));
+      // No scale: every product is 0, and no limit is passed.
+      const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
+      const auto none = s == floats<A>(0.f);
+      const auto reached = none | ((simd::mul(simd::bits_as<float>(amax), floats<A>(0.5f)) <= largest) &
+                                   (largest < floats<A>(infinity)));
+      const auto regular = reached & simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
+      const floats<A> by = simd::select(regular, simd::select(none, floats<A>(infinity), s), floats<A>(quiet_nan));
+      simd::store(by_ + g, by);
+      special = special || !simd::all(regular);
+      for (std::size_t i = 0; i < 7; ++i)
+        simd::store(limit_[i] + g, simd::mul(by, floats<A>(middles<typename b::code>[i])));
+    }
+    return special;
+  }
+
+  /// Scales by a rule that vectors do not know.
   bool ask_for_scales(index_t count) {
     bool special = false;
-    if constexpr (searches<S>) {
-      constexpr float largest = decode_table<typename b::code>[7];
-      for (index_t g = 0; g < count; ++g) {
-        const float peak = float_of(a_[g]);
-        const std::uint32_t code = S::rule::code(peak);
-        const float s = decode_table<scale_format>[code];
-        // No scale: every product is 0, and no limit is passed.
-        const bool reached = s == 0.f || (magnitude(peak) * 0.5f <= largest * s && is_finite(largest * s));
-        const bool odd = !is_finite(peak) || !reached;
-        scale_code_[g] = code;
-        by_[g] = odd ? quiet_nan : s == 0.f ? infinity : s;
-        special = special || odd;
-      }
-      for (index_t g = 0; g < round_up(count, lanes<A>); g += lanes<A>)
-        for (std::size_t i = 0; i < 7; ++i)
-          simd::store(limit_[i] + g, simd::mul(simd::load<A>(by_ + g), floats<A>(middles<typename b::code>[i])));
-      return special;
-    }
     for (index_t g = 0; g < count; ++g) {
       reference::block_statistics seen;
       seen.amax_bits = a_[g] & magnitude_bits;
@@ -266,36 +273,41 @@ class block_encoder {
   }
 
   /// Codes of the four batches from element i on.
-  QTENSOR_INLINE bytes<A> rounded_codes(const float* x, index_t i) const {
+  QTENSOR_INLINE bytes<A> rounded_codes(const element* x, index_t i) const {
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const index_t at = i + k * lanes<A>, g = at / b::group;
-      floats<A> v = simd::load<A>(x + at);
+      floats<A> v = From::template load<A>(x + at);
       if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset_[g]));
       r[k] = near_counts<S>(quotient(v, floats<A>(by_[g])));
     }
     return near_codes<S>(r);
   }
-  QTENSOR_INLINE bytes<A> searched_codes(const float* x, index_t i) const {
+  QTENSOR_INLINE bytes<A> searched_codes(const element* x, index_t i) const {
     std::array<floats<A>, 4> v;
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const index_t at = i + k * lanes<A>, g = at / b::group;
-      v[k] = simd::load<A>(x + at);
-      // As integers: a limit is passed where the number less 1 is not below it. Minus one for every limit that is not.
-      const ints<A> less_one = simd::bits_as<std::int32_t>(magnitude_words(v[k])) - ints<A>(1);
-      r[k] = ints<A>(7);
-#pragma GCC unroll 7
-      for (std::size_t m = 0; m < 7; ++m)
-        r[k] = r[k] + ((less_one - ints<A>(std::bit_cast<std::int32_t>(limit_[m][g]))) >> 31);
+      v[k] = From::template load<A>(x + at);
+      // Limits ascend: how many are passed, by halves.
+      const words<A> a = magnitude_words(v[k]);
+      const auto limit = [&](std::size_t m) QTENSOR_INLINE_LAMBDA { return words<A>(bits_of(limit_[m][g])); };
+      const auto passes = [&](const words<A>& m) QTENSOR_INLINE_LAMBDA { return simd::below(m, a); };
+      const auto four = passes(limit(3));
+      const auto two = passes(simd::select(four, limit(5), limit(1)));
+      const auto one =
+          passes(simd::select(two, simd::select(four, limit(6), limit(2)), simd::select(four, limit(4), limit(0))));
+      const words<A> none(0u);
+      r[k] = simd::bits_as<std::int32_t>(simd::select(four, words<A>(4u), none) |
+                                         simd::select(two, words<A>(2u), none) | simd::select(one, words<A>(1u), none));
     }
     const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
   }
 
-  void encode(const float* x, index_t n) {
+  void encode(const element* x, index_t n) {
     for (index_t i = 0; i < n; i += step)
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
@@ -324,7 +336,7 @@ class block_encoder {
       store_parameter<typename S::layout::code_sum_format>(to + place::sum_at, sum_code_[g]);
   }
 
-  void mend(const float* x, index_t blocks, std::uint8_t* to) const {
+  void mend(const element* x, index_t blocks, std::uint8_t* to) const {
     for (index_t block = 0; block < blocks; ++block)
       if (std::any_of(by_ + block * b::groups, by_ + (block + 1) * b::groups, [](float by) { return is_nan(by); }))
         by_reference(x + block * b::elements, b::elements, to + block * b::bytes);
@@ -332,8 +344,8 @@ class block_encoder {
 
  public:
   /// One block, which may be short.
-  static void by_reference(const float* x, index_t n, std::uint8_t* to) {
-    reference::quantize([x](const auto& i) { return x[i[0]]; }, b::template row<read_write>(to, n));
+  static void by_reference(const element* x, index_t n, std::uint8_t* to) {
+    reference::quantize([x](const auto& i) { return number<From>(x[i[0]]); }, b::template row<read_write>(to, n));
   }
 
  private:
@@ -377,16 +389,16 @@ concept block_encodable =
      detail::searches<S>)&&std::same_as<typename S::division_type, f32> &&
     !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
 
-/// n floats to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
+/// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
 /// Reads x[0, n), writes the bytes of its blocks.
-template <block_encodable S, usable_arch A = best_arch>
-void encode_interleaved(const float* x, index_t n, std::uint8_t* bytes) {
+template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
+void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
-  detail::block_encoder<S, A> encoder;
+  detail::block_encoder<S, A, From> encoder;
   for (index_t first = 0; first < blocks; first += most)
     encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
   if (const index_t rest = n - blocks * b::elements; rest > 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/scales.hpp>
 #include <qtensor/simd/statistics.hpp>
 
@@ -12,35 +13,35 @@ namespace qtensor::inline QTENSOR_ABI::simd::detail {
 // ---- Statistics: one or two words a group, as the rule asks for -----------------------------------------------------
 
 /// The largest of the bits of each of `lanes` groups, as numbers of T, which is signed or not; at least 0.
-template <index_t Group, class T, class A>
-QTENSOR_INLINE words<A> largest_of_groups(const float* x) {
+template <index_t Group, class T, class A, class From>
+QTENSOR_INLINE words<A> largest_of_groups(const typename From::type* x) {
   return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-    const float* from = x + k * Group;
+    const auto* from = x + k * Group;
     xsimd::batch<T, A> m(T(0));
 #pragma GCC unroll 8
-    for (index_t i = 0; i < Group; i += lanes<A>) m = simd::max(m, simd::bits_as<T>(simd::load<A>(from + i)));
+    for (index_t i = 0; i < Group; i += lanes<A>) m = simd::max(m, simd::bits_as<T>(From::template load<A>(from + i)));
     return simd::bits_as<std::uint32_t>(m);
   });
 }
 
 /// Absolute maximum: `a` is the largest magnitude.
-template <class Statistics, index_t Group, class A>
+template <class Statistics, index_t Group, class A, class From = from_f32>
 struct group_statistics {
   static constexpr bool enabled = std::same_as<Statistics, absolute_maximum>;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
-    amax_blocks_of<A, Group>(x, groups, a);
+  static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+    amax_blocks_of<A, Group, From>(x, groups, a);
   }
 };
 
 /// Peak: `a` is the first number of the largest magnitude, with its sign.
-template <index_t Group, class A>
-struct group_statistics<peak, Group, A> {
+template <index_t Group, class A, class From>
+struct group_statistics<peak, Group, A, From> {
   static constexpr bool enabled = true;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
+  static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
     for (index_t g = 0; g < groups; g += lanes<A>) {
       // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.
-      const words<A> up = largest_of_groups<Group, std::int32_t, A>(x + g * Group),
-                     any = largest_of_groups<Group, std::uint32_t, A>(x + g * Group);
+      const words<A> up = largest_of_groups<Group, std::int32_t, A, From>(x + g * Group),
+                     any = largest_of_groups<Group, std::uint32_t, A, From>(x + g * Group);
       const words<A> sign(sign_bit), down = any & words<A>(magnitude_bits) & (words<A>(0u) - (any >> 31));
       simd::store(a + g, simd::select(simd::below(up, down), down | sign, up));
       if (const auto tie = simd::mask_as<float>(up == down) & simd::mask_as<float>(simd::below(words<A>(0u), up));
@@ -49,20 +50,21 @@ struct group_statistics<peak, Group, A> {
           if (a[g + k] != 0) a[g + k] = first_of(x + (g + k) * Group, a[g + k]);
     }
   }
-  static std::uint32_t first_of(const float* x, std::uint32_t number) {
+  static std::uint32_t first_of(const typename From::type* x, std::uint32_t number) {
     const words<A> magnitude(number & magnitude_bits);
     for (index_t i = 0; i < Group; i += lanes<A>)
-      if (const std::uint32_t found = simd::mask_bits(magnitude_words(simd::load<A>(x + i)) == magnitude); found != 0)
-        return bits_of(x[i + std::countr_zero(found)]);
+      if (const std::uint32_t found = simd::mask_bits(magnitude_words(From::template load<A>(x + i)) == magnitude);
+          found != 0)
+        return bits_of(simd::number<From>(x[i + std::countr_zero(found)]));
     return number;
   }
 };
 
 /// Own extremes: `a` is the smallest number, `b` the largest one; of zeros the first.
-template <index_t Group, class A>
-struct group_statistics<own_extremes, Group, A> {
+template <index_t Group, class A, class From>
+struct group_statistics<own_extremes, Group, A, From> {
   static constexpr bool enabled = true;
-  static void find(const float* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
+  static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
     // Integers in the order of the numbers: negative ones have their bits flipped, the others their sign.
     const auto ascending = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
       return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(v) >> 31) | words<A>(sign_bit));
@@ -73,11 +75,11 @@ struct group_statistics<own_extremes, Group, A> {
     for (index_t g = 0; g < groups; g += lanes<A>) {
       words<A> least[static_cast<std::size_t>(lanes<A>)], most[static_cast<std::size_t>(lanes<A>)];
       for (index_t k = 0; k < lanes<A>; ++k) {
-        const float* from = x + (g + k) * Group;
+        const auto* from = x + (g + k) * Group;
         words<A> up(0u), down(~0u);
 #pragma GCC unroll 8
         for (index_t i = 0; i < Group; i += lanes<A>) {
-          const words<A> v = ascending(simd::bits_as<std::uint32_t>(simd::load<A>(from + i)));
+          const words<A> v = ascending(simd::bits_as<std::uint32_t>(From::template load<A>(from + i)));
           up = simd::max(up, v), down = simd::min(down, v);
         }
         most[k] = up, least[k] = ~down;
@@ -87,7 +89,7 @@ struct group_statistics<own_extremes, Group, A> {
       simd::store(b + g, number(simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return most[k]; })));
       if (simd::any(low == words<A>(sign_bit)))
         for (index_t k = 0; k < lanes<A>; ++k)
-          if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A>::first_of(x + (g + k) * Group, 0);
+          if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A, From>::first_of(x + (g + k) * Group, 0);
     }
   }
 };

@@ -3,16 +3,66 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <qtensor/format/table.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/nibbles.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/ops_packed.hpp>
 
-// A decoder turns 4 * lanes codes, one per byte, into four batches of their exact values: NaN, infinities, -0 and
-// subnormals are those of decode_table. Codes narrower than a byte come with clean upper bits (unpack_codes).
+// A decoder turns 4 * lanes codes into four batches of their exact values: NaN, infinities, -0 and subnormals are those
+// of decode_table.
 namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// 4 * lanes codes in memory, one per byte; the upper bits of narrow ones are clean.
+template <usable_arch A>
+struct code_bytes {
+  const std::uint8_t* from;
+
+  QTENSOR_INLINE bytes<A> batch() const { return simd::load<A>(from); }
+  /// Them in memory, one per byte: `room` is for 4 * lanes.
+  QTENSOR_INLINE const std::uint8_t* each(std::uint8_t*) const { return from; }
+};
+
+/// 4 * lanes codes in memory, packed.
+template <int Bits, usable_arch A>
+struct code_bits {
+  const std::uint8_t* from;
+
+  QTENSOR_INLINE bytes<A> batch() const {
+    if constexpr (Bits == 4 || Bits == 6) {
+      return simd::spread_codes<Bits, A>(from);
+    } else {
+      alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
+      return simd::load<A>(each(room));
+    }
+  }
+  QTENSOR_INLINE const std::uint8_t* each(std::uint8_t* room) const {
+    if constexpr (Bits == 4 || Bits == 6)
+      simd::store(room, batch());
+    else
+      unpack_codes<A, Bits>(from, 4 * lanes<A>, room);
+    return room;
+  }
+  /// Batch k as words, where that takes few instructions; bits above the codes are unspecified.
+  static constexpr bool has_words = Bits == 4 && std::same_as<A, avx512_arch>;
+  QTENSOR_INLINE words<A> word(int k) const requires has_words {
+    return simd::nibble_words<A>(from + k * lanes<A> / 2);
+  }
+};
+
+/// The zero points of formats and schemes without any.
+template <usable_arch A>
+struct no_zero_points {
+  QTENSOR_INLINE ints<A> operator()(int) const { return ints<A>(0); }
+};
+
+/// How codes of F lie in memory.
+template <class F, class A>
+using codes_of = std::conditional_t<F::bits == 8, code_bytes<A>, code_bits<F::bits, A>>;
 
 namespace detail {
 
@@ -43,6 +93,30 @@ inline constexpr bool is_mirrored = [] {
 template <class F>
 inline constexpr bool has_negative_zero = bits_of(decode_table<F>[128]) == (bits_of(decode_table<F>[0]) ^ sign_bit);
 
+/// Biased exponents of the finite values of F but 0.
+struct exponent_range {
+  int low = 255, high = 0;
+};
+template <class F>
+inline constexpr exponent_range exponents_of = [] {
+  exponent_range range;
+  for (const float v : decode_table<F>) {
+    const int e = static_cast<int>((bits_of(v) & magnitude_bits) >> 23);
+    if (v == 0.f || e == 255) continue;
+    range.low = e < range.low ? e : range.low;
+    range.high = e > range.high ? e : range.high;
+  }
+  return range;
+}();
+
+/// No code is an infinity or a NaN.
+template <class F>
+inline constexpr bool is_finite_format = [] {
+  for (const float v : decode_table<F>)
+    if (!is_finite(v)) return false;
+  return true;
+}();
+
 /// Tables of 128 bytes take few instructions.
 template <class A>
 inline constexpr bool has_long_tables = (std::same_as<A, avx512_arch> && features::vbmi) || std::same_as<A, neon_arch>;
@@ -55,7 +129,8 @@ constexpr decoding decoding_of() {
   if constexpr (F::is_integer || requires { F::fraction_bits; }) {
     return decoding::integers;
   } else if constexpr (F::bits < 8) {
-    return fits_bf16<F> ? decoding::planes : F::bits == 4 ? decoding::few_floats : decoding::many_floats;
+    constexpr bool few = F::bits == 4 && (std::same_as<A, avx512_arch> || !fits_bf16<F>);
+    return few ? decoding::few_floats : fits_bf16<F> ? decoding::planes : decoding::many_floats;
   } else if constexpr (!fits_bf16<F>) {
     return decoding::many_floats;
   } else if constexpr (has_long_tables<A>) {
@@ -65,6 +140,16 @@ constexpr decoding decoding_of() {
   } else {
     return decoding::many_floats;
   }
+}
+
+/// The same where values are wanted as two bytes.
+template <class F, class A>
+constexpr decoding planes_of() {
+  constexpr decoding how = decoding_of<F, A>();
+  if constexpr (how == decoding::few_floats)
+    return fits_bf16<F> ? decoding::planes : how;
+  else
+    return how;
 }
 
 /// Entries of a plane from `First` on, at least 16: short ones repeat.
@@ -98,6 +183,11 @@ QTENSOR_INLINE std::array<floats<A>, 4> floats_of(const byte_planes<A>& p) {
   return simd::floats_from_planes(p.high, p.low);
 }
 
+template <class Codes>
+inline constexpr bool has_words = requires(const Codes& c) {
+  c.word(0);
+};
+
 template <class F, class A, decoding How>
 struct value_decoder;
 
@@ -114,12 +204,36 @@ struct value_decoder<F, A, decoding::integers> {
       return (c ^ ints<A>(sign)) - ints<A>(sign);
     }
   }
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero& zero) const {
+  /// Sixteen values, or counts in the bits of floats, for words whose upper bits are unspecified.
+  struct few {
+    alignas(64) std::array<float, 16> values{}, counts{};
+    constexpr few() {
+      for (std::uint32_t c = 0; c < 16; ++c) {
+        values[c] = decode_table<F>[c % decode_table<F>.size()];
+        counts[c] = std::bit_cast<float>(static_cast<std::int32_t>(c) - (F::is_signed && c >= 8 ? 16 : 0));
+      }
+    }
+  };
+  static constexpr few table{};
+
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero& zero) const {
     std::array<floats<A>, 4> v;
+    alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
+    [[maybe_unused]] const std::uint8_t* each = nullptr;
+    if constexpr (!has_words<Codes>) each = codes.each(room);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      v[k] = simd::to_float(count(codes + k * lanes<A>) - zero(k));
+      if constexpr (has_words<Codes> && std::same_as<Zero, no_zero_points<A>>) {
+        v[k] = simd::float_table16<A>(table.values.data())(codes.word(k));
+        continue;
+      }
+      ints<A> c;
+      if constexpr (has_words<Codes>)
+        c = simd::bits_as<std::int32_t>(simd::float_table16<A>(table.counts.data())(codes.word(k)));
+      else
+        c = count(each + k * lanes<A>);
+      v[k] = simd::to_float(c - zero(k));
       if constexpr (requires { F::fraction_bits; }) v[k] = simd::mul(v[k], floats<A>(exp2i(-F::fraction_bits)));
     }
     return v;
@@ -134,9 +248,9 @@ struct value_decoder<F, A, decoding::planes> {
       low{part_of_plane<F, 16, 0, entries>.data()};
 
   QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const { return {high(c), low(c)}; }
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
-    return floats_of(planes(simd::order_for_floats(simd::load<A>(codes))));
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
+    return floats_of(planes(simd::order_for_floats(codes.batch())));
   }
 };
 
@@ -149,9 +263,9 @@ struct value_decoder<F, A, decoding::mirrored_planes> {
     const bytes<A> m = c & bytes<A>(std::uint8_t{0x7f});
     return with_signs<F>(c, high(m), low(m));
   }
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
-    return floats_of(planes(simd::order_for_floats(simd::load<A>(codes))));
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
+    return floats_of(planes(simd::order_for_floats(codes.batch())));
   }
 };
 
@@ -169,10 +283,10 @@ struct value_decoder<F, A, decoding::sixteenths> {
   simd::byte_table<A, 16> last_high{part_of_plane<F, 24, 112, 16>.data()},
       last_low{part_of_plane<F, 16, 112, 16>.data()};
 
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
     const auto byte = [](std::uint32_t v) { return bytes<A>(static_cast<std::uint8_t>(v)); };
-    const bytes<A> c = simd::order_for_floats(simd::load<A>(codes)), magnitude = c & byte(0x7f), index = c & byte(0x0f);
+    const bytes<A> c = simd::order_for_floats(codes.batch()), magnitude = c & byte(0x7f), index = c & byte(0x0f);
     const words<A> w = simd::bits_as<std::uint32_t>(magnitude);
     bytes<A> low = simd::bits_as<std::uint8_t>((w << (7 - m)) & words<A>(each(0xffu << (7 - m) & 0xffu)));
     bytes<A> high = simd::bits_as<std::uint8_t>((w >> (m + 1)) & words<A>(each(0x7fu >> (m + 1)))) + byte(rebias >> 8);
@@ -197,11 +311,19 @@ template <class F, class A>
 struct value_decoder<F, A, decoding::few_floats> {
   simd::float_table16<A> table{decode_table<F>.data()};
 
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
     std::array<floats<A>, 4> v;
+    alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
+    [[maybe_unused]] const std::uint8_t* each = nullptr;
+    if constexpr (!has_words<Codes>) each = codes.each(room);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = table(simd::widen_u8<A>(codes + k * lanes<A>));
+    for (int k = 0; k < 4; ++k) {
+      if constexpr (has_words<Codes>)
+        v[k] = table(codes.word(k));
+      else
+        v[k] = table(simd::widen_u8<A>(each + k * lanes<A>));
+    }
     return v;
   }
 };
@@ -209,11 +331,13 @@ struct value_decoder<F, A, decoding::few_floats> {
 /// A load for each value.
 template <class F, class A>
 struct value_decoder<F, A, decoding::many_floats> {
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const std::uint8_t* codes, const Zero&) const {
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
     std::array<floats<A>, 4> v;
+    alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
+    const std::uint8_t* each = codes.each(room);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = simd::lookup<A>(decode_table<F>.data(), simd::widen_u8<A>(codes + k * lanes<A>));
+    for (int k = 0; k < 4; ++k) v[k] = simd::lookup<A>(decode_table<F>.data(), simd::widen_u8<A>(each + k * lanes<A>));
     return v;
   }
 };
@@ -229,24 +353,19 @@ template <class S>
 concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> &&
     vector_decodable_format<typename S::code_format>;
 
-/// decoder(codes, zero) gives the values of 4 * lanes codes, one per byte: decode<F>(code), for integers code - zero(k)
-/// in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12 with tables of
-/// 128 bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 9.
+/// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
+/// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
+/// with tables of 128 bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 12.
 template <vector_decodable_format F, usable_arch A>
 using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
-/// Formats whose values a decoder gives as bf16 without a detour: two look-ups and an interleaving.
+/// The same where values are wanted as two bytes, if F's are bf16 numbers: its planes(codes) are theirs.
+template <vector_decodable_format F, usable_arch A>
+using plane_decoder = detail::value_decoder<F, A, detail::planes_of<F, A>()>;
 template <class F, class A>
-concept bf16_decodable = vector_decodable_format<F> && usable_arch<A> && requires(const decoder<F, A>& d, bytes<A> c) {
+concept bf16_decodable = vector_decodable_format<F> && usable_arch<A> &&
+    requires(const plane_decoder<F, A>& d, bytes<A> c) {
   d.planes(c);
 };
-
-/// bf16 numbers of 4 * lanes codes, one per byte, in order: exactly decode<F>(code).
-template <class F, class A>
-requires bf16_decodable<F, A> QTENSOR_INLINE std::array < halves<A>,
-2 > decode_bf16(const decoder<F, A>& decode, const std::uint8_t* codes) {
-  const auto planes = decode.planes(simd::order_for_halves(simd::load<A>(codes)));
-  return simd::halves_from_planes(planes.high, planes.low);
-}
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -25,7 +25,7 @@ namespace detail {
 enum class quad_decoding { shifts, nibble_table, planes, through_memory, lookups };
 
 template <class F, class A>
-concept plane_decoded = vector_decodable_format<F> && requires(const decoder<F, A>& d, bytes<A> c) {
+concept plane_decoded = vector_decodable_format<F> && requires(const plane_decoder<F, A>& d, bytes<A> c) {
   d.planes(c);
 };
 template <class F, class A>
@@ -82,22 +82,6 @@ constexpr bool has_number_pairs() {
     return plane_decoded<F, A>;
 }
 
-/// Biased exponents of the finite values of F but 0.
-struct exponent_range {
-  int low = 255, high = 0;
-};
-template <class F>
-inline constexpr exponent_range exponents_of = [] {
-  exponent_range range;
-  for (const float v : decode_table<F>) {
-    const int e = static_cast<int>((bits_of(v) & magnitude_bits) >> 23);
-    if (v == 0.f || e == 255) continue;
-    range.low = e < range.low ? e : range.low;
-    range.high = e > range.high ? e : range.high;
-  }
-  return range;
-}();
-
 // The tables a way of decoding needs.
 template <class F, class A, std::int32_t Less, quad_decoding How>
 struct quad_tables {};
@@ -107,7 +91,7 @@ struct quad_tables<F, A, Less, quad_decoding::nibble_table> {
 };
 template <class F, class A, std::int32_t Less>
 struct quad_tables<F, A, Less, quad_decoding::planes> {
-  decoder<F, A> table;
+  plane_decoder<F, A> table;
 };
 template <class F, class A, std::int32_t Less>
 struct quad_tables<F, A, Less, quad_decoding::through_memory> {
@@ -230,7 +214,7 @@ class quad_decoder {
       n[3] = simd::bits_as<float>(pairs[1] & words<A>(0xffff0000u));
     } else if constexpr (how == detail::quad_decoding::through_memory) {
       alignas(64) float in_order[4 * lanes<A>];
-      const auto part = tables_.table(quad + v * lanes<A> * 4, [](int) { return ints<A>(0); });
+      const auto part = tables_.table(code_bytes<A>{quad + v * lanes<A> * 4}, no_zero_points<A>{});
       detail::repeat<4>([&](auto k) __attribute__((always_inline)) { simd::store(in_order + k * lanes<A>, part[k]); });
       n = simd::load_columns<A>(in_order, 4);
     } else {
@@ -288,10 +272,13 @@ class quad_decoder {
       if (what == bf16_weights::values && p.steps_fit)
         return each_pair(
             codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
-              const words<A> steps = simd::load<A>(p.steps + v * lanes<A>);
+              const auto steps = simd::bits_as<std::uint16_t>(simd::load<A>(p.steps + v * lanes<A>));
+              const auto stepped = [&](const words<A>& pairs) __attribute__((always_inline)) {
+                return simd::bits_as<std::uint32_t>(
+                    simd::step_exponents<A>(simd::bits_as<std::uint16_t>(pairs), steps));
+              };
               const auto n = number_pairs(quad, v);
-              return std::array<words<A>, 2>{simd::step_exponents<A>(n[0], steps),
-                                             simd::step_exponents<A>(n[1], steps)};
+              return std::array<words<A>, 2>{stepped(n[0]), stepped(n[1])};
             });
     if (far(p)) {
       for (; depth > 0; depth -= 4, codes += quad_bytes, out += 2 * stride) {
@@ -350,7 +337,7 @@ class quad_decoder {
       if constexpr (how == detail::quad_decoding::planes)
         return tables_.table.planes(c);
       else
-        return decoder<F, A>{}.planes(c);
+        return plane_decoder<F, A>{}.planes(c);
     }
     ();
     return simd::bf16_pairs_of_planes<A>(planes.high, planes.low);

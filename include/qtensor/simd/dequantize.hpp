@@ -1,33 +1,24 @@
-// Runs of codes to floats: one scale, a scale for each element, or one for each short block.
+// Runs of codes to numbers: one scale, a scale for each element, or one for each short block.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/block_arrays.hpp>
 #include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/result_table.hpp>
 #include <qtensor/tensor/bytes.hpp>
 
 // Every run starts on a byte. Element i is dequantize_element<S>(code, {scale, tensor_scale}, zero point, offset), bit
-// for bit, whatever the kernel, the length and the position; only the payload of a NaN that comes of a NaN scale is the
-// CPU's. Null arrays of zero points or offsets mean zeros.
+// for bit, whatever the kernel, the length and the position; as bf16 or f16 it is rounded once more (ties to even,
+// overflow to infinity, NaN quieted). Only the sign and payload of a NaN that comes of a NaN scale are the CPU's. Null
+// arrays of zero points or offsets mean zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
-
-/// What elements are multiplied by and shifted by: entry i / group of each array belongs to element i.
-struct block_arrays {
-  const float* scales;
-  const std::int32_t* zero_points = nullptr;  ///< where S has them
-  const float* offsets = nullptr;             ///< where S has them
-  float tensor_scale = 1.f;
-
-  /// The parameters from entry g on.
-  constexpr block_arrays from(index_t g) const {
-    return {scales + g, zero_points != nullptr ? zero_points + g : nullptr, offsets != nullptr ? offsets + g : nullptr,
-            tensor_scale};
-  }
-};
 
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
@@ -37,9 +28,16 @@ struct kernel<op::decode, S, scalar_arch> {
   static constexpr std::string_view name = "reference";
   using unit = code_unit_t<S>;
 
-  static void uniform(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, n, p, out); }
-  static void vector(const unit* codes, index_t n, const block_arrays& p, float* out) { grouped(codes, n, 1, p, out); }
-  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
+  template <number_format F = f32>
+  static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+    grouped<F>(codes, n, n, p, out);
+  }
+  template <number_format F = f32>
+  static void vector(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+    grouped<F>(codes, n, 1, p, out);
+  }
+  template <number_format F = f32>
+  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
     static_assert(!S::is_interleaved,
                   "qtensor: run kernels take planar layouts; encode_interleaved and decode_interleaved take blocks.");
     using format = typename S::code_format;
@@ -51,9 +49,10 @@ struct kernel<op::decode, S, scalar_arch> {
         code = qtensor::detail::load_bits<format::bits>(codes, S::layout::order::bit(i, n, format::bits));
       else
         code = qtensor::detail::code_of<format>(codes[i]);
-      out[i] =
+      const float value =
           dequantize_element<S>(code, {p.scales[g], p.tensor_scale}, p.zero_points != nullptr ? p.zero_points[g] : 0,
                                 p.offsets != nullptr ? p.offsets[g] : 0.f);
+      out[i] = round_to<F>(value);
     }
   }
 };
@@ -62,70 +61,17 @@ struct kernel<op::decode, S, scalar_arch> {
 
 namespace detail {
 
-/// p from entry g on; what S does not have is not looked at.
-template <class S>
-QTENSOR_INLINE void advance(block_arrays& p, index_t g) {
-  p.scales += g;
-  if constexpr (S::has_zero_point)
-    if (p.zero_points != nullptr) p.zero_points += g;
-  if constexpr (S::has_offset)
-    if (p.offsets != nullptr) p.offsets += g;
-}
-
-// Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
-// arrays belongs to its element i; next() goes on.
-
-/// One entry an element.
-template <class S, class A>
-struct element_arrays {
-  block_arrays p;
-
-  static index_t entry(index_t i) { return i; }
-  QTENSOR_INLINE floats<A> scale(int k) const { return simd::load<A>(p.scales + k * lanes<A>); }
-  QTENSOR_INLINE ints<A> zero(int k) const {
-    return p.zero_points != nullptr ? simd::load<A>(p.zero_points + k * lanes<A>) : ints<A>(0);
-  }
-  QTENSOR_INLINE floats<A> offset(int k) const {
-    return p.offsets != nullptr ? simd::load<A>(p.offsets + k * lanes<A>) : floats<A>(0.f);
-  }
-  QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
-};
-
-/// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
-template <class S, class A, int BatchesOfGroup>
-struct group_arrays {
-  block_arrays p;
-  index_t blocks = 1, block = 0;
-
-  static QTENSOR_INLINE index_t entry(index_t i) {
-    return BatchesOfGroup == 1 || BatchesOfGroup == 2 ? i / lanes<A> / std::max(BatchesOfGroup, 1) : 0;
-  }
-  QTENSOR_INLINE floats<A> scale(int k) const { return floats<A>(p.scales[entry(k * lanes<A>)]); }
-  QTENSOR_INLINE ints<A> zero(int k) const {
-    return ints<A>(p.zero_points != nullptr ? p.zero_points[entry(k * lanes<A>)] : 0);
-  }
-  QTENSOR_INLINE floats<A> offset(int k) const {
-    return floats<A>(p.offsets != nullptr ? p.offsets[entry(k * lanes<A>)] : 0.f);
-  }
-  QTENSOR_INLINE void next() {
-    if constexpr (BatchesOfGroup == 4) {
-      if (++block == blocks) advance<S>(p, 1), block = 0;
-    } else if constexpr (BatchesOfGroup != 0) {
-      advance<S>(p, 4 / BatchesOfGroup);
-    }
-  }
-};
-
 /// One block: code values, times the scales, and what else S has.
 template <class S, class A, class Decoder, class Parameters>
 QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, const std::uint8_t* codes,
                                                      const Parameters& p, float tensor_scale) {
-  std::array<floats<A>, 4> v = decode(codes, [&](int k) {
+  const auto zero = [&]() QTENSOR_INLINE_LAMBDA {
     if constexpr (S::has_zero_point)
-      return p.zero(k);
+      return [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero(k); };
     else
-      return ints<A>(0);
-  });
+      return no_zero_points<A>{};
+  }();
+  std::array<floats<A>, 4> v = decode(codes_of<typename S::code_format, A>{codes}, zero);
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
     v[k] = simd::mul(v[k], p.scale(k));
@@ -135,17 +81,52 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
   return v;
 }
 
-/// Whole blocks of codes, one per byte.
-template <class S, class A, class Decoder, class Parameters>
+/// Whole blocks of codes.
+template <class S, number_format F, numbers_are Known, class A, class Decoder, class Parameters>
 QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
-                                  float tensor_scale, float* out) {
-  constexpr index_t step = 4 * lanes<A>;
+                                  float tensor_scale, storage_t<F>* out) {
+  constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
-    const std::array<floats<A>, 4> v = decode_block<S, A>(decode, codes + b * step, p, tensor_scale);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) simd::store(out + b * step + k * lanes<A>, v[k]);
+    store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * bytes, p, tensor_scale));
     p.next();
   }
+}
+
+/// Schemes whose bf16 numbers are those of the codes with other exponents, as long as exponent_steps fit.
+template <class S, class F, class A>
+inline constexpr bool steps_exponents =
+    std::same_as<F, bf16>&& bf16_decodable<typename S::code_format, A>&& std::same_as<typename S::scale_format, e8m0> &&
+    !S::has_offset && !S::has_tensor_scale && exponents_of<typename S::code_format>.high < 254;
+
+/// At most Most elements of such a scheme: whole blocks. False, with p as it was, where the scales do not fit or a code
+/// is an infinity or a NaN.
+template <class S, class A, index_t Most, class Parameters>
+QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Parameters& p, std::uint16_t* out) {
+  using F = typename S::code_format;
+  constexpr index_t step = 4 * lanes<A>, block_bytes = step * F::bits / 8;
+  std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
+  if (!exponent_steps<S, A>(p.p.scales, p.entries(blocks), steps)) return false;
+  const plane_decoder<F, A> decode;
+  bytes<A> largest(std::uint8_t{0});
+  Parameters at = p;
+  for (index_t b = 0; b < blocks; ++b) {
+    const auto planes = decode.planes(simd::order_for_halves(codes_of<F, A>{codes + b * block_bytes}.batch()));
+    // Without its sign the upper byte of a special number is 0x7f, that of another one is smaller.
+    if constexpr (!is_finite_format<F>) largest = simd::max(largest, planes.high + planes.high);
+    const std::array<halves<A>, 2> v = simd::halves_from_planes(planes.high, planes.low);
+    const std::uint16_t* here = steps + (at.p.scales - p.p.scales);
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; ++k)
+      simd::store(out + b * step + k * step / 2,
+                  simd::step_finite_exponents<A>(v[k], halves<A>(here[at.entry(k * step / 2)])));
+    at.next();
+  }
+  if constexpr (!is_finite_format<F>) {
+    const bytes<A> special = simd::sub_saturated(largest, bytes<A>(std::uint8_t{0xfd}));
+    if (simd::any(simd::bits_as<std::uint32_t>(special) != words<A>(0u))) return false;
+  }
+  p = at;
+  return true;
 }
 
 }  // namespace detail
@@ -155,39 +136,62 @@ template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
-  static constexpr index_t step = 4 * lanes<A>, chunk = 512;
+  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512;
 
-  static void uniform(const unit* codes, index_t n, const block_arrays& p, float* out) {
-    if (far_zero_point(p, 1)) return kernel<op::decode, S, scalar_arch>::uniform(codes, n, p, out);
+  template <number_format F = f32>
+  static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+    if (far_zero_point(p, 1)) return reference::template uniform<F>(codes, n, p, out);
     if constexpr (S::has_offset || S::has_zero_point) {
       // Missing arrays are zeros: so that the loop need not ask.
       const float none = 0.f;
       const std::int32_t no_zero = 0;
-      run(codes, n,
-          detail::group_arrays<S, A, 0>{{p.scales, p.zero_points != nullptr ? p.zero_points : &no_zero,
-                                         p.offsets != nullptr ? p.offsets : &none, p.tensor_scale}},
-          out);
+      run<F>(codes, n,
+             detail::group_arrays<S, A, 0>{{p.scales, p.zero_points != nullptr ? p.zero_points : &no_zero,
+                                            p.offsets != nullptr ? p.offsets : &none, p.tensor_scale}},
+             out);
     } else {
-      run(codes, n, detail::group_arrays<S, A, 0>{p}, out);
+      run<F>(codes, n, detail::group_arrays<S, A, 0>{p}, out);
     }
   }
 
-  static void vector(const unit* codes, index_t n, const block_arrays& p, float* out) {
-    if (far_zero_point(p, n)) return kernel<op::decode, S, scalar_arch>::vector(codes, n, p, out);
-    run(codes, n, detail::element_arrays<S, A>{p}, out);
+  template <number_format F = f32>
+  static void vector(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+    if (far_zero_point(p, n)) return reference::template vector<F>(codes, n, p, out);
+    run<F>(codes, n, detail::element_arrays<S, A>{p}, out);
   }
 
-  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
-    if (group >= n) return uniform(codes, n, p, out);
-    if (far_zero_point(p, divide_up(n, group)))
-      return kernel<op::decode, S, scalar_arch>::grouped(codes, n, group, p, out);
-    if (group == lanes<A>) return run(codes, n, detail::group_arrays<S, A, 1>{p}, out);
-    if (group == 2 * lanes<A>) return run(codes, n, detail::group_arrays<S, A, 2>{p}, out);
-    if (group % step == 0) return run(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
-    spread(codes, n, group, p, out);
+  /// vector for many rows, whose codes and numbers lie code_step units and out_step numbers apart.
+  template <number_format F = f32>
+  static void columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                      storage_t<F>* out, index_t out_step) {
+    if (far_zero_point(p, n)) {
+      for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step);
+    } else if (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset &&
+               detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) {
+      run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step);
+    } else {
+      run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step);
+    }
+  }
+
+  template <number_format F = f32>
+  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
+    if (group >= n) return uniform<F>(codes, n, p, out);
+    if (far_zero_point(p, divide_up(n, group))) return reference::template grouped<F>(codes, n, group, p, out);
+    if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out);
+    if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out);
+    if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
+    detail::spread_arrays<S, short_chunk> elements;
+    for (index_t first = 0; first < n; first += short_chunk) {
+      const index_t count = std::min(short_chunk, n - first);
+      run<F>(codes + unit_of<S>(first), count, detail::element_arrays<S, A>{elements.fill(p, group, first, count)},
+             out + first);
+    }
   }
 
  private:
+  using reference = kernel<op::decode, S, scalar_arch>;
+
   /// A zero point from which a code cannot be subtracted in 32 bits.
   static bool far_zero_point(const block_arrays& p, index_t count) {
     if constexpr (S::has_zero_point) {
@@ -200,30 +204,54 @@ struct vector_decoder {
   }
 
   /// Any run: chunks of whole blocks, the last block through a padded copy.
-  template <class Parameters>
-  static void run(const unit* codes, index_t n, Parameters p, float* out) {
+  template <number_format F, class Parameters>
+  static void run(const unit* codes, index_t n, Parameters p, storage_t<F>* out) {
+    using detail::numbers_are;
     const decoder<format, A> decode;
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
     const float tensor_scale = p.p.tensor_scale;
     const index_t whole = n / step * step;
-    if constexpr (format::bits == 8) {
-      detail::decode_blocks<S, A>(decode, from, whole / step, p, tensor_scale, out);
-    } else {
-      alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk)];
-      for (index_t first = 0; first < whole; first += chunk) {
-        const index_t count = std::min(chunk, whole - first);
-        unpack_codes<A, format::bits>(from + first * format::bits / 8, count, bytes);
-        detail::decode_blocks<S, A>(decode, bytes, count / step, p, tensor_scale, out + first);
-      }
+    for (index_t first = 0; first < whole; first += chunk) {
+      const index_t blocks = std::min(chunk, whole - first) / step;
+      const std::uint8_t* here = from + first * format::bits / 8;
+      if constexpr (detail::steps_exponents<S, F, A> && Parameters::pairs_share)
+        if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first)) continue;
+      if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
+        if (p.products_are_normal(blocks)) {
+          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, blocks, p, tensor_scale, out + first);
+          continue;
+        }
+      detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first);
     }
-    if (whole < n) last_block(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
+    if (whole < n) last_block<F>(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
   }
 
-  template <class Decoder, class Parameters>
-  static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p, float* out) {
-    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step)] = {};
-    alignas(64) float values[static_cast<std::size_t>(step)];
-    unpack_codes<A, format::bits>(codes, n, bytes);
+  template <number_format F, detail::numbers_are Known>
+  static void run_columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                          storage_t<F>* out, index_t out_step) {
+    const decoder<format, A> decode;
+    const index_t whole = n / step * step;
+    const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
+      return reinterpret_cast<const std::uint8_t*>(codes + row * code_step) + i * format::bits / 8;
+    };
+    for (index_t i = 0; i < whole; i += step) {
+      const detail::held_arrays<S, A> held(detail::element_arrays<S, A>{p.from(i)});
+      for (index_t r = 0; r < rows; ++r)
+        detail::store_four<F, Known, A>(out + r * out_step + i,
+                                        detail::decode_block<S, A>(decode, bytes(r, i), held, p.tensor_scale));
+    }
+    if (whole < n)
+      for (index_t r = 0; r < rows; ++r)
+        last_block<F>(decode, bytes(r, whole), n - whole, detail::element_arrays<S, A>{p.from(whole)},
+                      out + r * out_step + whole);
+  }
+
+  template <number_format F, class Decoder, class Parameters>
+  static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
+                         storage_t<F>* out) {
+    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step * format::bits / 8)] = {};
+    alignas(64) storage_t<F> values[static_cast<std::size_t>(step)];
+    std::memcpy(bytes, codes, static_cast<std::size_t>(packed_bytes<format::bits>(n)));
     // Entries beyond the end may not exist: every element gets its own copy, the last one's for what is missing.
     alignas(64) float scales[static_cast<std::size_t>(step)], offsets[static_cast<std::size_t>(step)];
     alignas(64) std::int32_t zeros[static_cast<std::size_t>(step)];
@@ -234,31 +262,9 @@ struct vector_decoder {
       offsets[i] = p.p.offsets != nullptr ? p.p.offsets[at] : 0.f;
     }
     const detail::element_arrays<S, A> padded{{scales, zeros, offsets, p.p.tensor_scale}};
-    const std::array<floats<A>, 4> v = detail::decode_block<S, A>(decode, bytes, padded, p.p.tensor_scale);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) simd::store(values + k * lanes<A>, v[k]);
-    std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof(float));
-  }
-
-  /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
-  static void spread(const unit* codes, index_t n, index_t group, const block_arrays& p, float* out) {
-    alignas(64) float scales[static_cast<std::size_t>(chunk)], offsets[static_cast<std::size_t>(chunk)];
-    alignas(64) std::int32_t zeros[static_cast<std::size_t>(chunk)];
-    index_t g = 0, left = group;
-    for (index_t first = 0; first < n; first += chunk) {
-      const index_t count = std::min(chunk, n - first);
-      for (index_t i = 0; i < count;) {
-        if (left == 0) ++g, left = group;
-        const index_t part = std::min(left, count - i);
-        std::fill_n(scales + i, part, p.scales[g]);
-        if (p.zero_points != nullptr) std::fill_n(zeros + i, part, p.zero_points[g]);
-        if (p.offsets != nullptr) std::fill_n(offsets + i, part, p.offsets[g]);
-        i += part, left -= part;
-      }
-      const block_arrays elements{scales, p.zero_points != nullptr ? zeros : nullptr,
-                                  p.offsets != nullptr ? offsets : nullptr, p.tensor_scale};
-      run(codes + unit_of<S>(first), count, detail::element_arrays<S, A>{elements}, out + first);
-    }
+    detail::store_four<F, detail::numbers_are::any, A>(
+        values, detail::decode_block<S, A>(decode, bytes, padded, p.p.tensor_scale));
+    std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof *out);
   }
 };
 
@@ -270,63 +276,147 @@ requires(!std::same_as<A, scalar_arch>) struct kernel<op::decode, S, A> : vector
 
 // ---- What callers call: kernels are looked up for stored<S>, as policies change no value ----------------------------
 
+namespace detail {
+
+/// A kernel that writes numbers of F itself; one that only knows floats is led through a tile of them.
+template <class K, class S, class F>
+concept writes_numbers = requires(const code_unit_t<S>* codes, const block_arrays& p, storage_t<F>* out) {
+  K::template grouped<F>(codes, index_t{}, index_t{}, p, out);
+};
+
+/// Group 1: a scale for each element; n: one scale.
+template <quantization_scheme S, class F>
+void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
+  using K = best_kernel<op::decode, stored<S>>;
+  if (n <= 0) return;
+  if constexpr (writes_numbers<K, S, F>) {
+    if (group >= n)
+      K::template uniform<F>(codes, n, p, out);
+    else if (group == 1)
+      K::template vector<F>(codes, n, p, out);
+    else
+      K::template grouped<F>(codes, n, group, p, out);
+  } else if constexpr (std::same_as<F, f32>) {
+    if (group >= n)
+      K::uniform(codes, n, p, out);
+    else if (group == 1)
+      K::vector(codes, n, p, out);
+    else
+      K::grouped(codes, n, group, p, out);
+  } else {
+    constexpr index_t chunk = 512;
+    float tile[static_cast<std::size_t>(chunk)];
+    spread_arrays<S, chunk> elements;
+    for (index_t first = 0; first < n; first += chunk) {
+      const index_t count = std::min(chunk, n - first);
+      if (group >= n)
+        K::uniform(codes + unit_of<S>(first), count, p, tile);
+      else
+        K::vector(codes + unit_of<S>(first), count, elements.fill(p, group, first, count), tile);
+      narrow_floats<F>(tile, count, out + first);
+    }
+  }
+}
+
+}  // namespace detail
+
+namespace detail {
+
+template <class Code, class A, bool Exists>
+struct table_of {
+  struct type {};
+};
+template <class Code, class A>
+struct table_of<Code, A, true> {
+  using type = result_table<Code, A>;
+};
+
+}  // namespace detail
+
+/// Runs under one scale (and zero point, and offset), any number of them: 16-bit numbers of long runs are looked up in
+/// a table that is made once.
+template <quantization_scheme S, number_format F = f32>
+class uniform_decoder {
+  using code = typename S::code_format;
+  using kernel_type = best_kernel<op::decode, stored<S>>;
+  static constexpr bool may_tabulate = !std::same_as<F, f32> && !std::same_as<best_arch, scalar_arch> &&
+                                       result_tabulated<code, best_arch> && vector_decodable<stored<S>> &&
+                                       detail::writes_numbers<kernel_type, S, F>;
+  using table_type = typename detail::table_of<code, best_arch, may_tabulate>::type;
+
+ public:
+  /// For `n` elements in all.
+  uniform_decoder(element_scale s, std::int32_t zero_point, float offset, index_t n)
+      : scale_(s), zero_point_(zero_point), offset_(offset) {
+    if constexpr (may_tabulate)
+      if (n >= table_type::shortest_run) table_.emplace(results().data());
+  }
+
+  /// out[i] = the number of code i, for i < n. Reads the units of n codes.
+  void operator()(const code_unit_t<S>* codes, index_t n, storage_t<F>* out) const {
+    if constexpr (may_tabulate)
+      if (table_.has_value()) return (*table_)(reinterpret_cast<const std::uint8_t*>(codes), n, out);
+    detail::decode_run<S, F>(codes, n, n, parameters(), out);
+  }
+
+ private:
+  block_arrays parameters() const { return {&scale_.scale, &zero_point_, &offset_, scale_.tensor_scale}; }
+
+  auto results() const {
+    constexpr auto count = static_cast<std::size_t>(table_type::codes);
+    std::array<std::uint8_t, count> each;
+    std::array<std::uint8_t, count * code::bits / 8> packed;
+    std::array<storage_t<F>, count> numbers;
+    for (std::size_t c = 0; c < count; ++c) each[c] = static_cast<std::uint8_t>(c);
+    pack_codes<best_arch, code::bits>(each.data(), table_type::codes, packed.data());
+    const auto* units = reinterpret_cast<const code_unit_t<S>*>(packed.data());
+    kernel_type::template uniform<F>(units, table_type::codes, parameters(), numbers.data());
+    return numbers;
+  }
+
+  element_scale scale_;
+  std::int32_t zero_point_;
+  float offset_;
+  std::optional<table_type> table_;
+};
+
 /// Values of n codes under one scale (and zero point, and offset). Reads the units of n codes, writes out[0, n).
-template <quantization_scheme S>
-void decode_uniform(const code_unit_t<S>* codes, index_t n, element_scale s, std::int32_t zero_point, float* out,
+template <quantization_scheme S, number_format F = f32>
+void decode_uniform(const code_unit_t<S>* codes, index_t n, element_scale s, std::int32_t zero_point, storage_t<F>* out,
                     float offset = 0.f) {
-  if (n > 0)
-    best_kernel<op::decode, stored<S>>::uniform(codes, n, {&s.scale, &zero_point, &offset, s.tensor_scale}, out);
+  uniform_decoder<S, F>(s, zero_point, offset, n)(codes, n, out);
 }
 
 /// Element i has scales[i], zero_points[i] and offsets[i].
-template <quantization_scheme S>
+template <quantization_scheme S, number_format F = f32>
 void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, const std::int32_t* zero_points,
-                   float* out, float tensor_scale = 1.f, const float* offsets = nullptr) {
-  if (n > 0) best_kernel<op::decode, stored<S>>::vector(codes, n, {scales, zero_points, offsets, tensor_scale}, out);
+                   storage_t<F>* out, float tensor_scale = 1.f, const float* offsets = nullptr) {
+  detail::decode_run<S, F>(codes, n, 1, {scales, zero_points, offsets, tensor_scale}, out);
+}
+
+/// The same for many rows that share the arrays; codes and numbers of rows lie code_step units and out_step numbers
+/// apart, and every row starts on a byte.
+template <quantization_scheme S, number_format F = f32>
+void decode_columns(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, const float* scales,
+                    const std::int32_t* zero_points, storage_t<F>* out, index_t out_step, float tensor_scale = 1.f,
+                    const float* offsets = nullptr) {
+  using K = best_kernel<op::decode, stored<S>>;
+  const block_arrays p{scales, zero_points, offsets, tensor_scale};
+  if (n <= 0) return;
+  if constexpr (requires { K::template columns<F>(codes, code_step, rows, n, p, out, out_step); }) {
+    K::template columns<F>(codes, code_step, rows, n, p, out, out_step);
+  } else {
+    for (index_t r = 0; r < rows; ++r) detail::decode_run<S, F>(codes + r * code_step, n, 1, p, out + r * out_step);
+  }
 }
 
 /// Element i has entry i / group of each array; any group >= 1, the last one may be short.
-template <quantization_scheme S>
+template <quantization_scheme S, number_format F = f32>
 void decode_grouped(const code_unit_t<S>* codes, index_t n, index_t group, const float* scales,
-                    const std::int32_t* zero_points, float* out, float tensor_scale = 1.f,
+                    const std::int32_t* zero_points, storage_t<F>* out, float tensor_scale = 1.f,
                     const float* offsets = nullptr) {
   QTENSOR_ASSERT(group >= 1, "decode_grouped needs groups of at least one element");
-  if (n > 0)
-    best_kernel<op::decode, stored<S>>::grouped(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
-}
-
-/// Formats that decode_values takes, on the best architecture.
-template <class F>
-concept bf16_values = bf16_decodable<F, best_arch>;
-
-/// The bf16 numbers that n codes are, without any scale: out[i] = decode<F>(code i), which is exact. Reads the bytes of
-/// n codes, which start on a byte.
-template <bf16_values F>
-void decode_values(const std::uint8_t* codes, index_t n, std::uint16_t* out) {
-  using A = best_arch;
-  constexpr index_t step = 4 * lanes<A>, chunk = 512;
-  const decoder<F, A> decode;
-  alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk)];
-  for (index_t first = 0; first < n; first += chunk) {
-    const index_t count = std::min(chunk, n - first);
-    const std::uint8_t* from = codes + first;
-    if (F::bits != 8 || count < chunk) {
-      unpack_codes<A, F::bits>(codes + first * F::bits / 8, count, bytes);
-      std::fill(bytes + count, bytes + round_up(count, step), std::uint8_t{0});
-      from = bytes;
-    }
-    for (index_t i = 0; i < count; i += step) {
-      const std::array<halves<A>, 2> v = decode_bf16<F, A>(decode, from + i);
-      const index_t left = count - i;
-      if (left >= step) {
-        simd::store(out + first + i, v[0]);
-        simd::store(out + first + i + step / 2, v[1]);
-      } else {
-        simd::store_n(out + first + i, std::min(left, step / 2), v[0]);
-        simd::store_n(out + first + i + std::min(left, step / 2), std::max(left - step / 2, index_t{0}), v[1]);
-      }
-    }
-  }
+  detail::decode_run<S, F>(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

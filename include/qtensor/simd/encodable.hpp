@@ -14,6 +14,12 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
+/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
+template <class G>
+inline constexpr index_t static_group = 0;
+template <index_t N, index_t Axis>
+requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
+
 /// Integers and fixed-point fractions: a code counts units.
 template <class F>
 concept counting_format = F::bits <= 8 && (F::is_integer || requires { F::fraction_bits; });
@@ -67,6 +73,24 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
 template <class F>
 concept stepped_format = find_binade_steps<F>
 .has_value() && find_nan<F>() == 0x80u;
+
+/// The numbers the encoder of a minifloat needs; fields are f32 exponent fields.
+template <class F>
+struct grid {
+  static constexpr int m = F::mantissa_bits;
+  static constexpr std::uint32_t smallest_field = static_cast<std::uint32_t>(128 - F::bias);  // of the smallest normal
+  static constexpr std::uint32_t smallest_normal = smallest_field << 23;
+  /// The value after the largest one, as f32 bits: everything above rounds there or is clamped to it.
+  static constexpr std::uint32_t ceiling =
+      ((((F::max_code + 1) >> m) + smallest_field - 1) << 23) | (((F::max_code + 1) & low_bits(m)) << (23 - m));
+  /// What magnitude_codes has too much, modulo 256.
+  static constexpr std::uint8_t bias = static_cast<std::uint8_t>((smallest_field + 23 - m) << m);
+};
+
+/// The same for operations.
+template <class F>
+inline constexpr minifloat_grid grid_facts{F::mantissa_bits, F::bits, grid<F>::smallest_normal,
+                                           bits_of(static_cast<float>(F::max))};
 
 /// A deterministic rounding as bits: bit 8 * negative + 4 * odd + remainder says whether the magnitude steps up.
 template <class Rounding>

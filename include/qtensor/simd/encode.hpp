@@ -32,19 +32,15 @@ struct counting {
 
 }  // namespace detail
 
-/// The zero points of a batch, and the integers that they leave room for: [low - zero, high - zero].
+/// The zero points of a batch.
 template <class S, usable_arch A>
 struct zero_shift {
-  ints<A> zero, low, high;
+  ints<A> zero;
 
-  static QTENSOR_INLINE zero_shift by(const ints<A>& zero) {
-    using range = detail::counting<S>;
-    return {zero, ints<A>(static_cast<std::int32_t>(range::low)) - zero,
-            ints<A>(static_cast<std::int32_t>(range::high)) - zero};
-  }
+  static QTENSOR_INLINE zero_shift by(const ints<A>& zero) { return {zero}; }
 };
 
-/// Zero points that vectors can take: |zero| < 2^22; with two products the quotients they allow must stay within 256.
+/// Zero points that vectors can take: |zero| <= 2^14; with two products the quotients they allow must stay within 256.
 template <class S, usable_arch A>
 constexpr bool regular_zero_point(std::int32_t zero) {
   using range = detail::counting<S>;
@@ -53,7 +49,7 @@ constexpr bool regular_zero_point(std::int32_t zero) {
   else if constexpr (detail::divides_by_products<S, A>)
     return zero >= static_cast<std::int32_t>(range::high) - 256 && zero <= static_cast<std::int32_t>(range::low) + 256;
   else
-    return zero > -(1 << 22) && zero < (1 << 22);
+    return zero >= -(1 << 14) && zero <= (1 << 14);
 }
 
 namespace detail {
@@ -66,15 +62,6 @@ QTENSOR_INLINE ints<A> counts(floats<A> q, const zero_shift<S, A>& shift) {
   if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
   if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
   return round_by<typename S::rounding>(q);
-}
-
-/// Integers whose zero point is added after rounding, kept where the sum fits a code.
-template <class S, class A>
-QTENSOR_INLINE ints<A> shifted(const ints<A>& r, const zero_shift<S, A>& shift) {
-  if constexpr (!counting<S>::adds_after)
-    return r;
-  else
-    return simd::min(shift.high, simd::max(shift.low, r)) + shift.zero;
 }
 
 /// The same for batches that hold a NaN, an infinity or something huge, from the exact quotient; NaN becomes its code.
@@ -97,43 +84,51 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const zero_shift<S, A>& shift
   if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
   const floats<A> limit(0x1p23f);  // beyond every code and zero point
   q = simd::min(limit, simd::max(floats<A>(-0x1p23f), q));
-  return simd::select(number, shifted<S>(round_by<typename S::rounding>(q), shift), nan);
+  if constexpr (range::adds_after) nan = nan - shift.zero;
+  return simd::select(number, round_by<typename S::rounding>(q), nan);
 }
 
-/// Four batches of integers to codes, one per byte.
-template <class S, class A>
-QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r) {
+/// Four batches of integers, with the zero points that come after rounding, to codes, one per byte.
+template <class S, class A, class Shifts>
+QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r, const Shifts& shift) {
   using range = counting<S>;
   if constexpr (S::code_format::is_signed) {
-    const bytes<A> c = simd::narrow_i8(r[0], r[1], r[2], r[3]);
-    if constexpr (range::fills_bytes || range::adds_after) return c;
+    bytes<A> c(std::uint8_t{0});
+    if constexpr (range::adds_after)
+      c = simd::narrow_sums_i8<A>(r, {shift(0), shift(1), shift(2), shift(3)});
+    else
+      c = simd::narrow_i8(r[0], r[1], r[2], r[3]);
+    if constexpr (range::fills_bytes) return c;
     using signed_bytes = xsimd::batch<std::int8_t, A>;
     const signed_bytes low(static_cast<std::int8_t>(range::low)), high(static_cast<std::int8_t>(range::high));
     return simd::bits_as<std::uint8_t>(simd::min(high, simd::max(low, simd::bits_as<std::int8_t>(c))));
   } else {
-    const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]);
-    if constexpr (range::fills_bytes || range::adds_after) return c;
+    bytes<A> c(std::uint8_t{0});
+    if constexpr (range::adds_after)
+      c = simd::narrow_sums_u8<A>(r, {shift(0), shift(1), shift(2), shift(3)});
+    else
+      c = simd::narrow_u8(r[0], r[1], r[2], r[3]);
+    if constexpr (range::fills_bytes) return c;
     const bytes<A> low(static_cast<std::uint8_t>(range::low)), high(static_cast<std::uint8_t>(range::high));
     return simd::min(high, simd::max(low, c));
   }
 }
 
-template <class S, quotient_by By, class A, class Parameters>
+template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) r[k] = counts<S>(quotients<S, By>(x[k], p.template divide<By>(k)), p.shift(k));
-  const ints<A> worst = simd::min(simd::min(r[0], r[1]), simd::min(r[2], r[3]));
-  if (simd::any(worst == ints<A>(std::numeric_limits<std::int32_t>::min()))) [[unlikely]] {
-    constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
+  if constexpr (Which == numbers::any) {
+    const ints<A> worst = simd::min(simd::min(r[0], r[1]), simd::min(r[2], r[3]));
+    if (simd::any(worst == ints<A>(std::numeric_limits<std::int32_t>::min()))) [[unlikely]] {
+      constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k)
-      r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.shift(k));
-  } else {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) r[k] = shifted<S>(r[k], p.shift(k));
+      for (int k = 0; k < 4; ++k)
+        r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.shift(k));
+    }
   }
-  return narrowed<S>(r);
+  return narrowed<S, A>(r, [&](int k) QTENSOR_INLINE_LAMBDA { return p.shift(k).zero; });
 }
 
 }  // namespace detail
@@ -142,14 +137,16 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
 /// divide by and which zero points to add: divide<By>(k) and shift(k) for batch k.
 ///
 /// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 5 + 14 with VBMI, else 4 * 9 + 18.
-template <vector_encodable S, quotient_by By, usable_arch A, class Parameters>
+template <vector_encodable S, quotient_by By, usable_arch A, numbers Which = numbers::any, class Parameters>
 QTENSOR_INLINE bytes<A> encode_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
-  if constexpr (detail::counting_format<typename S::code_format>)
-    return detail::counted_codes<S, By>(x, p);
+  if constexpr (By == quotient_by::moved_grid)
+    return detail::codes_on_moved_grid<S>(x, p);
+  else if constexpr (detail::counting_format<typename S::code_format>)
+    return detail::counted_codes<S, By, Which>(x, p);
   else if constexpr (detail::stepped_format<typename S::code_format>)
-    return detail::stepped_codes<S, By>(x, p);
+    return detail::stepped_codes<S, By, Which>(x, p);
   else
-    return detail::minifloat_codes<S, By>(x, p);
+    return detail::minifloat_codes<S, By, Which>(x, p);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -11,19 +11,6 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// The numbers the encoder of a minifloat needs; fields are f32 exponent fields.
-template <class F>
-struct grid {
-  static constexpr int m = F::mantissa_bits;
-  static constexpr std::uint32_t smallest_field = static_cast<std::uint32_t>(128 - F::bias);  // of the smallest normal
-  static constexpr std::uint32_t smallest_normal = smallest_field << 23;
-  /// The value after the largest one, as f32 bits: everything above rounds there or is clamped to it.
-  static constexpr std::uint32_t ceiling =
-      ((((F::max_code + 1) >> m) + smallest_field - 1) << 23) | (((F::max_code + 1) & low_bits(m)) << (23 - m));
-  /// What magnitude_codes has too much, modulo 256.
-  static constexpr std::uint8_t bias = static_cast<std::uint8_t>((smallest_field + 23 - m) << m);
-};
-
 /// Codes of magnitudes (f32 bits), plus grid<F>::bias, modulo 256; NaN and all that overflows give max_code + 1.
 ///   1. the exponent, at least that of the smallest normal: subnormals share its spacing
 ///   2. add the power of two whose ulp is that spacing: the only rounding, at the format's last bit
@@ -62,9 +49,10 @@ QTENSOR_INLINE bytes<A> sign_codes(const std::array<floats<A>, 4>& q) {
   return simd::bits_as<std::uint8_t>(top >> (8 - F::bits));
 }
 
-/// Codes with those of NaN as the policy wants them.
+/// Codes with those of NaN as the policy wants them. Inline, rare as it is: a call would put every quotient into memory
+/// where there is no NaN, too.
 template <class S, class A>
-bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
+QTENSOR_INLINE bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
   using code = typename S::code_format;
   using nan = typename S::nan;
   std::array<words<A>, 4> is_nan;
@@ -89,11 +77,17 @@ bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
   return (codes & ~at) | (instead & at);
 }
 
-template <class F>
-inline constexpr minifloat_grid grid_facts{F::mantissa_bits, F::bits, grid<F>::smallest_normal,
-                                           bits_of(static_cast<float>(F::max))};
+/// Codes of numbers that fit the powers of two they are divided by.
+template <class S, class A, class Parameters>
+QTENSOR_INLINE bytes<A> codes_on_moved_grid(const std::array<floats<A>, 4>& x, const Parameters& p) {
+  const auto to = [&](int k) QTENSOR_INLINE_LAMBDA {
+    const auto d = p.template divide<quotient_by::moved_grid>(k);
+    return moved_grid<A>{d.value, d.rest};
+  };
+  return simd::moved_codes<grid_facts<typename S::code_format>, A>(x, {to(0), to(1), to(2), to(3)});
+}
 
-template <class S, quotient_by By, class A, class Parameters>
+template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   using code = typename S::code_format;
   constexpr bool saturates = std::same_as<typename S::overflow, saturate> || code::special_values == specials::none;
@@ -121,7 +115,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     codes = c | sign_codes<code>(q);
     if constexpr (fnuz) codes = simd::select(c == each_byte<A>(0), c, codes);
   }
-  if constexpr (!nan_is_overflow)
+  if constexpr (!nan_is_overflow && Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
       codes = with_nans<S>(codes, q);
   return codes;
@@ -129,7 +123,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 
 // ---- Stepped formats -----------------------------------------------------------------------------------------------
 
-template <class S, quotient_by By, class A, class Parameters>
+template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   using code = typename S::code_format;
   static constexpr binade_steps steps = *find_binade_steps<code>;
@@ -141,8 +135,9 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
   };
   const bytes<A> c = simd::binade_codes<A>(upper(0), upper(2), steps);
   bytes<A> codes = simd::select(c == each_byte<A>(0), c, c | sign_codes<code>(q));
-  if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
-    codes = with_nans<S>(codes, q);
+  if constexpr (Which == numbers::any)
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
+      codes = with_nans<S>(codes, q);
   return codes;
 }
 

@@ -23,7 +23,7 @@ constexpr index_t unit_of(index_t i) {
 /// Names of operations: the first argument of kernel<>.
 namespace op {
 struct encode {};  ///< floats to codes (simd/quantize.hpp)
-struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are stored<S>, as policies change no value
+struct decode {};  ///< codes to numbers (simd/dequantize.hpp); its schemes are stored<S>, as policies change no value
 }  // namespace op
 
 /// The customisation point. `enabled` says that there is a kernel for an operation on scheme S with architecture A;
@@ -36,8 +36,11 @@ struct decode {};  ///< codes to floats (simd/dequantize.hpp); its schemes are s
 ///     static constexpr bool enabled = true;
 ///     static constexpr std::string_view name = "mine";
 ///     static void uniform(...); static void vector(...); static void grouped(...);   // see simd/quantize.hpp
-///     static void columns(...);                                                      // optional: vector for many rows
-///   };
+///     template <qtensor::simd::float_source From> using reading = ...;               // optional: the same functions,
+///   };                                                                               // of elements as From reads them
+/// Without `reading`, bf16 and f16 are widened before they come to the kernel. Those of op::decode write floats, or, as
+/// templates on the format F (f32 unless named), bf16 and f16 too; where yours only knows floats, 16-bit numbers are
+/// rounded from a tile of them.
 template <class Op, quantization_scheme S, usable_arch A>
 struct kernel {
   static constexpr bool enabled = false;

@@ -7,14 +7,33 @@
 #include <cstdint>
 #include <cstring>
 #include <qtensor/format/wide.hpp>
+#include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/ops.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
+/// What numbers may be read and written as.
+template <class F>
+concept number_format = std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>;
+
 /// How a format of sources is read by kernels: from_f32, from_bf16, from_f16.
-template <format F>
-requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) using source_of =
+template <number_format F>
+using source_of =
     std::conditional_t<std::same_as<F, f32>, from_f32, std::conditional_t<std::same_as<F, bf16>, from_bf16, from_f16>>;
+
+/// The format that a kernel reads elements of.
+template <float_source From>
+using format_of =
+    std::conditional_t<std::same_as<From, from_f32>, f32, std::conditional_t<std::same_as<From, from_bf16>, bf16, f16>>;
+
+/// The float that an element is.
+template <float_source From>
+constexpr float number(typename From::type element) {
+  if constexpr (std::same_as<From, from_f32>)
+    return element;
+  else
+    return decode<format_of<From>>(element);
+}
 
 /// out[i] = the float that from[i] is, for i < n.
 template <format F, usable_arch A = best_arch>
@@ -93,6 +112,41 @@ QTENSOR_INLINE void transpose_byte_square16(const std::uint8_t* from, index_t fr
 
 }  // namespace detail
 
+namespace detail {
+
+/// to[r * to_step + c] = from[c * from_step + r] for r, c < 8, by three rounds of interleaving row i with row i + 4.
+QTENSOR_INLINE void transpose_half_square(const std::uint16_t* from, index_t from_step, std::uint16_t* to,
+                                          index_t to_step) {
+  using line = std::uint16_t __attribute__((vector_size(16)));
+  line x[8], y[8];
+  const auto interleave = [](const line* a, line* b) QTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 4
+    for (index_t i = 0; i < 4; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+  };
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 16);
+  interleave(x, y), interleave(y, x), interleave(x, y);
+#pragma GCC unroll 8
+  for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &y[i], 16);
+}
+
+}  // namespace detail
+
+/// The same for elements of 16 bits, in squares of 8.
+inline void transpose_halves(const std::uint16_t* from, index_t from_step, index_t rows, index_t cols,
+                             std::uint16_t* to, index_t to_step) {
+  constexpr index_t side = 8;
+  const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
+  for (index_t c = 0; c < whole_cols; c += side)
+    for (index_t r = 0; r < whole_rows; r += side)
+      detail::transpose_half_square(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+}
+
 /// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, in squares of 16 and 8.
 inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
                             index_t to_step) {
@@ -107,6 +161,15 @@ inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t
   for (index_t c = 0; c < cols; ++c)
     for (index_t r = c < whole_cols ? whole_rows : c < large_cols ? large_rows : 0; r < rows; ++r)
       to[r * to_step + c] = from[c * from_step + r];
+}
+
+/// x rounded to F (ties to even, overflow to infinity, NaN quieted), as it is stored.
+template <number_format F>
+constexpr storage_t<F> round_to(float x) {
+  if constexpr (std::same_as<F, f32>)
+    return x;
+  else
+    return static_cast<storage_t<F>>(encode<F, to_special>(x));
 }
 
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.
@@ -131,16 +194,31 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
   }
 }
 
-/// Reads a run once, in order, and nothing else: what comes from memory then lies in L1 for kernels that read it in
-/// another order. CPUs tell a stream by the instruction that reads it; an unrolled kernel looks like many slow ones,
-/// which costs bandwidth.
-template <usable_arch A = best_arch>
-void fetch(const float* x, index_t n) {
-  constexpr index_t line = 16;
-  words<A> any(0u);
-  for (index_t i = 0; i + line <= n; i += line) any = any | simd::bits_as<std::uint32_t>(simd::load<A>(x + i));
-  asm volatile("" : : "m"(any));
+namespace detail {
+
+/// What is known of the numbers of a run: nothing, or that none is subnormal.
+enum class numbers_are { any, normal };
+
+/// Four batches of numbers to memory, rounded to F.
+template <number_format F, numbers_are Known, class A>
+QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>& v) {
+  if constexpr (std::same_as<F, f32>) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) simd::store(to + k * lanes<A>, v[k]);
+  } else {
+#pragma GCC unroll 2
+    for (int k = 0; k < 4; k += 2) {
+      if constexpr (std::same_as<F, f16>)
+        simd::store(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]));
+      else if constexpr (Known == numbers_are::normal)
+        simd::store(to + k * lanes<A>, simd::narrow_bf16_normal(v[k], v[k + 1]));
+      else
+        simd::store(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]));
+    }
+  }
 }
+
+}  // namespace detail
 
 /// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
 /// stream_fence<A>() after the last one.

@@ -105,10 +105,18 @@ QTENSOR_INLINE std::uint32_t reduce_max(const words<A>& v) {
 }
 
 /// Lane b of the result is the largest lane of row(b), for `lanes` rows; row(b) is called once for each b < lanes, with
-/// b an index_t. Cost for all rows together: 45 / 21 / 9 / 3.
+/// b an index_t, in order. Cost for all rows together: 45 / 21 / 9 / 3.
 template <usable_arch A, class Row>
 QTENSOR_INLINE words<A> reduce_max_each(Row row) {
   return reduce_max_each<A>(detail::isa<A>{}, row);
+}
+
+/// The same of 16-bit lanes. Lane b of the result is the largest lane of block b, for `lanes` blocks of a row each
+/// (BlocksOfRow 1), or of half a row (2); row(k) is called once for each row. Cost for all: 49, 29 / 24 / 12 / 5, half
+/// rows elsewhere through memory.
+template <usable_arch A, int BlocksOfRow = 1, class Row>
+requires(BlocksOfRow == 1 || BlocksOfRow == 2) QTENSOR_INLINE words<A> reduce_max_each_half(Row row) {
+  return reduce_max_each_half<A, BlocksOfRow>(detail::isa<A>{}, row);
 }
 
 // ---- Arithmetic whose roundings are decided here --------------------------------------------------------------------
@@ -276,6 +284,21 @@ QTENSOR_INLINE floats<A> float_of_f16(const words<A>& h) {
   return widen_f16(detail::isa<A>{}, h);
 }
 
+/// The floats of 2 * lanes numbers of bf16: those at even places, then those at odd ones, which takes no shuffle. Codes
+/// of four batches of such floats come in that order, too; interleave_pairs puts their bytes right. Cost: 2, 1 without
+/// VBMI 2.
+///   v = split_bf16(h), w = split_bf16(i);   interleave_pairs(narrow_i8(.. v[0], v[1], w[0], w[1] ..))   is in order.
+template <usable_arch A>
+QTENSOR_INLINE std::array<floats<A>, 2> split_bf16(const halves<A>& h) {
+  const words<A> both = simd::bits_as<std::uint32_t>(h);
+  return {simd::bits_as<float>(both << 16), simd::bits_as<float>(both & words<A>(0xffff0000u))};
+}
+/// Quarters 0 and 1 of v byte by byte, then quarters 2 and 3.
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> interleave_pairs(const bytes<A>& v) {
+  return interleave_pairs(detail::isa<A>{}, v);
+}
+
 /// x rounded to bf16 or f16, ties to even; overflow gives infinity, NaN stays NaN (quieted, upper payload kept), in
 /// order over both batches. Subnormals are right whatever the CPU's own conversion does.
 /// Cost: bf16 4 with AVX512-BF16, else 19-22; f16 3 / 3 / 40 / 2.
@@ -283,15 +306,32 @@ template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_bf16(const floats<A>& a, const floats<A>& b) {
   return narrow_bf16(detail::isa<A>{}, a, b);
 }
+/// narrow_bf16 where no lane is a subnormal number. Cost: 1 with AVX512-BF16, else as narrow_bf16.
+template <usable_arch A>
+QTENSOR_INLINE halves<A> narrow_bf16_normal(const floats<A>& a, const floats<A>& b) {
+  return narrow_bf16_normal(detail::isa<A>{}, a, b);
+}
+/// Whether that is cheaper.
+template <usable_arch A>
+inline constexpr bool narrows_normal_faster = features::bf16&& std::same_as<A, avx512_arch>;
 template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_f16(const floats<A>& a, const floats<A>& b) {
   return narrow_f16(detail::isa<A>{}, a, b);
 }
 
 /// What a kernel reads: `type` is the element in memory, load and load_n (zeros beyond n) give floats in order.
-/// Cost of load: f32 1, bf16 2, f16 1 / 1 / 17 / 2.
+/// load_four gives four batches in an order of its own, which in_order undoes in codes that were computed from them.
+/// Cost of load: f32 1, bf16 2, f16 1 / 1 / 17 / 2; of load_four 4, bf16 6, and in_order for that.
 struct from_f32 {
   using type = float;
+  template <usable_arch A>
+  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const float* p) {
+    return {load<A>(p), load<A>(p + lanes<A>), load<A>(p + 2 * lanes<A>), load<A>(p + 3 * lanes<A>)};
+  }
+  template <usable_arch A>
+  static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
+    return codes;
+  }
   template <usable_arch A>
   static QTENSOR_INLINE floats<A> load(const float* p) {
     return simd::load<A>(p);
@@ -304,6 +344,20 @@ struct from_f32 {
 struct from_bf16 {
   using type = std::uint16_t;
   template <usable_arch A>
+  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const std::uint16_t* p) {
+    const auto v = simd::split_bf16(simd::load<A>(p)), w = simd::split_bf16(simd::load<A>(p + 2 * lanes<A>));
+    return {v[0], v[1], w[0], w[1]};
+  }
+  template <usable_arch A>
+  static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
+    return simd::interleave_pairs(codes);
+  }
+  /// The floats of words below 2^16.
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> widen(const words<A>& h) {
+    return float_of_bf16(h);
+  }
+  template <usable_arch A>
   static QTENSOR_INLINE floats<A> load(const std::uint16_t* p) {
     return float_of_bf16(simd::widen_u16<A>(p));
   }
@@ -314,6 +368,18 @@ struct from_bf16 {
 };
 struct from_f16 {
   using type = std::uint16_t;
+  template <usable_arch A>
+  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const std::uint16_t* p) {
+    return {load<A>(p), load<A>(p + lanes<A>), load<A>(p + 2 * lanes<A>), load<A>(p + 3 * lanes<A>)};
+  }
+  template <usable_arch A>
+  static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
+    return codes;
+  }
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> widen(const words<A>& h) {
+    return float_of_f16(h);
+  }
   template <usable_arch A>
   static QTENSOR_INLINE floats<A> load(const std::uint16_t* p) {
     return load_f16<A>(detail::isa<A>{}, p);

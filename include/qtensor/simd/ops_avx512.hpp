@@ -67,12 +67,50 @@ QTENSOR_INLINE __m512i max_of_pairs128(__m512i a, __m512i b) {
 }
 template <class A, class Row>
 QTENSOR_INLINE words512 reduce_max_each(avx512_isa, Row row) {
-  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
-    const __m512i r01 = max_of_pairs32(row(b).data, row(b + 1).data);
-    return max_of_pairs64(r01, max_of_pairs32(row(b + 2).data, row(b + 3).data));
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r0 = row(b).data, r1 = row(b + 1).data;
+    keep_order();
+    return max_of_pairs32(r0, r1);
   };
-  const __m512i first = max_of_pairs128(four(0), four(4));
-  return max_of_pairs128(first, max_of_pairs128(four(8), four(12)));
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r01 = two(b), r23 = two(b + 2);
+    return max_of_pairs64(r01, r23);
+  };
+  const auto eight = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i r0123 = four(b), r4567 = four(b + 4);
+    return max_of_pairs128(r0123, r4567);
+  };
+  const __m512i low = eight(0), high = eight(8);
+  return max_of_pairs128(low, high);
+}
+
+template <class A, int BlocksOfRow, class Row>
+QTENSOR_INLINE words512 reduce_max_each_half(avx512_isa, Row row) {
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i x = row(b).data, y = row(b + 1).data;
+    return _mm512_max_epu16(_mm512_unpacklo_epi16(x, y), _mm512_unpackhi_epi16(x, y));
+  };
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m512i x = two(b), y = two(b + 2);
+    return _mm512_max_epu16(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));
+  };
+  const auto eight = [&](index_t b) QTENSOR_INLINE_LAMBDA {  // one word a row in each quarter
+    const __m512i x = four(b), y = four(b + 4);
+    return _mm512_max_epu16(_mm512_unpacklo_epi64(x, y), _mm512_unpackhi_epi64(x, y));
+  };
+  const auto with_neighbour = [](__m512i x) QTENSOR_INLINE_LAMBDA {
+    return _mm512_max_epu16(x, _mm512_shuffle_i32x4(x, x, 0xb1));
+  };
+  if constexpr (BlocksOfRow == 2) {
+    const __m512i r = with_neighbour(eight(0));
+    const __m128i even = _mm512_castsi512_si128(r), odd = _mm512_extracti32x4_epi32(r, 2);
+    return _mm512_cvtepu16_epi32(_mm256_set_m128i(_mm_unpackhi_epi16(even, odd), _mm_unpacklo_epi16(even, odd)));
+  } else {
+    const __m512i x = eight(0), y = eight(8);
+    const __m512i r =
+        with_neighbour(_mm512_max_epu16(_mm512_shuffle_i32x4(x, y, 0x88), _mm512_shuffle_i32x4(x, y, 0xdd)));
+    return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(_mm512_shuffle_i32x4(r, r, 0x08)));
+  }
 }
 
 QTENSOR_INLINE floats512 rounded(avx512_isa, floats512 x) {
@@ -182,11 +220,14 @@ QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats
 
 #if defined(__AVX512BF16__)
 // The instruction takes subnormal numbers for zeros; everything else it rounds as it should.
+QTENSOR_INLINE halves512 narrow_bf16_normal(avx512_isa, const floats512& a, const floats512& b) {
+  return std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(b.data, a.data));
+}
 QTENSOR_INLINE halves512 narrow_bf16(avx512_isa, const floats512& a, const floats512& b) {
   constexpr int subnormal = 0x20;
   if ((_mm512_fpclass_ps_mask(a.data, subnormal) | _mm512_fpclass_ps_mask(b.data, subnormal)) != 0) [[unlikely]]
     return narrow_bf16(any_isa{}, a, b);
-  return std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(b.data, a.data));
+  return narrow_bf16_normal(avx512_isa{}, a, b);
 }
 #endif
 
@@ -247,7 +288,8 @@ QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words
 
 QTENSOR_INLINE bool any_nan(avx512_isa, const floats512& a, const floats512& b, const floats512& c,
                             const floats512& d) {
-  return (_mm512_cmp_ps_mask(a.data, b.data, _CMP_UNORD_Q) | _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) != 0;
+  return _kortestz_mask16_u8(_mm512_cmp_ps_mask(a.data, b.data, _CMP_UNORD_Q),
+                             _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) == 0;
 }
 
 #if defined(__AVX512VBMI__)
@@ -358,6 +400,20 @@ QTENSOR_INLINE bytes512 order_for_halves(avx512_isa, const bytes512& v) {
 }
 QTENSOR_INLINE std::array<halves512, 2> halves_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   return {halves512(_mm512_unpacklo_epi8(low.data, high.data)), halves512(_mm512_unpackhi_epi8(low.data, high.data))};
+}
+QTENSOR_INLINE bytes512 interleave_pairs(avx512_isa, const bytes512& v) {
+#if defined(__AVX512VBMI__)
+  alignas(64) static constexpr auto order = [] {
+    std::array<std::uint8_t, 64> at{};
+    for (std::size_t i = 0; i < 64; ++i) at[i] = static_cast<std::uint8_t>(i / 32 * 32 + i % 2 * 16 + i % 32 / 2);
+    return at;
+  }();
+  return _mm512_permutexvar_epi8(_mm512_load_si512(order.data()), v.data);
+#else
+  const __m512i eights = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 1, 3, 4, 6, 5, 7), v.data);
+  const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return _mm512_shuffle_epi8(eights, _mm512_broadcast_i32x4(order));
+#endif
 }
 QTENSOR_INLINE std::array<floats512, 4> floats_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   const __m512i zero = _mm512_setzero_si512();

@@ -37,15 +37,6 @@ QTENSOR_INLINE words<A> bf16_pairs(any_isa, const floats<A>& low, const floats<A
   return bf16_bits(any_isa{}, low) | (bf16_bits(any_isa{}, high) << 16);
 }
 template <class A>
-QTENSOR_INLINE words<A> step_exponents(any_isa, const words<A>& pairs, const words<A>& steps) {
-  buffer<std::uint16_t, A> v(bits_as<std::uint16_t>(isa<A>{}, pairs)), s(bits_as<std::uint16_t>(isa<A>{}, steps));
-  for (index_t i = 0; i < v.size; ++i) {
-    const int magnitude = v[i] & 0x7fff;
-    if (magnitude != 0 && magnitude < 0x7f80) v[i] = static_cast<std::uint16_t>(v[i] + s[i]);
-  }
-  return bits_as<std::uint32_t>(isa<A>{}, v.batch());
-}
-template <class A>
 QTENSOR_INLINE halves<A> swap_middles(any_isa, const halves<A>& v) {
   buffer<std::uint16_t, A> b(v);
   for (index_t i = 0; i < b.size; i += 4) {
@@ -68,13 +59,6 @@ struct bf16_table16 {
 };
 
 #if QTENSOR_LEVEL_X86 >= 4
-QTENSOR_INLINE words<avx512_arch> step_exponents(avx512_isa, const words<avx512_arch>& pairs,
-                                                 const words<avx512_arch>& steps) {
-  const __m512i magnitude = _mm512_and_si512(pairs.data, _mm512_set1_epi16(0x7fff));
-  const __mmask32 counts =
-      _mm512_cmplt_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)), _mm512_set1_epi16(0x7f7f));
-  return _mm512_mask_add_epi16(pairs.data, counts, pairs.data, steps.data);
-}
 QTENSOR_INLINE halves<avx512_arch> swap_middles(avx512_isa, const halves<avx512_arch>& v) {
   return _mm512_shufflehi_epi16(_mm512_shufflelo_epi16(v.data, 0xd8), 0xd8);
 }
@@ -185,14 +169,6 @@ struct bf16_table16 {
   QTENSOR_INLINE words<A> operator()(const words<A>& index) const { return body(index); }
   detail::bf16_table16<detail::isa<A>, A> body;
 };
-
-/// Adds to the exponent fields of both numbers of a pair what stands in the halves of `steps` (a multiple of 128,
-/// modulo 2^16): times a power of two, exact where the result is a normal number. Zeros, infinities and NaN stay what
-/// they are. Cost: 4 with AVX-512, else loop.
-template <usable_arch A>
-QTENSOR_INLINE words<A> step_exponents(const words<A>& pairs, const words<A>& steps) {
-  return step_exponents(detail::isa<A>{}, pairs, steps);
-}
 
 /// Elements 0, 2, 1, 3 of every four. Cost: 2 with AVX-512, else loop.
 template <usable_arch A>

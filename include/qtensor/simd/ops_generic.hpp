@@ -140,10 +140,29 @@ QTENSOR_INLINE std::uint32_t reduce_max(any_isa, const words<A>& v) {
   return best;
 }
 
+/// Loads before it come first in the program, too. CPUs tell a stream by the order of its lines: rows read as the
+/// compiler schedules them come from memory at half the speed.
+QTENSOR_INLINE void keep_order() { asm volatile("" ::: "memory"); }
+
 template <class A, class Get>
 QTENSOR_INLINE words<A> reduce_max_each(any_isa, Get get) {
   buffer<std::uint32_t, A> best;
   for (index_t i = 0; i < best.size; ++i) best[i] = reduce_max(isa<A>{}, get(i));
+  return best.batch();
+}
+
+template <class A, int BlocksOfRow, class Get>
+QTENSOR_INLINE words<A> reduce_max_each_half(any_isa, Get get) {
+  buffer<std::uint32_t, A> best;
+  for (index_t k = 0; k < best.size / BlocksOfRow; ++k) {
+    buffer<std::uint16_t, A> lane(get(k));
+    constexpr index_t length = lane.size / BlocksOfRow;
+    for (index_t b = 0; b < BlocksOfRow; ++b) {
+      std::uint16_t most = 0;
+      for (index_t i = b * length; i < (b + 1) * length; ++i) most = lane[i] > most ? lane[i] : most;
+      best[k * BlocksOfRow + b] = most;
+    }
+  }
   return best.batch();
 }
 
@@ -351,6 +370,10 @@ QTENSOR_INLINE halves<A> narrow_bf16(any_isa, const floats<A>& a, const floats<A
   return low_halves(isa<A>{}, bf16_bits(isa<A>{}, a), bf16_bits(isa<A>{}, b));
 }
 template <class A>
+QTENSOR_INLINE halves<A> narrow_bf16_normal(any_isa, const floats<A>& a, const floats<A>& b) {
+  return narrow_bf16(isa<A>{}, a, b);
+}
+template <class A>
 QTENSOR_INLINE halves<A> narrow_f16(any_isa, const floats<A>& a, const floats<A>& b) {
   return low_halves(isa<A>{}, f16_bits(isa<A>{}, a), f16_bits(isa<A>{}, b));
 }
@@ -405,6 +428,16 @@ QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& ind
   buffer<float, A> r;
   for (index_t i = 0; i < r.size; ++i) r[i] = table[k[i]];
   return r.batch();
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> interleave_pairs(any_isa, const bytes<A>& v) {
+  buffer<std::uint8_t, A> from(v), to;
+  constexpr index_t n = lanes<A>;
+  for (index_t i = 0; i < n; ++i)
+    for (index_t half : {index_t{0}, 2 * n})
+      to[half + 2 * i] = from[half + i], to[half + 2 * i + 1] = from[half + n + i];
+  return to.batch();
 }
 
 template <class A>

@@ -43,6 +43,13 @@ QTENSOR_INLINE words_neon reduce_max_each(neon_isa, Row row) {
   return vpmaxq_u32(r01, r23);
 }
 
+template <class A, int BlocksOfRow, class Row>
+requires(BlocksOfRow == 1) QTENSOR_INLINE words_neon reduce_max_each_half(neon_isa, Row row) {
+  const uint16x8_t r01 = vpmaxq_u16(row(index_t{0}).data, row(index_t{1}).data);
+  const uint16x8_t r23 = vpmaxq_u16(row(index_t{2}).data, row(index_t{3}).data), pairs = vpmaxq_u16(r01, r23);
+  return vmovl_u16(vget_low_u16(vpmaxq_u16(pairs, pairs)));
+}
+
 QTENSOR_INLINE floats_neon rounded(neon_isa, floats_neon x) {
   asm("" : "+w"(x.data));
   return x;
@@ -171,6 +178,10 @@ struct byte_table<neon_isa, neon_arch, Entries> {
 QTENSOR_INLINE std::array<halves_neon, 2> halves_from_planes(neon_isa, const bytes_neon& high, const bytes_neon& low) {
   return {halves_neon(vreinterpretq_u16_u8(vzip1q_u8(low.data, high.data))),
           halves_neon(vreinterpretq_u16_u8(vzip2q_u8(low.data, high.data)))};
+}
+QTENSOR_INLINE bytes_neon interleave_pairs(neon_isa, const bytes_neon& v) {
+  constexpr std::uint8_t order[16] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};
+  return vqtbl1q_u8(v.data, vld1q_u8(order));
 }
 QTENSOR_INLINE std::array<floats_neon, 4> floats_from_planes(neon_isa isa, const bytes_neon& high,
                                                              const bytes_neon& low) {

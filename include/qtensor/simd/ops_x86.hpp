@@ -56,6 +56,20 @@ QTENSOR_INLINE words128 reduce_max_each(sse42_isa, Row row) {
   return max_of_pairs64(r01, r23);
 }
 
+// Maxima of words next to each other, of doublewords and of quadwords; lane i of the arguments becomes lanes 2 * i.
+QTENSOR_INLINE __m128i max_halves16(__m128i a, __m128i b) {
+  return _mm_max_epu16(_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b));
+}
+QTENSOR_INLINE __m128i max_halves32(__m128i a, __m128i b) {
+  return _mm_max_epu16(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+}
+template <class A, int BlocksOfRow, class Row>
+requires(BlocksOfRow == 1) QTENSOR_INLINE words128 reduce_max_each_half(sse42_isa, Row row) {
+  const __m128i r01 = max_halves16(row(index_t{0}).data, row(index_t{1}).data);
+  const __m128i r = max_halves32(r01, max_halves16(row(index_t{2}).data, row(index_t{3}).data));
+  return _mm_cvtepu16_epi32(_mm_max_epu16(r, _mm_unpackhi_epi64(r, r)));
+}
+
 QTENSOR_INLINE floats128 rounded(sse42_isa, floats128 x) {
   asm("" : "+x"(x.data));
   return x;
@@ -154,6 +168,9 @@ struct byte_table<sse42_isa, sse42_arch, Entries> {
 QTENSOR_INLINE std::array<halves128, 2> halves_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   return {halves128(_mm_unpacklo_epi8(low.data, high.data)), halves128(_mm_unpackhi_epi8(low.data, high.data))};
 }
+QTENSOR_INLINE bytes128 interleave_pairs(sse42_isa, const bytes128& v) {
+  return _mm_shuffle_epi8(v.data, _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
+}
 QTENSOR_INLINE std::array<floats128, 4> floats_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   const __m128i zero = _mm_setzero_si128();
   const __m128i a = _mm_unpacklo_epi8(low.data, high.data), b = _mm_unpackhi_epi8(low.data, high.data);
@@ -250,12 +267,32 @@ QTENSOR_INLINE __m256i max_of_pairs64(__m256i a, __m256i b) {
 }
 template <class A, class Row>
 QTENSOR_INLINE words256 reduce_max_each(avx2_isa, Row row) {
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m256i r0 = row(b).data, r1 = row(b + 1).data;
+    keep_order();
+    return max_of_pairs32(r0, r1);
+  };
   const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
-    const __m256i r01 = max_of_pairs32(row(b).data, row(b + 1).data);
-    return max_of_pairs64(r01, max_of_pairs32(row(b + 2).data, row(b + 3).data));
+    const __m256i r01 = two(b), r23 = two(b + 2);
+    return max_of_pairs64(r01, r23);
   };
   const __m256i a = four(0), b = four(4);
   return _mm256_max_epu32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+template <class A, int BlocksOfRow, class Row>
+requires(BlocksOfRow == 1) QTENSOR_INLINE words256 reduce_max_each_half(avx2_isa, Row row) {
+  const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m256i x = row(b).data, y = row(b + 1).data;
+    return _mm256_max_epu16(_mm256_unpacklo_epi16(x, y), _mm256_unpackhi_epi16(x, y));
+  };
+  const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
+    const __m256i x = two(b), y = two(b + 2);
+    return _mm256_max_epu16(_mm256_unpacklo_epi32(x, y), _mm256_unpackhi_epi32(x, y));
+  };
+  const __m256i x = four(0), y = four(4);
+  const __m256i r = _mm256_max_epu16(_mm256_unpacklo_epi64(x, y), _mm256_unpackhi_epi64(x, y));
+  return _mm256_cvtepu16_epi32(_mm_max_epu16(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1)));
 }
 
 QTENSOR_INLINE floats256 rounded(avx2_isa, floats256 x) {
@@ -391,6 +428,10 @@ QTENSOR_INLINE bytes256 order_for_floats(avx2_isa, const bytes256& v) {
 QTENSOR_INLINE bytes256 order_for_halves(avx2_isa, const bytes256& v) { return _mm256_permute4x64_epi64(v.data, 0xd8); }
 QTENSOR_INLINE std::array<halves256, 2> halves_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   return {halves256(_mm256_unpacklo_epi8(low.data, high.data)), halves256(_mm256_unpackhi_epi8(low.data, high.data))};
+}
+QTENSOR_INLINE bytes256 interleave_pairs(avx2_isa, const bytes256& v) {
+  const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return _mm256_shuffle_epi8(v.data, _mm256_broadcastsi128_si256(order));
 }
 QTENSOR_INLINE std::array<floats256, 4> floats_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   const __m256i zero = _mm256_setzero_si256();

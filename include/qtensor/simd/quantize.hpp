@@ -6,6 +6,7 @@
 #include <cstring>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/tensor/bytes.hpp>
 
@@ -46,29 +47,37 @@ void write_codes(index_t n, code_unit_t<S>* codes, Code code_of) {
 
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
-template <quantization_scheme S>
-struct kernel<op::encode, S, scalar_arch> {
-  static constexpr bool enabled = true;
-  static constexpr std::string_view name = "reference";
+template <quantization_scheme S, float_source From = from_f32>
+struct reference_encoder {
+  using element = typename From::type;
 
-  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
     detail::check_run_scheme<S>();
-    detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(x[i], s, zero_point); });
+    detail::write_codes<S>(n, codes, [&](index_t i) { return quantize_element<S>(number<From>(x[i]), s, zero_point); });
   }
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+  static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, code_unit_t<S>* codes) {
     grouped(x, n, 1, scales, zero_points, tensor_scale, codes);
   }
-  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, code_unit_t<S>* codes) {
     detail::check_run_scheme<S>();
     index_t g = 0, left = group;
     detail::write_codes<S>(n, codes, [&](index_t i) {
       if (left == 0) ++g, left = group;
       --left;
-      return quantize_element<S>(x[i], {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0);
+      return quantize_element<S>(number<From>(x[i]), {scales[g], tensor_scale},
+                                 zero_points != nullptr ? zero_points[g] : 0);
     });
   }
+};
+
+template <quantization_scheme S>
+struct kernel<op::encode, S, scalar_arch> : reference_encoder<S> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = "reference";
+  template <float_source From>
+  using reading = reference_encoder<S, From>;
 };
 
 // ---- Vectors -------------------------------------------------------------------------------------------------------
@@ -86,11 +95,13 @@ struct tail_space {
 };
 
 // Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes),
-// next() goes to the next block, padded(space, n) is for a last block of n elements.
+// next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`: all lanes of
+// batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
 struct uniform_parameters {
+  static constexpr bool alike_in_pairs = true;
   divisor<By, A> fast;
   element_scale scale;
   zero_shift<S, A> zero;
@@ -113,6 +124,7 @@ struct uniform_parameters {
 /// One scale an element.
 template <class S, class A>
 struct vector_parameters {
+  static constexpr bool alike_in_pairs = false;
   const float* scales;
   const std::int32_t* zeros;  // null where S has none
   float tensor_scale;
@@ -146,8 +158,6 @@ struct group_table {
   static constexpr index_t most = chunk_elements / lanes<A>;
   alignas(64) float value[static_cast<std::size_t>(most)];
   alignas(64) float rest[static_cast<std::size_t>(most)];
-  alignas(64) std::int32_t low[static_cast<std::size_t>(most)];
-  alignas(64) std::int32_t high[static_cast<std::size_t>(most)];
   alignas(64) std::int32_t zero[static_cast<std::size_t>(most)];
 
   /// Entries [0, groups) and, with harmless numbers, up to the next batch.
@@ -157,13 +167,9 @@ struct group_table {
       const index_t count = std::min(lanes<A>, groups - g);
       const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + g, count, 1.f), tensor_scale);
       simd::store(value + g, d.value);
-      if constexpr (By == quotient_by::two_products) simd::store(rest + g, d.rest);
-      if constexpr (S::has_zero_point) {
-        const auto shift = zero_shift<S, A>::by(zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
-        simd::store(zero + g, shift.zero);
-        simd::store(low + g, shift.low);
-        simd::store(high + g, shift.high);
-      }
+      if constexpr (has_rest<By>) simd::store(rest + g, d.rest);
+      if constexpr (S::has_zero_point)
+        simd::store(zero + g, zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
     }
   }
 };
@@ -171,6 +177,7 @@ struct group_table {
 /// One scale for 1 batch, for 2 batches, or for whole blocks of 4 (BatchesOfGroup 1, 2, 4).
 template <class S, quotient_by By, class A, int BatchesOfGroup>
 struct group_parameters {
+  static constexpr bool alike_in_pairs = BatchesOfGroup > 1;
   const group_table<S, A>* table;
   const float* scales;
   index_t last;  // the table goes on behind the last group, the scales do not
@@ -184,7 +191,7 @@ struct group_parameters {
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     const index_t g = group_of(k);
     if constexpr (Wanted == By) {
-      if constexpr (By == quotient_by::two_products)
+      if constexpr (has_rest<By>)
         return {floats<A>(table->value[g]), floats<A>(table->rest[g])};
       else
         return {floats<A>(table->value[g])};
@@ -195,7 +202,7 @@ struct group_parameters {
   QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
     const index_t g = group_of(k);
     if constexpr (S::has_zero_point)
-      return {ints<A>(table->zero[g]), ints<A>(table->low[g]), ints<A>(table->high[g])};
+      return {ints<A>(table->zero[g])};
     else
       return zero_shift<S, A>::by(ints<A>(0));
   }
@@ -209,68 +216,38 @@ struct group_parameters {
   group_parameters padded(tail_space<A>&, index_t) const { return *this; }
 };
 
-/// Inverses of one scale an element, prepared for several rows.
-template <class S, quotient_by By, class A>
-struct column_table {
-  alignas(64) float value[static_cast<std::size_t>(chunk_elements)];
-  alignas(64) float rest[static_cast<std::size_t>(By == quotient_by::two_products ? chunk_elements : 1)];
-
-  /// Entries [0, n) and, with harmless numbers, up to the next block of four batches.
-  void fill(const float* scales, index_t n, float tensor_scale) {
-    for (index_t i = 0; i < round_up(n, 4 * lanes<A>); i += lanes<A>) {
-      const index_t count = std::clamp(n - i, index_t{0}, lanes<A>);
-      const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + std::min(i, n), count, 1.f), tensor_scale);
-      simd::store(value + i, d.value);
-      if constexpr (By == quotient_by::two_products) simd::store(rest + i, d.rest);
-    }
-  }
-};
-
-/// One scale an element, from such a table.
-template <class S, quotient_by By, class A>
-struct column_parameters {
-  const column_table<S, By, A>* table;
-  vector_parameters<S, A> plain;
-  index_t at = 0;
-
-  template <quotient_by Wanted>
-  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
-    if constexpr (Wanted != By)
-      return plain.template divide<Wanted>(k);
-    else if constexpr (By == quotient_by::two_products)
-      return {simd::load<A>(table->value + at + k * lanes<A>), simd::load<A>(table->rest + at + k * lanes<A>)};
-    else
-      return {simd::load<A>(table->value + at + k * lanes<A>)};
-  }
-  QTENSOR_INLINE zero_shift<S, A> shift(int k) const { return plain.shift(k); }
-  QTENSOR_INLINE void next() {
-    at += 4 * lanes<A>;
-    plain.next();
-  }
-  column_parameters padded(tail_space<A>& space, index_t n) const { return {table, plain.padded(space, n), at}; }
-};
-
-/// Codes of x[0, n), one per byte: blocks of four batches, the last one through a copy padded with zeros.
-template <class S, quotient_by By, class A, class Parameters>
-void encode_blocks(const float* x, index_t n, Parameters p, std::uint8_t* codes) {
+/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros. Nothing is called in the
+/// loop, so that constants stay in registers.
+template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
+void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes,
+                   bool past_caches = false) {
   constexpr index_t step = 4 * lanes<A>;
-  alignas(64) float last[static_cast<std::size_t>(step)];
-  alignas(64) std::uint8_t last_codes[static_cast<std::size_t>(step)];
   tail_space<A> space;
-  for (index_t i = 0; i < n; i += step) {
-    const float* from = x + i;
-    std::uint8_t* to = codes + i;
-    const index_t left = n - i;
-    if (left < step) {
-      std::fill(std::copy_n(from, left, last), last + step, 0.f);
-      from = last, to = last_codes;
+  for (index_t left = n; left > 0; left -= step, x += step, codes += step) {
+    std::array<floats<A>, 4> v;
+    if (left >= step) [[likely]] {
+      if constexpr (Parameters::alike_in_pairs) {
+        v = From::template load_four<A>(x);
+      } else {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + k * lanes<A>);
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k)
+        v[k] = From::template load_n<A>(x + k * lanes<A>, std::clamp(left - k * lanes<A>, index_t{0}, lanes<A>));
       p = p.padded(space, left);
     }
-    std::array<floats<A>, 4> v;
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = simd::load<A>(from + k * lanes<A>);
-    simd::store(to, encode_codes<S, By>(v, p));
-    if (left < step) std::copy_n(last_codes, left, codes + i);
+    bytes<A> c = encode_codes<S, By, A, Which>(v, p);
+    if (left < step) [[unlikely]] {
+      simd::store_n(codes, left, c);
+    } else {
+      if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
+      if (past_caches)
+        simd::stream(codes, c);
+      else
+        simd::store(codes, c);
+    }
     p.next();
   }
 }
@@ -291,6 +268,17 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
       pack_codes<A, bits>(bytes, count, to + first * bits / 8);
     }
   }
+}
+
+/// The same for chunks of whole groups: encode(first, count, first group, groups, bytes).
+template <class S, class A, class Encode>
+QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, Encode encode) {
+  const index_t chunk = chunk_elements / group * group, groups_of_chunk = chunk / group;
+  index_t g = 0;
+  for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
+    encode(first, count, g, divide_up(count, group), bytes);
+    g += groups_of_chunk;
+  });
 }
 
 /// Whether the zero points that a scheme can store need a look before vectors take them.
@@ -339,14 +327,15 @@ QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float t
 }  // namespace detail
 
 /// The vector kernel of every scheme that vectors can follow.
-template <vector_encodable S, usable_arch A>
+template <vector_encodable S, usable_arch A, float_source From = from_f32>
 struct vector_encoder {
   using unit = code_unit_t<S>;
+  using element = typename From::type;
   static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
 
-  static void uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
-      kernel<op::encode, S, scalar_arch>::uniform(x, n, s, zero_point, codes);
+      reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
       encode_uniform_by<fast>(x, n, s, zero_point, codes);
     } else {
@@ -354,32 +343,19 @@ struct vector_encoder {
     }
   }
 
-  static void vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+  static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes) {
-    columns(x, 1, n, n, scales, zero_points, tensor_scale, codes, 0);
+    const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes) {
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+      const detail::vector_parameters<S, A> p{scales + first, zeros, tensor_scale};
+      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes);
+      if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
+        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+    };
+    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, encode);
   }
 
-  static void columns(const float* x, index_t rows, index_t x_step, index_t n, const float* scales,
-                      const std::int32_t* zero_points, float tensor_scale, unit* codes, index_t code_step) {
-    for (index_t first = 0; first < n; first += detail::chunk_elements) {
-      const index_t count = std::min(detail::chunk_elements, n - first);
-      const detail::vector_parameters<S, A> plain{scales + first,
-                                                  zero_points != nullptr ? zero_points + first : nullptr, tensor_scale};
-      const float* from = x + first;
-      unit* to = codes + unit_of<S>(first);
-      // Inverses cost more than one division: they pay from the second row on.
-      if (rows > 1 && detail::all_regular_divisors<S, A>(plain.scales, count, tensor_scale)) {
-        detail::column_table<S, fast, A> table;
-        table.fill(plain.scales, count, tensor_scale);
-        encode_rows<fast>(from, rows, x_step, count, plain, detail::column_parameters<S, fast, A>{&table, plain}, to,
-                          code_step);
-      } else {
-        encode_rows<safe>(from, rows, x_step, count, plain, plain, to, code_step);
-      }
-    }
-  }
-
-  static void grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes) {
     constexpr index_t step = 4 * lanes<A>;
     if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes);
@@ -396,69 +372,80 @@ struct vector_encoder {
     spread(x, n, group, scales, zero_points, tensor_scale, codes);
   }
 
+  /// The same for numbers that fit their scales (numbers::fitting); zero points are regular then, too. `past_caches`:
+  /// codes of 8 bits bypass the caches, for a `codes` that is aligned to 64 bytes and an n that is a multiple of 64.
+  static void fitting(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, unit* codes, bool past_caches) {
+    constexpr quotient_by by = detail::fitting_quotient<S, A>;
+    constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
+    constexpr int batches = known == lanes<A> ? 1 : known == 2 * lanes<A> ? 2 : known % step == 0 ? 4 : 0;
+    past_caches = past_caches && S::code_format::bits == 8;
+    const bool regular =
+        by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
+    if constexpr (known == 0)
+      if (group >= n && regular)
+        return encode_uniform_by<by, numbers::fitting>(x, n, {*scales, tensor_scale},
+                                                       zero_points != nullptr ? *zero_points : 0, codes, past_caches);
+    if constexpr (batches != 0 && known <= detail::chunk_elements)
+      if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
+        return detail::for_each_group_chunk<S, A>(
+            n, group, codes, [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
+              encode_groups<by, batches, numbers::fitting>(x + first, count, group, scales + g,
+                                                           zero_points != nullptr ? zero_points + g : nullptr, groups,
+                                                           tensor_scale, bytes, past_caches);
+            });
+    grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  }
+
  private:
-  template <quotient_by By>
-  static void encode_uniform_by(const float* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  template <quotient_by By, numbers Which = numbers::any>
+  static void encode_uniform_by(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
+                                bool past_caches = false) {
     const detail::uniform_parameters<S, By, A> p(s, zero_point);
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
     detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
+      detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes, past_caches);
     });
-  }
-
-  /// Rows of at most a chunk under the same parameters.
-  template <quotient_by By, class Parameters>
-  static void encode_rows(const float* x, index_t rows, index_t x_step, index_t n,
-                          const detail::vector_parameters<S, A>& plain, const Parameters& p, unit* codes,
-                          index_t code_step) {
-    const bool irregular = detail::any_irregular<S, A>(plain.scales, plain.zeros, n);
-    for (index_t row = 0; row < rows; ++row) {
-      const float* from = x + row * x_step;
-      detail::for_each_chunk<S, A>(
-          n, detail::chunk_elements, codes + row * code_step, [&](index_t, index_t count, std::uint8_t* bytes) {
-            detail::encode_blocks<S, By, A>(from, count, p, bytes);
-            if (irregular) [[unlikely]]
-              for (index_t i = 0; i < count; ++i)
-                mend(from, plain.scales[i], plain.zeros, i, i, i + 1, plain.tensor_scale, bytes);
-          });
-    }
   }
 
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
-  static void mend(const float* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
+  static void mend(const element* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
                    float tensor_scale, std::uint8_t* bytes) {
     if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
     for (index_t i = begin; i < end; ++i)
-      bytes[i] =
-          static_cast<std::uint8_t>(quantize_element<S>(x[i], {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
+      bytes[i] = static_cast<std::uint8_t>(
+          quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
+  }
+
+  /// The groups of a chunk.
+  template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
+  static void encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+                            index_t groups, float tensor_scale, std::uint8_t* bytes, bool past_caches = false) {
+    detail::group_table<S, A> table;
+    table.template fill<By>(scales, zeros, groups, tensor_scale);
+    const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
+                                                               group / (4 * lanes<A>)};
+    detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, past_caches);
   }
 
   template <int BatchesOfGroup>
-  static void grouped_by(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                         float tensor_scale, unit* codes) {
-    const index_t chunk = detail::chunk_elements / group * group, groups_of_chunk = chunk / group;
-    detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      const index_t g = first / chunk * groups_of_chunk, groups = divide_up(count, group);
+  static void grouped_by(const element* x, index_t n, index_t group, const float* scales,
+                         const std::int32_t* zero_points, float tensor_scale, unit* codes) {
+    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
-      detail::group_table<S, A> table;
-      const auto by = [&]<quotient_by By>() {
-        table.template fill<By>(scales + g, zeros, groups, tensor_scale);
-        const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales + g, groups - 1, tensor_scale,
-                                                                   group / (4 * lanes<A>)};
-        detail::encode_blocks<S, By, A>(x + first, count, p, bytes);
-      };
       if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
-        by.template operator()<fast>();
+        encode_groups<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
       else
-        by.template operator()<safe>();
+        encode_groups<safe, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
       if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
         for (index_t k = 0; k < groups; ++k)
           mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
-    });
+    };
+    detail::for_each_group_chunk<S, A>(n, group, codes, encode);
   }
 
   /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
-  static void spread(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+  static void spread(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes) {
     alignas(64) float element_scales[static_cast<std::size_t>(detail::chunk_elements)];
     alignas(64) std::int32_t element_zeros[static_cast<std::size_t>(detail::chunk_elements)];
@@ -482,44 +469,71 @@ template <vector_encodable S, usable_arch A>
 requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector_encoder<S, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
+  template <float_source From>
+  using reading = vector_encoder<S, A, From>;
 };
+
+/// Whether the kernel of S reads elements as `From` does, without a tile of floats in between.
+template <class S, class From>
+concept reads_elements = std::same_as<From, from_f32> || requires {
+  typename best_kernel<op::encode, S>::template reading<From>;
+};
+
+namespace detail {
+
+template <class S, class From>
+struct encoder_of {
+  using type = typename best_kernel<op::encode, S>::template reading<From>;
+};
+template <class S>
+struct encoder_of<S, from_f32> {
+  using type = best_kernel<op::encode, S>;
+};
+
+}  // namespace detail
+
+/// The functions that run for elements as `From` reads them.
+template <quantization_scheme S, float_source From>
+requires reads_elements<S, From>
+using encoder_of = typename detail::encoder_of<S, From>::type;
 
 // ---- What callers call ---------------------------------------------------------------------------------------------
 
 /// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
-template <quantization_scheme S>
-void encode_uniform(const float* x, index_t n, element_scale s, std::int32_t zero_point, code_unit_t<S>* codes) {
-  if (n > 0) best_kernel<op::encode, S>::uniform(x, n, s, zero_point, codes);
+template <quantization_scheme S, float_source From = from_f32>
+void encode_uniform(const typename From::type* x, index_t n, element_scale s, std::int32_t zero_point,
+                    code_unit_t<S>* codes) {
+  if (n > 0) encoder_of<S, From>::uniform(x, n, s, zero_point, codes);
 }
 
 /// Element i has scales[i] and zero_points[i]. Reads n of each.
-template <quantization_scheme S>
-void encode_vector(const float* x, index_t n, const float* scales, const std::int32_t* zero_points,
+template <quantization_scheme S, float_source From = from_f32>
+void encode_vector(const typename From::type* x, index_t n, const float* scales, const std::int32_t* zero_points,
                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
-  if (n > 0) best_kernel<op::encode, S>::vector(x, n, scales, zero_points, tensor_scale, codes);
-}
-
-/// The same for several rows: row r lies at x + r * x_step and goes to codes + r * code_step (units). What divisions
-/// need is prepared once for all rows.
-template <quantization_scheme S>
-void encode_columns(const float* x, index_t rows, index_t x_step, index_t n, const float* scales,
-                    const std::int32_t* zero_points, code_unit_t<S>* codes, index_t code_step,
-                    float tensor_scale = 1.f) {
-  using best = best_kernel<op::encode, S>;
-  if (n <= 0) return;
-  if constexpr (requires { best::columns(x, rows, x_step, n, scales, zero_points, tensor_scale, codes, code_step); })
-    best::columns(x, rows, x_step, n, scales, zero_points, tensor_scale, codes, code_step);
-  else
-    for (index_t row = 0; row < rows; ++row)
-      best::vector(x + row * x_step, n, scales, zero_points, tensor_scale, codes + row * code_step);
+  if (n > 0) encoder_of<S, From>::vector(x, n, scales, zero_points, tensor_scale, codes);
 }
 
 /// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.
-template <quantization_scheme S>
-void encode_grouped(const float* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                    code_unit_t<S>* codes, float tensor_scale = 1.f) {
+template <quantization_scheme S, float_source From = from_f32>
+void encode_grouped(const typename From::type* x, index_t n, index_t group, const float* scales,
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f) {
   QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
-  if (n > 0) best_kernel<op::encode, S>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  if (n > 0) encoder_of<S, From>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+}
+
+/// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales
+/// and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are unspecified.
+/// `past_caches`: codes may bypass the caches (stream_fence); for codes aligned to 64 bytes and n a multiple of 64.
+template <quantization_scheme S, float_source From = from_f32>
+void encode_fitting(const typename From::type* x, index_t n, index_t group, const float* scales,
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f,
+                    bool past_caches = false) {
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (requires { best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches); })
+    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches);
+  else
+    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -5,14 +5,21 @@
 #include <concepts>
 #include <cstdint>
 #include <qtensor/simd/encodable.hpp>
+#include <qtensor/simd/ops_codes.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the
 /// policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to
 /// integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every
-/// half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN.
-enum class quotient_by { division, inverse, two_products };
+/// half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN. `moved_grid`: x stays as it is,
+/// and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
+enum class quotient_by { division, inverse, two_products, moved_grid };
+
+/// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
+/// step, as after a scale that a rule made of their largest magnitude (block_scales says when); or a code does not
+/// matter.
+enum class numbers { any, fitting };
 
 namespace detail {
 
@@ -31,6 +38,20 @@ inline constexpr bool divides_by_products =
     !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
+/// Whether codes of S can be read off a moved grid, where numbers fit their scales.
+template <class S>
+constexpr bool moves_grid() {
+  using code = typename S::code_format;
+  if constexpr (shiftable_format<code>)
+    return std::same_as<typename S::scale_format, e8m0> && !S::has_tensor_scale && ties_to_even<typename S::rounding> &&
+           !has_intermediate<S> && std::same_as<typename S::division_type, f32> &&
+           one_of<ordinary_division<S>, exact_division, reciprocal> &&
+           code::special_values != specials::nan_is_negative_zero &&
+           (std::same_as<typename S::overflow, saturate> || code::special_values == specials::none);
+  else
+    return false;
+}
+
 /// The right quotient whatever the scale.
 template <class S>
 inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inverse : quotient_by::division;
@@ -39,6 +60,10 @@ inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inv
 template <class S, class A>
 inline constexpr quotient_by fast_quotient =
     divides_by_products<S, A> ? quotient_by::two_products : quotient_by::inverse;
+
+/// The one for numbers that fit their scales: powers of two that can move the grid, else regular divisors.
+template <class S, class A>
+inline constexpr quotient_by fitting_quotient = moves_grid<S>() ? quotient_by::moved_grid : fast_quotient<S, A>;
 
 }  // namespace detail
 
@@ -53,6 +78,15 @@ struct divisor<quotient_by::two_products, A> {
   floats<A> rest;   ///< r' = RN((1 - s * r) / s); times r instead is not good enough (s = 2 - 2^-23, x = 1)
 };
 
+template <usable_arch A>
+struct divisor<quotient_by::moved_grid, A> {
+  floats<A> value;  ///< the smallest normal number of the grid
+  floats<A> rest;   ///< its bias, as moved_codes wants it
+};
+/// Divisors of two parts.
+template <quotient_by By>
+inline constexpr bool has_rest = By == quotient_by::two_products || By == quotient_by::moved_grid;
+
 /// The number S divides by: the scale times the tensor's.
 template <class S, usable_arch A>
 QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale) {
@@ -62,12 +96,16 @@ QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale)
     return scale;
 }
 
-/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two.
+/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two, `moved_grid` 6.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
   const floats<A> one(1.f);
   if constexpr (By == quotient_by::division) {
     return {whole_scale<S>(scale, tensor_scale)};
+  } else if constexpr (By == quotient_by::moved_grid) {
+    const auto grid =
+        simd::grid_times<detail::grid_facts<typename S::code_format>>(simd::bits_as<std::uint32_t>(scale));
+    return {grid.normal, grid.bias};
   } else if constexpr (detail::is_reciprocal<S>) {
     if constexpr (S::has_tensor_scale)
       return {simd::div(floats<A>(1.f / tensor_scale), scale)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/encode.hpp>
 #include <type_traits>
 
@@ -164,19 +165,23 @@ concept vector_scaled =
     !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
     !std::same_as<typename S::division, rule_multiplier>;
 
+/// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or it is a
+/// block of zeros whose codes lose their signs. `fitting`: none is, and numbers fit their scales (encode_fitting).
+enum class blocks_are { special, ordinary, fitting };
+
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
-/// floats to scales[0, n). `tensor_term` is the scale of the tensor in schemes of two levels. True if every block is
-/// ordinary; false, with nothing of use written, if one is special: not finite, a scale that is not, or a block of
-/// zeros whose codes lose their signs.
+/// floats to scales[0, n). `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special
+/// nothing of use is written.
 template <vector_scaled S, usable_arch A = best_arch>
-bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
-                  float tensor_term = 1.f) {
+blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
+                        float tensor_term = 1.f) {
   if (S::has_tensor_scale && !(tensor_term >= std::numeric_limits<float>::min() && is_finite(tensor_term)))
-    return false;
+    return blocks_are::special;
   using F = typename S::scale_format;
   constexpr index_t step = lanes<A>;
+  constexpr bool moves = detail::moves_grid<S>();
   constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
-  words<A> largest(0u), smallest(~0u);
+  words<A> largest(0u), smallest(~0u), least_scale(infinity_bits), most_scale(0u);
   for (index_t first = 0; first < n; first += 4 * step) {
     std::array<words<A>, 4> codes;
 #pragma GCC unroll 4
@@ -192,6 +197,11 @@ bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::sc
         largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
       codes[k] = detail::scale_codes<F, A>(s);
       s = detail::scale_values<F, A>(codes[k]);
+      if constexpr (moves) {  // zeros fit any scale
+        const words<A> bits = simd::bits_as<std::uint32_t>(s);
+        most_scale = simd::max(most_scale, bits);
+        least_scale = simd::min(least_scale, simd::select(m == words<A>(0u), words<A>(infinity_bits), bits));
+      }
       if (left == step)
         simd::store(scales + at, s);
       else
@@ -199,8 +209,17 @@ bool block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::sc
     }
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }
-  if (simd::reduce_max(largest) >= infinity_bits) return false;
-  return !minds_zeros || !simd::any(smallest == words<A>(0u));
+  const std::uint32_t most = simd::reduce_max(largest);
+  if (most >= infinity_bits || (minds_zeros && simd::any(smallest == words<A>(0u)))) return blocks_are::special;
+  bool fit = true;
+  if constexpr (moves) {
+    constexpr auto facts = detail::grid_facts<typename S::code_format>;
+    fit = !simd::any(simd::below(least_scale, words<A>(least_moved<facts>))) &&
+          !simd::any(simd::below(words<A>(most_moved<facts>), most_scale));
+  } else {  // no scale had to be kept inside its format
+    fit = float_of(most) <= static_cast<float>(F::max) * S::codes.high * (S::has_tensor_scale ? tensor_term : 1.f);
+  }
+  return fit ? blocks_are::fitting : blocks_are::ordinary;
 }
 
 /// Schemes whose scales and zero points vectors compute from the extremes of blocks: the rule min_max, scales in f32.
@@ -211,11 +230,11 @@ concept vector_ranged =
     std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
     !detail::one_of<typename S::nonfinite_block, block_literal, block_ignores> && (S::code_format::bits <= 8);
 
-/// Scales and zero points of n neighbouring blocks from their extremes with 0. False, with nothing of use written, if a
-/// block is special: not finite (amax, as bits, says so), or with a scale that is not.
+/// Scales and zero points of n neighbouring blocks from their extremes with 0. Where blocks are special - not finite
+/// (amax, as bits, says so), or with a scale that is not - nothing of use is written; all others fit.
 template <vector_ranged S, usable_arch A = best_arch>
-bool range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n, float* scales,
-                  std::int32_t* zero_points) {
+blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n, float* scales,
+                        std::int32_t* zero_points) {
   using zero = typename S::zero_point_format;
   constexpr index_t step = lanes<A>;
   constexpr float span = S::codes.high - S::codes.low;
@@ -232,7 +251,7 @@ bool range_scales(const std::uint32_t* amax, const float* low, const float* high
     simd::store_n(scales + i, left, s);
     simd::store_n(zero_points + i, left, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
   }
-  return simd::reduce_max(largest) < infinity_bits;
+  return simd::reduce_max(largest) < infinity_bits ? blocks_are::fitting : blocks_are::special;
 }
 
 /// Stored scales as floats: out[i] = decode<F>(units[i]) for i < n. For f32 the units themselves will do.
@@ -253,11 +272,16 @@ void decode_scales(const storage_t<F>* units, index_t n, float* out) {
     for (; i + step <= n; i += step) simd::store(out + i, simd::float_of_bf16(simd::widen_u16<A>(units + i)));
   } else if constexpr (std::same_as<F, f16>) {
     for (; i + step <= n; i += step) simd::store(out + i, simd::from_f16::load<A>(units + i));
-  } else if constexpr (F::bits <= 8) {
-    for (; i + step <= n; i += step)
-      simd::store(out + i, simd::lookup<A>(decode_table<F>.data(), simd::widen_u8<A>(units + i)));
+  } else if constexpr (F::bits == 8) {
+    const decoder<F, A> decode;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      const code_bytes<A> codes{reinterpret_cast<const std::uint8_t*>(units + i)};
+      const std::array<floats<A>, 4> v = decode(codes, no_zero_points<A>{});
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(out + i + k * step, v[static_cast<std::size_t>(k)]);
+    }
   }
-  for (; i < n; ++i) out[i] = decode<F>(qtensor::detail::code_of<F>(units[i]));
+  for (; i < n; ++i) out[i] = qtensor::decode<F>(qtensor::detail::code_of<F>(units[i]));
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

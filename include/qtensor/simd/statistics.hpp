@@ -19,6 +19,43 @@ QTENSOR_INLINE words<A> magnitude_words(const floats<A>& x) {
   return simd::bits_as<std::uint32_t>(x) & words<A>(magnitude_bits);
 }
 
+// Magnitudes of elements as unsigned integers of their size, whose order is that of the numbers, f16's too: twice the
+// lanes for 16 bits. The largest ones become bits of floats in the end.
+template <class Source, class A>
+using magnitudes = std::conditional_t<sizeof(typename Source::type) == 2, halves<A>, words<A>>;
+
+template <class Source, class A>
+QTENSOR_INLINE magnitudes<Source, A> load_magnitudes(const typename Source::type* p) {
+  if constexpr (sizeof(*p) == 2)
+    return simd::load<A>(p) & halves<A>(std::uint16_t{0x7fff});
+  else
+    return magnitude_words(Source::template load<A>(p));
+}
+template <class Source, class A>
+QTENSOR_INLINE magnitudes<Source, A> load_magnitudes_n(const typename Source::type* p, index_t n) {
+  if constexpr (sizeof(*p) == 2)
+    return simd::load_n<A>(p, n) & halves<A>(std::uint16_t{0x7fff});
+  else
+    return magnitude_words(Source::template load_n<A>(p, n));
+}
+/// Bits of floats from magnitudes, one a word.
+template <class Source, class A>
+QTENSOR_INLINE words<A> magnitude_bits_of(const words<A>& m) {
+  if constexpr (sizeof(typename Source::type) == 2)
+    return simd::bits_as<std::uint32_t>(Source::template widen<A>(m));
+  else
+    return m;
+}
+template <class Source, class A>
+QTENSOR_INLINE std::uint32_t largest_of(const magnitudes<Source, A>& m) {
+  if constexpr (sizeof(typename Source::type) == 2) {
+    const words<A> both = simd::bits_as<std::uint32_t>(m);
+    return simd::reduce_max(magnitude_bits_of<Source, A>(simd::max(both & words<A>(0xffffu), both >> 16)));
+  } else {
+    return simd::reduce_max(m);
+  }
+}
+
 // The range of the elements of each lane, and the largest magnitude.
 template <class A>
 struct lane_ranges {
@@ -66,21 +103,23 @@ QTENSOR_INLINE void for_each_batch(const typename Source::type* x, index_t n, la
 
 /// Bit pattern of max |x[i]| over i < n; 0 when n is 0.
 ///
-/// Reads x[0, n) and nothing else. Cost: 2 operations per batch of floats, 4 independent chains.
+/// Reads x[0, n) and nothing else. Cost: 2 operations per register of elements, 4 independent chains.
 template <usable_arch A, float_source Source = from_f32>
 std::uint32_t amax_bits(const typename Source::type* x, index_t n) {
-  constexpr index_t step = lanes<A>, chains = 4;
-  words<A> best[chains] = {words<A>(0u), words<A>(0u), words<A>(0u), words<A>(0u)};
+  using batch = detail::magnitudes<Source, A>;
+  constexpr index_t step = static_cast<index_t>(batch::size), chains = 4;
+  const batch none(0);
+  batch best[chains] = {none, none, none, none};
   index_t i = 0;
   for (; i + chains * step <= n; i += chains * step) {
 #pragma GCC unroll 4
     for (index_t c = 0; c < chains; ++c)
-      best[c] = simd::max(best[c], detail::magnitude_words(Source::template load<A>(x + i + c * step)));
+      best[c] = simd::max(best[c], detail::load_magnitudes<Source, A>(x + i + c * step));
   }
-  words<A> all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
-  for (; i + step <= n; i += step) all = simd::max(all, detail::magnitude_words(Source::template load<A>(x + i)));
-  if (i < n) all = simd::max(all, detail::magnitude_words(Source::template load_n<A>(x + i, n - i)));
-  return simd::reduce_max(all);
+  batch all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
+  for (; i + step <= n; i += step) all = simd::max(all, detail::load_magnitudes<Source, A>(x + i));
+  if (i < n) all = simd::max(all, detail::load_magnitudes_n<Source, A>(x + i, n - i));
+  return detail::largest_of<Source, A>(all);
 }
 
 /// What min_max found. A zero is always +0. Without finite elements (n = 0 too) min = +inf and max = -inf.
@@ -113,132 +152,145 @@ range min_max(const typename Source::type* x, index_t n) {
   return {min + 0.0f, max + 0.0f, all_finite};
 }
 
-/// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
-///
-/// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per batch, and 3 per block (AVX-512) where
-/// length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-template <usable_arch A, float_source Source = from_f32>
-void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
+namespace detail {
+
+/// amax_blocks; `Partly`: fewer than `lanes` blocks take the way of whole batches, too, which short ones should.
+template <class A, class Source, bool Partly>
+QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
   index_t b = 0;
-  if (length % step == 0) {
-    for (; b + step <= blocks; b += step) {
-      const auto* first = x + b * length;
-      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-        const auto* block = first + k * length;
-        words<A> m = detail::magnitude_words(Source::template load<A>(block));
-        for (index_t i = step; i < length; i += step)
-          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
-        return m;
-      };
-      simd::store(best + b, simd::reduce_max_each<A>(row));
+  const auto block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+    const auto* from = x + (b + k) * length;
+    auto m = load_magnitudes<Source, A>(from);
+#pragma GCC unroll 8
+    for (index_t i = size; i < length; i += size) m = simd::max(m, load_magnitudes<Source, A>(from + i));
+    return m;
+  };
+  // The maxima of `count` blocks from b on, then anything.
+  const auto maxima = [&](index_t count) QTENSOR_INLINE_LAMBDA {
+    const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA { return block(k < count ? k : 0); };
+    if constexpr (size == step)
+      return simd::reduce_max_each<A>(row);
+    else
+      return magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A>(row));
+  };
+  if (length % size == 0) {
+    for (; b + step <= blocks; b += step) simd::store(best + b, maxima(step));
+    if (Partly && b + 1 < blocks) {
+      simd::store_n(best + b, blocks - b, maxima(blocks - b));
+      return;
     }
+  } else if constexpr (size == 2 * step) {
+    const auto two_blocks = [&](index_t k)
+                                QTENSOR_INLINE_LAMBDA { return load_magnitudes<Source, A>(x + (b + 2 * k) * length); };
+    if (length == step)
+      for (; b + step <= blocks; b += step)
+        simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A, 2>(two_blocks)));
   }
   for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * length, length);
 }
 
-/// The same with a length known at compile time: the loop over a block unrolls.
+}  // namespace detail
+
+/// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
+///
+/// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per register of elements, and 3 per block
+/// (AVX-512) where blocks fill registers (16 bits: or half of one) and `lanes` blocks are left; else a reduction for
+/// each block.
+template <usable_arch A, float_source Source = from_f32>
+void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+  detail::store_maxima<A, Source, false>(x, blocks, length, best);
+}
+
+/// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
+/// way of whole batches too.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
   static_assert(Length >= 1);
-  index_t b = 0;
-  if constexpr (Length % step == 0) {
-    for (; b + step <= blocks; b += step) {
-      const auto* first = x + b * Length;
-      const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-        const auto* block = first + k * Length;
-        words<A> m = detail::magnitude_words(Source::template load<A>(block));
-#pragma GCC unroll 8
-        for (index_t i = step; i < Length; i += step)
-          m = simd::max(m, detail::magnitude_words(Source::template load<A>(block + i)));
-        return m;
-      };
-      simd::store(best + b, simd::reduce_max_each<A>(row));
-    }
-  }
-  for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * Length, Length);
+  detail::store_maxima<A, Source, true>(x, blocks, Length, best);
 }
 
 /// Extremes with 0 of blocks: low[b] = min(0, block) as the bits of its magnitude, high[b] = max(0, block) as bits, for
 /// b < blocks. `max(low[b], high[b]) >= infinity_bits` means "saw a NaN or an infinity". length >= 1.
 ///
-/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 5 operations per batch, and 6 per block
+/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
 /// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-template <usable_arch A>
-void range_blocks(const float* x, index_t blocks, index_t length, std::uint32_t* low, std::uint32_t* high) {
+template <usable_arch A, float_source Source = from_f32>
+void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
+                  std::uint32_t* high) {
   constexpr index_t step = lanes<A>;
-  const ints<A> none(0);
-  // Of the right sign only: others are negative integers. The sign to look for comes in as a bit to flip.
-  const auto part = [&](const float* from, index_t n, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load_n<A>(from, n)) ^ words<A>(flip);
-    return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
-  };
-  const auto whole = [&](const float* from, std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = simd::bits_as<std::uint32_t>(simd::load<A>(from)) ^ words<A>(flip);
-    return simd::bits_as<std::uint32_t>(simd::max(simd::bits_as<std::int32_t>(bits), none));
+  // Positive numbers are the largest integers; negative ones the largest words, if there are any.
+  const auto included = []<class T>(const xsimd::batch<T, A>& m, const floats<A>& v)
+                            QTENSOR_INLINE_LAMBDA { return simd::max(m, simd::bits_as<T>(v)); };
+  const auto magnitude = [](const words<A>& negative) QTENSOR_INLINE_LAMBDA {
+    const ints<A> flipped = simd::bits_as<std::int32_t>(negative ^ words<A>(sign_bit));
+    return simd::bits_as<std::uint32_t>(simd::max(flipped, ints<A>(0)));
   };
   index_t b = 0;
   if (length % step == 0) {
     for (; b + step <= blocks; b += step) {
-      const auto each = [&](std::uint32_t flip) QTENSOR_INLINE_LAMBDA {
+      const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
         return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-          const float* block = x + (b + k) * length;
-          words<A> m = whole(block, flip);
-          for (index_t i = step; i < length; i += step) m = simd::max(m, whole(block + i, flip));
-          return m;
+          const auto* block = x + (b + k) * length;
+          xsimd::batch<T, A> m(none);
+          for (index_t i = 0; i < length; i += step) m = included(m, Source::template load<A>(block + i));
+          return simd::bits_as<std::uint32_t>(m);
         });
       };
-      simd::store(high + b, each(0u));
-      simd::store(low + b, each(sign_bit));
+      simd::store(high + b, largest(std::int32_t{0}));
+      simd::store(low + b, magnitude(largest(std::uint32_t{0})));
     }
   }
   for (; b < blocks; ++b) {
-    words<A> positive(0u), negative(0u);
-    for (index_t i = 0; i < length; i += step) {
-      const index_t n = length - i < step ? length - i : step;
-      positive = simd::max(positive, part(x + b * length + i, n, 0u));
-      // Lanes beyond the end are 0: flipped, a negative integer.
-      negative = simd::max(negative, part(x + b * length + i, n, sign_bit));
+    ints<A> positive(0);
+    words<A> negative(0u);
+    for (index_t i = 0; i < length; i += step) {  // lanes beyond the end are 0
+      const floats<A> v = Source::template load_n<A>(x + b * length + i, length - i < step ? length - i : step);
+      positive = included(positive, v);
+      negative = included(negative, v);
     }
-    high[b] = simd::reduce_max(positive);
-    low[b] = simd::reduce_max(negative);
+    high[b] = simd::reduce_max(simd::bits_as<std::uint32_t>(positive));
+    low[b] = simd::reduce_max(magnitude(negative));
   }
 }
 
-/// best[i] = max(best[i], magnitude of x[i]) for i < n: one row of a statistic along columns. Start from zeros.
+/// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
+/// columns. Start from zeros.
 ///
-/// Reads x[0, n), updates best[0, n). Cost: 4 operations per batch.
+/// Reads the rows, updates best[0, n). Cost: 2 operations per batch, and 2 for every eight rows.
+template <usable_arch A, float_source Source = from_f32>
+void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n,
+                          std::uint32_t* best) {
+  constexpr index_t step = lanes<A>, at_once = 8;  // rows at powers of two fill the ways of a cache
+  for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
+    const index_t count = rows - row < at_once ? rows - row : at_once;
+    index_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      words<A> most[4];
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) most[k] = simd::load<A>(best + i + k * step);
+      for (index_t r = 0; r < count; ++r)
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k)
+          most[k] =
+              simd::max(most[k], detail::magnitude_words(Source::template load<A>(x + r * stride + i + k * step)));
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) simd::store(best + i + k * step, most[k]);
+    }
+    for (; i < n; i += step) {
+      const index_t left = n - i < step ? n - i : step;
+      words<A> most = simd::load_n<A>(best + i, left);
+      for (index_t r = 0; r < count; ++r)
+        most = simd::max(most, detail::magnitude_words(Source::template load_n<A>(x + r * stride + i, left)));
+      simd::store_n(best + i, left, most);
+    }
+  }
+}
+
+/// The same of one row.
 template <usable_arch A, float_source Source = from_f32>
 void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = detail::magnitude_words(Source::template load<A>(x + i));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = detail::magnitude_words(Source::template load_n<A>(x + i, n - i));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
-  }
-}
-
-/// Two rows at once, which halves the traffic of best: x and x + stride. Cost: 6 operations per 2 batches.
-template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits_2(const typename Source::type* x, index_t stride, index_t n, std::uint32_t* best) {
-  constexpr index_t step = lanes<A>;
-  const auto* y = x + stride;
-  index_t i = 0;
-  for (; i + step <= n; i += step) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load<A>(x + i)),
-                                 detail::magnitude_words(Source::template load<A>(y + i)));
-    simd::store(best + i, simd::max(load<A>(best + i), m));
-  }
-  if (i < n) {
-    const words<A> m = simd::max(detail::magnitude_words(Source::template load_n<A>(x + i, n - i)),
-                                 detail::magnitude_words(Source::template load_n<A>(y + i, n - i)));
-    simd::store_n(best + i, n - i, simd::max(simd::load_n<A>(best + i, n - i), m));
-  }
+  accumulate_amax_bits<A, Source>(x, 0, 1, n, best);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

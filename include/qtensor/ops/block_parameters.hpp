@@ -1,0 +1,213 @@
+// Neighbouring blocks of a row: their statistics and parameters side by side, as the kernels want them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/kernel.hpp>
+#include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
+#include <vector>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Statistics of neighbouring blocks, side by side, in the form the rule asks for.
+struct statistics_view {
+  std::uint32_t* amax;
+  float* low;
+  float* high;
+
+  reference::block_statistics operator[](index_t block) const {
+    return {amax[block], low != nullptr ? low[block] : 0.f, high != nullptr ? high[block] : 0.f};
+  }
+  /// The same from a block on.
+  statistics_view from(index_t block) const {
+    return {amax + block, low != nullptr ? low + block : nullptr, high != nullptr ? high + block : nullptr};
+  }
+  void clear(index_t blocks) const {
+    for (index_t b = 0; b < blocks; ++b) amax[b] = 0;
+    if (low == nullptr) return;
+    for (index_t b = 0; b < blocks; ++b) low[b] = high[b] = 0.f;
+  }
+};
+
+template <class S>
+inline constexpr bool needs_extremes = extremes_rule<typename S::rule>;
+/// Whether some elements do not count.
+template <class S>
+inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, block_ignores> ||
+                                   std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
+
+/// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
+template <class S, simd::float_source From = simd::from_f32>
+void join_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
+  using arch = simd::best_arch;
+  // Elements that statistics leave out have magnitudes from here on; blocks without them take the kernels' way.
+  constexpr std::uint32_t limit = std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1;
+  if (leaves_out<S> && simd::amax_bits<arch, From>(x, n) >= infinity_bits + limit) {
+    for (index_t i = 0; i < n; ++i) {
+      reference::block_statistics one = seen[i / length];
+      one.add<S>(simd::number<From>(x[i]));
+      seen.amax[i / length] = one.amax_bits;
+      if (needs_extremes<S>) seen.low[i / length] = one.low, seen.high[i / length] = one.high;
+    }
+    return;
+  }
+  if (length == 1) {  // a vector run: every element is its own block
+    simd::accumulate_amax_bits<arch, From>(x, n, seen.amax);
+    if constexpr (needs_extremes<S>) {
+      for (index_t i = 0; i < n; ++i) {
+        const float v = simd::number<From>(x[i]);
+        seen.low[i] = v < seen.low[i] ? v : seen.low[i];
+        seen.high[i] = v > seen.high[i] ? v : seen.high[i];
+      }
+    }
+  } else {
+    for (index_t first = 0, block = 0; first < n; first += length, ++block) {
+      const index_t count = n - first < length ? n - first : length;
+      if constexpr (needs_extremes<S>) {
+        const simd::range r = simd::min_max<arch, From>(x + first, count);
+        seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
+        seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
+        if (!r.all_finite) seen.amax[block] = infinity_bits;
+      } else {
+        const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count);
+        seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
+      }
+    }
+  }
+}
+
+/// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows.
+template <class S, simd::float_source From = simd::from_f32>
+void join_column_statistics(const typename From::type* x, index_t step, index_t rows, index_t n,
+                            const statistics_view& seen) {
+  if constexpr (leaves_out<S> || needs_extremes<S>) {
+    for (index_t r = 0; r < rows; ++r) join_statistics<S, From>(x + r * step, n, 1, seen);
+  } else {
+    simd::accumulate_amax_bits<simd::best_arch, From>(x, step, rows, n, seen.amax);
+  }
+}
+
+/// Statistics of a piece alone, whose blocks of `length` start at its first element.
+template <class S, simd::float_source From = simd::from_f32>
+void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
+  using arch = simd::best_arch;
+  const index_t whole = n / length;
+  if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
+    seen.clear(divide_up(n, length));
+    join_statistics<S, From>(x, n, length, seen);
+  } else if constexpr (needs_extremes<S>) {
+    constexpr index_t most = 64;
+    std::uint32_t low[most], high[most];
+    for (index_t first = 0; first < whole; first += most) {
+      const index_t count = whole - first < most ? whole - first : most;
+      simd::range_blocks<arch, From>(x + first * length, count, length, low, high);
+      for (index_t b = 0; b < count; ++b) {
+        seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
+        seen.low[first + b] = 0.f - float_of(low[b]);
+        seen.high[first + b] = float_of(high[b]);
+      }
+    }
+    if (whole * length < n) {
+      seen.from(whole).clear(1);
+      join_statistics<S, From>(x + whole * length, n - whole * length, length, seen.from(whole));
+    }
+  } else {
+    if (length == 32)
+      simd::amax_blocks_of<arch, 32, From>(x, whole, seen.amax);
+    else
+      simd::amax_blocks<arch, From>(x, whole, length, seen.amax);
+    if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
+  }
+}
+
+/// The parameters of neighbouring blocks, side by side, as the encode kernels read them.
+struct parameters_view {
+  float* scales;
+  std::int32_t* zero_points;  // nullptr where the scheme is symmetric
+
+  parameters_view from(index_t block) const {
+    return {scales + block, zero_points != nullptr ? zero_points + block : nullptr};
+  }
+};
+
+/// Statistics of a row's blocks, with their memory.
+template <class S>
+class statistics_memory {
+ public:
+  explicit statistics_memory(index_t blocks)
+      : amax_(static_cast<std::size_t>(blocks)),
+        low_(needs_extremes<S> ? amax_.size() : 0),
+        high_(needs_extremes<S> ? amax_.size() : 0) {}
+  statistics_view view() {
+    return {amax_.data(), needs_extremes<S> ? low_.data() : nullptr, needs_extremes<S> ? high_.data() : nullptr};
+  }
+  /// Joins those of other elements of the same blocks.
+  void join(const statistics_memory& other) {
+    for (std::size_t b = 0; b < amax_.size(); ++b) {
+      amax_[b] = other.amax_[b] > amax_[b] ? other.amax_[b] : amax_[b];
+      if constexpr (needs_extremes<S>) {
+        low_[b] = other.low_[b] < low_[b] ? other.low_[b] : low_[b];
+        high_[b] = other.high_[b] > high_[b] ? other.high_[b] : high_[b];
+      }
+    }
+  }
+
+ private:
+  std::vector<std::uint32_t> amax_;
+  std::vector<float> low_, high_;
+};
+
+/// Parameters of a row's blocks, with their memory.
+template <class S>
+class parameters_memory {
+ public:
+  explicit parameters_memory(index_t blocks)
+      : scales_(static_cast<std::size_t>(blocks)), zeros_(S::has_zero_point ? scales_.size() : 0) {}
+  parameters_view view() { return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr}; }
+
+ private:
+  std::vector<float> scales_;
+  std::vector<std::int32_t> zeros_;
+};
+
+/// Scales that are stored, of every `length` elements of a row from `col` on, as floats.
+template <tensor_view_type View>
+void load_scales(const View& w, typename View::index_array at, index_t col, index_t count, index_t length, float* out) {
+  using format = typename View::scheme_type::scale_format;
+  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  at[last] = col;
+  if (w.scale_grid().stride[last] == 1 && length == w.scale_grid().block[last])
+    return simd::decode_scales<format>(w.storage_scales(at), count, out);
+  for (index_t b = 0; b < count; ++b) {
+    at[last] = col + b * length;
+    out[b] = decode<format>(w.storage_scale_code(at));
+  }
+}
+
+/// Zero points that are stored, of every `length` elements of a row from `col` on.
+template <tensor_view_type View>
+void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
+                      std::int32_t* out) {
+  using zero = typename View::scheme_type::zero_point_format;
+  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  at[last] = col;
+  if (w.zero_grid().stride[last] == 1 && length == w.zero_grid().block[last]) {
+    const auto* units = w.storage_zero_points(at);
+    for (index_t b = 0; b < count; ++b)
+      out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
+  } else {
+    for (index_t b = 0; b < count; ++b) {
+      at[last] = col + b * length;
+      out[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
+    }
+  }
+}
+
+/// A block whose codes no division gives: poisoned, zeros without a sign, or scaled by 0, infinity or NaN.
+constexpr bool is_special(const reference::block_parameters& p) {
+  return p.poisoned || p.zero_codes || p.plus_zeros || !(p.code_scale > 0.f) || !is_finite(p.code_scale);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -1,0 +1,318 @@
+// The passes of quantize over the rows of a source: one, two, or along columns.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/row_quantizer.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// The largest finite magnitude of a source, 0 if there is none.
+template <tile_source X>
+float finite_amax(const X& x) {
+  std::uint32_t most = 0;
+  using from = source_elements<X>;
+  for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const auto* elements) {
+    std::uint32_t bits = simd::amax_bits<simd::best_arch, from>(elements, n);
+    if (bits >= infinity_bits) [[unlikely]] {
+      bits = 0;
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint32_t one = bits_of(simd::number<from>(elements[i])) & magnitude_bits;
+        if (one < infinity_bits && one > bits) bits = one;
+      }
+    }
+    most = bits > most ? bits : most;
+  });
+  return float_of(most);
+}
+
+/// One pass over pieces of rows: statistics, scales and codes of a piece are done while it is in L1.
+template <class Quantizer>
+class piece_quantizer {
+  using S = typename Quantizer::scheme_type;
+  using From = typename Quantizer::source_type;
+
+ public:
+  explicit piece_quantizer(const Quantizer& q) : q_(q) {}
+
+  /// Elements [col, col + n) of a row of the tensor: blocks of it, of which the row's last may be short. Needs
+  /// n <= tile_elements.
+  template <class Index>
+  void operator()(const Index& row, index_t col, index_t n, const typename From::type* elements) {
+    const statistics_view seen{amax_, needs_extremes<S> ? low_ : nullptr, needs_extremes<S> ? high_ : nullptr};
+    const parameters_view p{scales_, S::has_zero_point ? zeros_ : nullptr};
+    const index_t length = q_.block_length(), first = col / length;
+    block_statistics<S, From>(elements, n, length, seen);
+    const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
+    q_.encode(row, col, n, elements, length, p, blocks);
+    if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
+  }
+
+ private:
+  static constexpr std::size_t most = static_cast<std::size_t>(tile_floats);
+  const Quantizer& q_;
+  std::uint32_t amax_[most];
+  float low_[needs_extremes<S> ? most : 1], high_[needs_extremes<S> ? most : 1], scales_[most];
+  std::int32_t zeros_[S::has_zero_point ? most : 1];
+};
+
+/// One pass: every row has its own scales, and its blocks are short enough for a tile.
+template <tile_source X, class Quantizer>
+void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
+  piece_quantizer<Quantizer> quantize_piece(q);
+  for_each_quantizer_piece(x, q, step, q.tile_length(), [&](index_t row, index_t col, index_t n, const auto* elements) {
+    quantize_piece(q.index_of_row(row), col, n, elements);
+  });
+}
+
+/// The statistics of a box whose first column is `col`, joined to those of the row's blocks.
+template <class S, simd::float_source From>
+void join_box(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
+              const statistics_view& seen) {
+  if (length == 1)
+    return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
+  for (index_t r = 0; r < box.rows(); ++r)
+    for_each_part(col, box.cols(), length, box.data + r * box.row_stride, [&](index_t at, index_t n, const auto* part) {
+      join_statistics<S, From>(part, n, length, seen.from(at / length));
+    });
+}
+
+/// The same for rows [start, start + rows) of a source.
+template <class S, tile_source X>
+void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
+  box_reader<X>(x, box_shape::of(x, step))
+      .for_each_box(start, rows, 0, x.cols(), [&](index_t, index_t col, const auto& box) {
+        join_box<S, source_elements<X>>(col, box, length, seen);
+      });
+}
+
+/// What one panel of rows that share scales is quantized with: parameters of the blocks of columns [first, end).
+template <class Quantizer>
+class panel_encoder {
+  using S = typename Quantizer::scheme_type;
+
+ public:
+  /// `step`: elements that pieces of rows are multiples of.
+  panel_encoder(const Quantizer& q, index_t cols, index_t step)
+      : q_(q),
+        step_(step),
+        by_columns_(q.block_length() == 1 && !q.is_flat() && q.rows_are_even()),
+        memory_(by_columns_ ? static_cast<std::size_t>(Quantizer::columns_type::memory_for(cols)) : 0) {}
+
+  /// Whether all elements of a row have parameters of their own, and rows of codes lie at one distance.
+  bool by_columns() const { return by_columns_; }
+
+  /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own.
+  template <class Reader>
+  void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n,
+                      const parameters_view& p) {
+    const auto columns = q_.column_encoder(p.from(first), n, memory_.data());
+    elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
+      q_.encode_columns(columns, first, q_.index_of_row(row), col, box);
+    });
+  }
+
+  /// The same, where several columns may share theirs: p and seen are those of the row's blocks.
+  template <class Reader>
+  void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
+              const statistics_view& seen, bool special) {
+    if (by_columns_ && !special) return encode_columns(elements, start, rows, first, n, p);
+    elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
+      for (index_t r = 0; r < box.rows(); ++r)
+        encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, special);
+    });
+  }
+
+  /// Codes of elements [col, col + n) of a row, in pieces that a tile holds; p and seen begin at block `first`.
+  template <class Index>
+  void encode_row(const Index& row, index_t col, index_t n, const auto* elements, const parameters_view& p,
+                  const statistics_view& seen, bool special, index_t first = 0) const {
+    const index_t length = q_.block_length(), piece = piece_length(step_, tile_floats);
+    for (index_t i = 0; i < n; i += piece)
+      for_each_part(col + i, n - i < piece ? n - i : piece, length, elements + i,
+                    [&](index_t at, index_t count, const auto* part) {
+                      const index_t block = at / length;
+                      q_.encode(row, at, count, part, length, p.from(block - first));
+                      if (special) q_.mend(row, at, count, part, block, seen.from(block - first));
+                    });
+  }
+
+ private:
+  const Quantizer& q_;
+  index_t step_;
+  bool by_columns_;
+  std::vector<float> memory_;
+};
+
+/// Codes of rows [start, start + rows) of a source, of all of them where the tensor is flat, from the parameters of a
+/// row's blocks.
+template <tile_source X, class Quantizer>
+void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
+                 const parameters_view& p, bool special) {
+  panel_encoder<Quantizer> panel(q, x.cols(), step);
+  if (q.is_flat())
+    return for_each_flat_piece(x, step, q.encode_length(),
+                               [&](index_t, index_t piece, index_t size, const auto* elements) {
+                                 panel.encode_row(q.index_of_row(0), piece, size, elements, p, seen, special);
+                               });
+  box_reader<X> elements(x, box_shape::of(x, step));
+  panel.encode(elements, start, rows, 0, x.cols(), p, seen, special);
+}
+
+/// Bands of rows with scales of their own, from a source whose own order runs across them: statistics of all rows of a
+/// band, then their codes. What lies in memory is read twice, the second time from a cache; reading it once, in lines
+/// here and there, would take longer.
+template <tile_source X, class Quantizer>
+void quantize_bands(const X& x, const Quantizer& q, index_t step) {
+  using S = typename Quantizer::scheme_type;
+  box_reader<X> elements(x, box_shape::of(x, step));
+  const index_t cols = x.cols(), length = q.block_length(), blocks = divide_up(cols, length);
+  const index_t height = elements.shape().rows;
+  statistics_memory<S> statistics(height * blocks);
+  parameters_memory<S> parameters(height * blocks);
+  std::vector<char> special(static_cast<std::size_t>(height));
+  const panel_encoder<Quantizer> panel(q, cols, step);
+  const statistics_view seen = statistics.view();
+  const parameters_view p = parameters.view();
+  for (index_t start = 0; start < x.rows(); start += height) {
+    const index_t rows = x.rows() - start < height ? x.rows() - start : height;
+    const auto for_each_run = [&](auto visit) {
+      elements.for_each_box(start, rows, 0, cols, [&](index_t row, index_t col, const auto& box) {
+        for (index_t r = 0; r < box.rows(); ++r) visit(row + r - start, col, box.cols(), box.data + r * box.row_stride);
+      });
+    };
+    // Where the tensor is one long row, rows of the source are runs of it.
+    const auto first_block = [&](index_t r) { return q.is_flat() ? (start + r) * blocks : 0; };
+    seen.clear(rows * blocks);
+    for_each_run([&](index_t r, index_t col, index_t n, const auto* run) {
+      join_box<S, source_elements<X>>(col, {run, 1, n, n, 1}, length, seen.from(r * blocks));
+    });
+    for (index_t r = 0; r < rows; ++r)
+      special[static_cast<std::size_t>(r)] =
+          q.finish(q.index_of_row(start + r), first_block(r), blocks, seen.from(r * blocks), p.from(r * blocks)) ==
+          simd::blocks_are::special;
+    for_each_run([&](index_t r, index_t col, index_t n, const auto* run) {
+      const index_t first = first_block(r);
+      panel.encode_row(q.index_of_row(start + r), first * length + col, n, run, p.from(r * blocks),
+                       seen.from(r * blocks), special[static_cast<std::size_t>(r)] != 0, first);
+    });
+  }
+}
+
+/// Columns of a panel that are quantized at a time: as many as fit the second-level cache, where both passes can then
+/// find them, or all.
+template <class Quantizer>
+index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
+  const index_t width = piece_length(step, box_floats / rows);
+  const bool fits = rows * cols <= box_floats || q.block_length() >= cols || step % q.block_length() != 0;
+  return fits || width < 512 ? cols : width;
+}
+
+/// Two passes over columns of a panel, whose rows share scales: statistics, then codes.
+template <class Quantizer>
+class panel_quantizer {
+  using S = typename Quantizer::scheme_type;
+  using From = typename Quantizer::source_type;
+
+ public:
+  panel_quantizer(const Quantizer& q, index_t cols, index_t step)
+      : q_(q), statistics_(q.block_count()), parameters_(q.block_count()), codes_(q, cols, step) {}
+
+  /// The panel is the box of `count` rows at `first`, both indices of the tensor; its columns are [col, col + n), whole
+  /// blocks.
+  template <class Reader, class Index>
+  void operator()(Reader& elements, const Index& first, const Index& count, index_t col, index_t n) {
+    const index_t length = q_.block_length(), block = col / length, blocks = divide_up(n, length);
+    const statistics_view seen = statistics_.view();
+    const parameters_view p = parameters_.view();
+    seen.from(block).clear(blocks);
+    for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
+      elements.for_each_box(start, rows, col, n,
+                            [&](index_t, index_t at, const auto& box) { join_box<S, From>(at, box, length, seen); });
+    });
+    const bool special = q_.finish(first, block, blocks, seen.from(block), p.from(block)) == simd::blocks_are::special;
+    for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
+      codes_.encode(elements, start, rows, col, n, p, seen, special);
+    });
+  }
+
+ private:
+  const Quantizer& q_;
+  statistics_memory<S> statistics_;
+  parameters_memory<S> parameters_;
+  panel_encoder<Quantizer> codes_;
+};
+
+/// The same for all panels of a tensor.
+template <tile_source X, class Quantizer>
+void quantize_panels(const X& x, const Quantizer& q, index_t step) {
+  const index_t cols = x.cols(), height = q.panel_rows();
+  panel_quantizer<Quantizer> quantize_panel(q, cols, step);
+  box_reader<X> elements(x, box_shape::of(x, step));
+  const box_shape shape = elements.shape();
+  if (!reads_by_rows(x, 0) && q.extents().size() == 2 && 2 * height <= shape.rows && step % q.block_length() == 0) {
+    // Several panels in one box, which is read once.
+    const index_t down = shape.rows / height * height;
+    for (index_t row = 0; row < x.rows(); row += down)
+      for (index_t col = 0; col < cols; col += shape.cols) {
+        const index_t n = cols - col < shape.cols ? cols - col : shape.cols;
+        const index_t end = x.rows() - row < down ? x.rows() : row + down;
+        elements.read(row, end - row, col, n);
+        for (index_t start = row; start < end; start += height) {
+          auto first = q.index_of_row(start), count = first;
+          count[0] = end - start < height ? end - start : height;
+          quantize_panel(elements, first, count, col, n);
+        }
+      }
+  } else {
+    q.for_each_panel([&](const auto& first, const auto& count) {
+      const index_t width = panel_width(q, q.rows_of(count), cols, step);
+      for (index_t col = 0; col < cols; col += width)
+        quantize_panel(elements, first, count, col, cols - col < width ? cols - col : width);
+    });
+  }
+}
+
+/// The same for the one panel of a tensor that is one long row.
+template <tile_source X, class Quantizer>
+void quantize_flat(const X& x, const Quantizer& q, index_t step) {
+  using S = typename Quantizer::scheme_type;
+  statistics_memory<S> statistics(q.block_count());
+  parameters_memory<S> parameters(q.block_count());
+  for_each_flat_piece(x, step, q.encode_length(), [&](index_t, index_t piece, index_t size, const auto* elements) {
+    join_box<S, source_elements<X>>(piece, {elements, 1, size, size, 1}, q.block_length(), statistics.view());
+  });
+  const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), statistics.view(), parameters.view()) ==
+                       simd::blocks_are::special;
+  encode_rows(x, q, 0, x.rows(), step, statistics.view(), parameters.view(), special);
+}
+
+/// Two readings of the source: statistics, then codes.
+template <tile_source X, class Quantizer>
+void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
+  if (q.rows_are_panels() && q.block_length() <= x.cols() && !reads_by_rows(x, 0))
+    quantize_bands(x, q, step);
+  else if (q.is_flat())
+    quantize_flat(x, q, step);
+  else
+    quantize_panels(x, q, step);
+}
+
+/// Static quantization with a scale for every column, panel by panel. False, with nothing written, where rows of codes
+/// do not lie at one distance.
+template <tile_source X, class Quantizer>
+bool encode_static_columns(const X& x, const Quantizer& q) {
+  using S = typename Quantizer::scheme_type;
+  panel_encoder<Quantizer> panel(q, x.cols(), byte_step<S>);
+  if (!panel.by_columns()) return false;
+  parameters_memory<S> parameters(x.cols());
+  const parameters_view p = parameters.view();
+  box_reader<X> elements(x, box_shape::of(x, byte_step<S>));
+  q.for_each_panel([&](const auto& first, const auto& count) {
+    q.load(first, 0, x.cols(), 1, p);
+    for_each_row_run(first, count, q.extents(),
+                     [&](index_t start, index_t rows) { panel.encode_columns(elements, start, rows, 0, x.cols(), p); });
+  });
+  return true;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops

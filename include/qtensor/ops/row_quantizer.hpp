@@ -1,0 +1,248 @@
+// The rows of a tensor that is being quantized: where their blocks lie, how scales and codes get there.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/block_parameters.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/quantize_columns.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Encodes a piece of a row whose blocks of `length` start at its first element.
+template <class S, simd::float_source From = simd::from_f32>
+void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
+                  simd::blocks_are blocks, detail::code_unit_t<S>* codes, bool past_caches = false) {
+  if (blocks == simd::blocks_are::fitting)
+    simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, past_caches);
+  else if (length >= n)
+    simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
+                                  p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+  else if (length == 1)
+    simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale);
+  else
+    simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+}
+
+/// Calls part(col, n, elements) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
+template <class Element, class Part>
+void for_each_part(index_t col, index_t n, index_t length, const Element* elements, Part part) {
+  while (n > 0) {
+    const index_t inside = col % length, left = length - inside;
+    const index_t take = inside == 0 && n >= length ? n : n < left ? n : left;
+    part(col, take, elements);
+    col += take;
+    elements += take;
+    n -= take;
+  }
+}
+
+constexpr index_t common_multiple(index_t length, index_t step) {
+  index_t multiple = length;
+  while (multiple % step != 0) multiple += length;
+  return multiple;
+}
+
+/// What the walk over rows needs: one array a parameter, codes in order, no random numbers. Everything else is
+/// quantized by the reference.
+template <class S>
+inline constexpr bool walks_rows =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
+    !random_rounding<typename S::rounding> && !S::has_offset && !peak_rule<typename S::rule>;
+
+/// The rows of a tensor and the blocks in them, and how codes get there from elements as `From` reads them: the state
+/// that all passes share.
+template <quantization_scheme S, tensor_extents E, storage_order O, simd::float_source From = simd::from_f32>
+class row_quantizer {
+  using span = tensor_span<S, E, O>;
+  using index_array = typename E::array;
+  using unit = detail::code_unit_t<S>;
+  using element = typename From::type;
+  static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
+
+ public:
+  using scheme_type = S;
+  using source_type = From;
+  /// `direct`: the source lies in memory.
+  row_quantizer(const span& out, bool direct)
+      : out_(out),
+        extents_(out.storage_extents()),
+        grid_(out.scale_grid()),
+        rows_(out),
+        streams_(out.size() >= streaming_floats),
+        direct_(direct) {}
+  ~row_quantizer() {
+    if (streams_) simd::stream_fence<simd::best_arch>();
+  }
+  row_quantizer(const row_quantizer&) = delete;
+  row_quantizer& operator=(const row_quantizer&) = delete;
+
+  /// Whether the tensor is one long row.
+  bool is_flat() const { return rows_.flat; }
+  /// Whether all of it shares a scale.
+  bool is_one_block() const { return rows_.one_block; }
+  /// Elements of a row, of the one long row where the tensor is flat.
+  index_t row_length() const { return rows_.row_length; }
+  /// Elements of a row that share a scale.
+  index_t block_length() const { return rows_.block_length; }
+  /// Blocks along a row.
+  index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
+  /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
+  /// alternate quickly.
+  index_t tile_length() const { return streams_ && direct_ ? alternating_length<element> : tile_floats; }
+  /// Elements of a piece whose scales are known: as many as there are where they share one and need no copy.
+  index_t encode_length() const { return rows_.one_block && !streams_ ? rows_.row_length : tile_floats; }
+  const index_array& extents() const { return extents_; }
+  index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
+
+  /// Rows that share a scale lie in boxes of the leading axes: calls visit(first, count) for each box.
+  template <class Visit>
+  void for_each_panel(Visit visit) const {
+    auto grid = grid_;
+    grid.block[last] = extents_[last];
+    reference::for_each_block(grid, extents_, visit);
+  }
+  /// Rows that share a scale along the first axis.
+  index_t panel_rows() const { return grid_.block[0] < extents_[0] ? grid_.block[0] : extents_[0]; }
+  /// Rows in a box of the leading axes.
+  static index_t rows_of(const index_array& count) {
+    index_t rows = 1;
+    for (std::size_t axis = 0; axis < last; ++axis) rows *= count[axis];
+    return rows;
+  }
+  bool rows_are_panels() const {
+    for (std::size_t axis = 0; axis < last; ++axis)
+      if (grid_.block[axis] != 1 && extents_[axis] != 1) return rows_.flat;
+    return true;
+  }
+
+  /// Two-level schemes: goes by the scale of a whole tensor of this magnitude, of which this may be a part.
+  void take_tensor_amax(float amax) requires(S::has_tensor_scale) {
+    tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
+    tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
+  }
+  void store_tensor_scale() const requires(S::has_tensor_scale) { *out_.memory().tensor_scale = tensor_scale_; }
+
+  /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
+  /// lays them out for the encode kernels, and says what the blocks are.
+  simd::blocks_are finish(const index_array& row, index_t first, index_t count, const statistics_view& seen,
+                          const parameters_view& p) const {
+    index_array at = row;
+    at[last] = first * rows_.block_length;
+    using simd::blocks_are;
+    if constexpr (simd::vector_scaled<S>)
+      if (grid_.stride[last] == 1)
+        if (const auto blocks =
+                simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_);
+            blocks != blocks_are::special)
+          return blocks;
+    if constexpr (simd::vector_ranged<S>) {
+      if (grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
+          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
+              blocks_are::special) {
+        std::copy_n(p.scales, count, out_.storage_scales(at));
+        const auto zeros = out_.storage_zero_points(at);
+        for (index_t b = 0; b < count; ++b)
+          zeros[b] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        return blocks_are::fitting;
+      }
+    }
+    bool special = false;
+    for (index_t b = 0; b < count; ++b) {
+      const reference::block_parameters block = reference::parameters_of<S>(seen[b], tensor_term_);
+      at[last] = (first + b) * rows_.block_length;
+      out_.set_storage_scale_code(at, block.scale_code);
+      if constexpr (S::has_zero_point) {
+        out_.set_storage_zero_point(at, block.zero_point);
+        p.zero_points[b] = static_cast<std::int32_t>(block.zero_point);
+      }
+      const bool odd = is_special(block);
+      p.scales[b] = odd ? 1.f : block.code_scale;
+      special = special || odd;
+    }
+    return special ? blocks_are::special : blocks_are::ordinary;
+  }
+
+  /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
+  void load(const index_array& row, index_t col, index_t count, index_t length, const parameters_view& p) const {
+    if (rows_.one_block) col = 0;
+    load_scales(out_, row, col, count, length, p.scales);
+    if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
+  }
+
+  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
+  void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
+              const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary) const {
+    unit* codes = out_.row(row) + unit_of_element<S>(col);
+    // Kernels take codes past the caches themselves where these fill whole lines.
+    const bool lines = S::code_format::bits == 8 && blocks == simd::blocks_are::fitting && n % 64 == 0 &&
+                       reinterpret_cast<std::uintptr_t>(codes) % 64 == 0;
+    if (!streams_ || lines) return encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes, streams_);
+    alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, kept);
+    constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
+    simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
+  }
+
+  /// The codes of special blocks again, by the reference; the piece starts at block `first`.
+  void mend(const index_array& row, index_t col, index_t n, const element* x, index_t first,
+            const statistics_view& seen) const {
+    for (index_t i = 0, left; i < n; i += left) {
+      const index_t block = (col + i) / rows_.block_length,
+                    in_block = rows_.block_length - (col + i) % rows_.block_length;
+      left = in_block < n - i ? in_block : n - i;
+      const auto p = reference::parameters_of<S>(seen[block - first], tensor_term_);
+      if (!is_special(p)) continue;
+      for (index_t k = i; k < i + left; ++k) {
+        const index_t position = col + k;
+        index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
+        at[last] = rows_.flat ? position % extents_[last] : position;
+        out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[k]), p, tensor_scale(), 0));
+      }
+    }
+  }
+
+  /// Rows of codes lie at one distance, over all leading axes.
+  bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
+  /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
+  using columns_type = simd::column_encoder<S, From>;
+  columns_type column_encoder(const parameters_view& p, index_t n, float* memory) const {
+    return {p.scales, p.zero_points, n, tensor_scale(), memory};
+  }
+  /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
+  void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
+                      const matrix_ref<const element>& box) const {
+    const index_t code_step = box.rows() > 1 ? out_.row_strides()[last - (last > 0)] : 0;
+    columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(),
+                   out_.row(row) + unit_of_element<S>(col), code_step, streams_);
+  }
+
+ private:
+  float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
+  const span& out_;
+  index_array extents_;
+  block_grid<E::rank> grid_;
+  row_blocks rows_;
+  bool streams_, direct_;
+  float tensor_scale_ = 1.f, tensor_term_ = 1.f;
+};
+
+/// All pieces of a source as the quantizer sees its rows, of `most` elements each where they lie in memory.
+template <tile_source X, class Quantizer, class Visit>
+void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, index_t most, Visit visit) {
+  if (q.is_flat())
+    for_each_flat_piece(x, step, most, visit);
+  else
+    for_each_piece(x, 0, x.rows(), step, visit);
+}
+
+/// Elements that pieces of rows are multiples of: whole blocks where a tile holds them, else whole bytes (and pieces
+/// are cut where blocks end); 0 where long blocks start inside bytes, so that rows cannot be cut.
+template <class S>
+constexpr index_t piece_step(index_t block_length, index_t row_length) {
+  if (block_length >= row_length) return byte_step<S>;
+  const index_t step = common_multiple(block_length, byte_step<S>);
+  if (step <= tile_floats) return step;
+  return block_length % byte_step<S> == 0 ? byte_step<S> : 0;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops

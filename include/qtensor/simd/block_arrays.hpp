@@ -1,0 +1,196 @@
+// What decoders multiply by and add: parameters of blocks, of single elements, of short groups.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <qtensor/scheme/scheme.hpp>
+#include <qtensor/simd/decode.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// What elements are multiplied by and shifted by: entry i / group of each array belongs to element i.
+struct block_arrays {
+  const float* scales;
+  const std::int32_t* zero_points = nullptr;  ///< where S has them
+  const float* offsets = nullptr;             ///< where S has them
+  float tensor_scale = 1.f;
+
+  /// The parameters from entry g on.
+  constexpr block_arrays from(index_t g) const {
+    return {scales + g, zero_points != nullptr ? zero_points + g : nullptr, offsets != nullptr ? offsets + g : nullptr,
+            tensor_scale};
+  }
+};
+
+namespace detail {
+
+/// p from entry g on; what S does not have is not looked at.
+template <class S>
+QTENSOR_INLINE void advance(block_arrays& p, index_t g) {
+  p.scales += g;
+  if constexpr (S::has_zero_point)
+    if (p.zero_points != nullptr) p.zero_points += g;
+  if constexpr (S::has_offset)
+    if (p.offsets != nullptr) p.offsets += g;
+}
+
+/// The smallest nonzero magnitude of a format's values; of differences to a zero point, for integers.
+template <class F>
+inline constexpr float smallest_magnitude = [] {
+  if constexpr (requires { F::fraction_bits; }) {
+    return exp2i(-F::fraction_bits);
+  } else if constexpr (F::is_integer) {
+    return 1.f;
+  } else {
+    float least = std::numeric_limits<float>::infinity();
+    for (const float v : decode_table<F>)
+      if (const float m = v < 0.f ? -v : v; m > 0.f && m < least) least = m;
+    return least;
+  }
+}();
+
+/// Whether no product of a code of S with one of these scales is subnormal. Scales of zero count as if one were.
+template <class S, class A>
+bool products_are_normal(const float* scales, index_t n, float tensor_scale) {
+  constexpr float least = smallest_magnitude<typename S::code_format>;
+  constexpr std::uint32_t smallest_normal = 0x00800000;
+  auto subnormal = words<A>(0u) != words<A>(0u);
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    // Products grow with the magnitudes of their factors, so the smallest one decides.
+    floats<A> s = simd::mul(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), floats<A>(least));
+    if constexpr (S::has_tensor_scale) s = simd::mul(s, floats<A>(tensor_scale));
+    subnormal =
+        subnormal | simd::below(simd::bits_as<std::uint32_t>(s) & words<A>(magnitude_bits), words<A>(smallest_normal));
+  }
+  return !simd::any(subnormal);
+}
+
+/// If all of these scales are powers of two by which every finite number of S stays a normal one (or zero): what
+/// step_exponents takes for them, with room for 2 * lanes more.
+template <class S, class A>
+bool exponent_steps(const float* scales, index_t n, std::uint16_t* steps) {
+  constexpr exponent_range range = exponents_of<typename S::code_format>;
+  const words<A> low(bits_of(exp2i(std::max(-126, 1 - range.low))));
+  const words<A> high(bits_of(exp2i(std::min(127, 254 - range.high))));
+  auto fits = low == low;
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const words<A> s = simd::bits_as<std::uint32_t>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f));
+    // No sign, no fraction, between the bounds.
+    fits = fits & ((s & words<A>(0x807fffffu)) == words<A>(0u)) & (simd::max(s, low) == s) & (simd::min(s, high) == s);
+    const words<A> step = (s >> 16) - words<A>(0x3f80u);
+    simd::store(steps + i, simd::low_halves(step, step));
+  }
+  return simd::all(fits);
+}
+
+// Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
+// arrays belongs to its element i; next() goes on. products_are_normal(n) speaks of the next n blocks, and may say no.
+// Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
+
+/// One entry an element.
+template <class S, class A>
+struct element_arrays {
+  block_arrays p;
+
+  static index_t entry(index_t i) { return i; }
+  QTENSOR_INLINE floats<A> scale(int k) const { return simd::load<A>(p.scales + k * lanes<A>); }
+  QTENSOR_INLINE ints<A> zero(int k) const {
+    return p.zero_points != nullptr ? simd::load<A>(p.zero_points + k * lanes<A>) : ints<A>(0);
+  }
+  QTENSOR_INLINE floats<A> offset(int k) const {
+    return p.offsets != nullptr ? simd::load<A>(p.offsets + k * lanes<A>) : floats<A>(0.f);
+  }
+  QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
+  static constexpr bool products_are_normal(index_t) { return false; }
+  static constexpr bool pairs_share = false;
+};
+
+/// The entries of one block, in registers: for many rows.
+template <class S, class A>
+struct held_arrays {
+  std::array<floats<A>, 4> scales;
+  std::array<ints<A>, S::has_zero_point ? 4 : 0> zeros;
+  std::array<floats<A>, S::has_offset ? 4 : 0> offsets;
+
+  explicit held_arrays(const element_arrays<S, A>& from) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      scales[at] = from.scale(k);
+      if constexpr (S::has_zero_point) zeros[at] = from.zero(k);
+      if constexpr (S::has_offset) offsets[at] = from.offset(k);
+    }
+  }
+  QTENSOR_INLINE floats<A> scale(int k) const { return scales[static_cast<std::size_t>(k)]; }
+  QTENSOR_INLINE ints<A> zero(int k) const { return zeros[static_cast<std::size_t>(k)]; }
+  QTENSOR_INLINE floats<A> offset(int k) const { return offsets[static_cast<std::size_t>(k)]; }
+};
+
+/// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
+template <class S, class A, int BatchesOfGroup>
+struct group_arrays {
+  block_arrays p;
+  index_t blocks = 1, block = 0;
+
+  static QTENSOR_INLINE index_t entry(index_t i) {
+    return BatchesOfGroup == 1 || BatchesOfGroup == 2 ? i / lanes<A> / std::max(BatchesOfGroup, 1) : 0;
+  }
+  QTENSOR_INLINE floats<A> scale(int k) const { return floats<A>(p.scales[entry(k * lanes<A>)]); }
+  QTENSOR_INLINE ints<A> zero(int k) const {
+    return ints<A>(p.zero_points != nullptr ? p.zero_points[entry(k * lanes<A>)] : 0);
+  }
+  QTENSOR_INLINE floats<A> offset(int k) const {
+    return floats<A>(p.offsets != nullptr ? p.offsets[entry(k * lanes<A>)] : 0.f);
+  }
+  QTENSOR_INLINE void next() {
+    if constexpr (BatchesOfGroup == 4) {
+      if (++block == blocks) advance<S>(p, 1), block = 0;
+    } else if constexpr (BatchesOfGroup != 0) {
+      advance<S>(p, 4 / BatchesOfGroup);
+    }
+  }
+  bool products_are_normal(index_t n) const {
+    return detail::products_are_normal<S, A>(p.scales, entries(n), p.tensor_scale);
+  }
+  static constexpr bool pairs_share = BatchesOfGroup != 1;
+  /// Entries of the next n blocks.
+  index_t entries(index_t n) const {
+    return BatchesOfGroup == 0   ? 1
+           : BatchesOfGroup == 4 ? divide_up(block + n, blocks)
+                                 : n * 4 / std::max(BatchesOfGroup, 1);
+  }
+};
+
+/// Parameters of single elements, copied from those of their groups, for a short run.
+template <class S, index_t Most>
+class spread_arrays {
+ public:
+  /// Those of elements [first, first + n), n <= Most.
+  block_arrays fill(const block_arrays& p, index_t group, index_t first, index_t n) {
+    const index_t end = first + n;
+    for (index_t i = first; i < end;) {
+      const index_t g = i / group, part = std::min((g + 1) * group, end) - i;
+      std::fill_n(scales_.begin() + (i - first), part, p.scales[g]);
+      if constexpr (S::has_zero_point)
+        std::fill_n(zeros_.begin() + (i - first), part, p.zero_points != nullptr ? p.zero_points[g] : 0);
+      if constexpr (S::has_offset)
+        std::fill_n(offsets_.begin() + (i - first), part, p.offsets != nullptr ? p.offsets[g] : 0.f);
+      i += part;
+    }
+    return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr, S::has_offset ? offsets_.data() : nullptr,
+            p.tensor_scale};
+  }
+
+ private:
+  static constexpr std::size_t most = static_cast<std::size_t>(Most);
+  alignas(64) std::array<float, most> scales_;
+  alignas(64) std::array<std::int32_t, S::has_zero_point ? most : 1> zeros_;
+  alignas(64) std::array<float, S::has_offset ? most : 1> offsets_;
+};
+
+}  // namespace detail
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

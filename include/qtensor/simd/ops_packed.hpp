@@ -1,0 +1,262 @@
+// Codes of 4 and 6 bits and bf16 numbers as batches: what decoders and packers of narrow codes add to ops.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/ops.hpp>
+
+// Packed codes are little-endian: code i lies in bits [Bits * i, Bits * (i + 1)), bit 0 the lowest of byte 0. What is
+// said to be read is read, and no byte more.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> spread_codes(any_isa, const std::uint8_t* from) {
+  buffer<std::uint8_t, A> code;
+  std::uint32_t bits = 0;
+  for (index_t i = 0, have = 0; i < code.size; ++i, have -= Bits, bits >>= Bits) {
+    for (; have < Bits; have += 8) bits |= static_cast<std::uint32_t>(*from++) << have;
+    code[i] = static_cast<std::uint8_t>(bits & low_bits(Bits));
+  }
+  return code.batch();
+}
+template <class A>
+QTENSOR_INLINE words<A> nibble_words(any_isa, const std::uint8_t* from) {
+  buffer<std::uint32_t, A> code;
+  for (index_t i = 0; i < code.size; ++i) code[i] = static_cast<std::uint32_t>(from[i / 2] >> (4 * (i % 2)) & 15);
+  return code.batch();
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_exponents(any_isa, const halves<A>& v, const halves<A>& steps) {
+  buffer<std::uint16_t, A> x(v), s(steps);
+  for (index_t i = 0; i < x.size; ++i) {
+    const int magnitude = x[i] & 0x7fff;
+    if (magnitude != 0 && magnitude < 0x7f80) x[i] = static_cast<std::uint16_t>(x[i] + s[i]);
+  }
+  return x.batch();
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_finite_exponents(any_isa, const halves<A>& v, const halves<A>& steps) {
+  return step_exponents(isa<A>{}, v, steps);
+}
+
+/// Four 6-bit codes in the lower 24 bits of a word to its four bytes.
+template <class A>
+QTENSOR_INLINE bytes<A> sixes_of(const words<A>& v) {
+  const words<A> six(0x3fu);
+  return simd::bits_as<std::uint8_t>((v & six) | ((v << 2) & (six << 8)) | ((v << 4) & (six << 16)) |
+                                     ((v << 6) & (six << 24)));
+}
+
+#if QTENSOR_LEVEL_X86 >= 2
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> spread_codes(sse42_isa, const std::uint8_t* from) {
+  const __m128i low = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  if constexpr (Bits == 4) {
+    const __m128i pairs = _mm_cvtepu8_epi16(low);
+    return _mm_and_si128(_mm_or_si128(pairs, _mm_slli_epi16(pairs, 4)), _mm_set1_epi8(15));
+  } else {
+    std::int32_t rest;
+    std::memcpy(&rest, from + 8, sizeof rest);
+    return sixes_of<A>(simd::give_top_bytes(bytes<A>(_mm_insert_epi32(low, rest, 2))));
+  }
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_finite_exponents(sse42_isa, const halves<A>& v, const halves<A>& steps) {
+  const __m128i zero = _mm_cmpeq_epi16(_mm_slli_epi16(v.data, 1), _mm_setzero_si128());
+  return _mm_add_epi16(v.data, _mm_andnot_si128(zero, steps.data));
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_exponents(sse42_isa, const halves<A>& v, const halves<A>& steps) {
+  const __m128i magnitude = _mm_and_si128(v.data, _mm_set1_epi16(0x7fff));
+  const __m128i finite = _mm_cmpgt_epi16(_mm_set1_epi16(0x7f80), magnitude);
+  const __m128i zero = _mm_cmpeq_epi16(magnitude, _mm_setzero_si128());
+  return _mm_add_epi16(v.data, _mm_and_si128(_mm_andnot_si128(zero, finite), steps.data));
+}
+#endif
+
+#if QTENSOR_LEVEL_X86 >= 3
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> spread_codes(avx2_isa, const std::uint8_t* from) {
+  const __m128i low = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  if constexpr (Bits == 4) {
+    const __m256i pairs = _mm256_cvtepu8_epi16(low);
+    return _mm256_and_si256(_mm256_or_si256(pairs, _mm256_slli_epi16(pairs, 4)), _mm256_set1_epi8(15));
+  } else {
+    const __m128i rest = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + 16));
+    return sixes_of<A>(simd::give_top_bytes(bytes<A>(_mm256_inserti128_si256(_mm256_castsi128_si256(low), rest, 1))));
+  }
+}
+template <class A>
+QTENSOR_INLINE words<A> nibble_words(avx2_isa, const std::uint8_t* from) {
+  std::int32_t all;
+  std::memcpy(&all, from, sizeof all);
+  const __m256i right = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+  return _mm256_and_si256(_mm256_srlv_epi32(_mm256_set1_epi32(all), right), _mm256_set1_epi32(15));
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_finite_exponents(avx2_isa, const halves<A>& v, const halves<A>& steps) {
+  const __m256i zero = _mm256_cmpeq_epi16(_mm256_slli_epi16(v.data, 1), _mm256_setzero_si256());
+  return _mm256_add_epi16(v.data, _mm256_andnot_si256(zero, steps.data));
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_exponents(avx2_isa, const halves<A>& v, const halves<A>& steps) {
+  const __m256i magnitude = _mm256_and_si256(v.data, _mm256_set1_epi16(0x7fff));
+  const __m256i finite = _mm256_cmpgt_epi16(_mm256_set1_epi16(0x7f80), magnitude);
+  const __m256i zero = _mm256_cmpeq_epi16(magnitude, _mm256_setzero_si256());
+  return _mm256_add_epi16(v.data, _mm256_and_si256(_mm256_andnot_si256(zero, finite), steps.data));
+}
+#endif
+
+#if QTENSOR_LEVEL_X86 >= 4
+#if defined(__AVX512VBMI__)
+// Where the bytes of eight codes begin, and in which of their bits each code does.
+struct sixes_by_eights {
+  alignas(64) std::array<std::uint8_t, 64> group{};
+  constexpr sixes_by_eights() {
+    for (std::size_t i = 0; i < 64; ++i) group[i] = static_cast<std::uint8_t>(i / 8 * 6 + (i % 8 < 6 ? i % 8 : 5));
+  }
+};
+inline constexpr sixes_by_eights sixes_index{};
+
+// Bytes of words without their fourth ones: 64 from the first on, of two registers.
+template <int First>
+struct threes_from {
+  alignas(64) std::array<std::uint8_t, 64> at{};
+  constexpr threes_from() {
+    for (std::size_t i = 0; i < 64; ++i) {
+      const std::size_t k = i + static_cast<std::size_t>(First);
+      at[i] = static_cast<std::uint8_t>(k / 3 * 4 + k % 3 - First);
+    }
+  }
+};
+template <int First>
+inline constexpr threes_from<First> threes_index{};
+
+QTENSOR_INLINE std::array<bytes512, 3> join_sixes(avx512_isa, const bytes512& a, const bytes512& b, const bytes512& c,
+                                                  const bytes512& d) {
+  // Pairs, then fours: first + 64 * second, first + 4096 * second.
+  const auto four = [](const bytes512& v) QTENSOR_INLINE_LAMBDA {
+    const __m512i clean = _mm512_and_si512(v.data, _mm512_set1_epi8(0x3f));
+    return _mm512_madd_epi16(_mm512_maddubs_epi16(clean, _mm512_set1_epi16(0x4001)), _mm512_set1_epi32(0x10000001));
+  };
+  const __m512i x = four(a), y = four(b), z = four(c), w = four(d);
+  return {bytes512(_mm512_permutex2var_epi8(x, _mm512_load_si512(threes_index<0>.at.data()), y)),
+          bytes512(_mm512_permutex2var_epi8(y, _mm512_load_si512(threes_index<64>.at.data()), z)),
+          bytes512(_mm512_permutex2var_epi8(z, _mm512_load_si512(threes_index<128>.at.data()), w))};
+}
+#endif
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> spread_codes(avx512_isa, const std::uint8_t* from) {
+  if constexpr (Bits == 4) {
+    const __m512i pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    return _mm512_and_si512(_mm512_or_si512(pairs, _mm512_slli_epi16(pairs, 4)), _mm512_set1_epi8(15));
+  } else {
+    const __m512i packed = _mm512_maskz_loadu_epi32(0x0fff, from);
+#if defined(__AVX512VBMI__)
+    const __m512i eights = _mm512_permutexvar_epi8(_mm512_load_si512(sixes_index.group.data()), packed);
+    const __m512i codes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x2a241e18120c0600), eights);
+    return _mm512_and_si512(codes, _mm512_set1_epi8(0x3f));
+#else
+    return sixes_of<A>(simd::give_top_bytes(bytes<A>(packed)));
+#endif
+  }
+}
+template <class A>
+QTENSOR_INLINE words<A> nibble_words(avx512_isa, const std::uint8_t* from) {
+  long long all;
+  std::memcpy(&all, from, sizeof all);
+#if defined(__AVX512VBMI__)
+  const __m512i bit = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
+  return _mm512_multishift_epi64_epi8(bit, _mm512_set1_epi64(all));
+#else
+  const __m512i half = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1),
+                                                _mm512_set1_epi64(all));
+  return _mm512_srlv_epi32(half, _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28));
+#endif
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_finite_exponents(avx512_isa, const halves<A>& v, const halves<A>& steps) {
+  const __mmask32 some = _mm512_test_epi16_mask(v.data, _mm512_set1_epi16(0x7fff));
+  return _mm512_mask_add_epi16(v.data, some, v.data, steps.data);
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_exponents(avx512_isa, const halves<A>& v, const halves<A>& steps) {
+  const __m512i magnitude = _mm512_and_si512(v.data, _mm512_set1_epi16(0x7fff));
+  const __mmask32 counts =
+      _mm512_cmplt_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)), _mm512_set1_epi16(0x7f7f));
+  return _mm512_mask_add_epi16(v.data, counts, v.data, steps.data);
+}
+#endif
+
+#if QTENSOR_LEVEL_NEON
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> spread_codes(neon_isa, const std::uint8_t* from) {
+  const uint8x8_t low = vld1_u8(from);
+  if constexpr (Bits == 4) {
+    const uint16x8_t pairs = vmovl_u8(low);
+    return vandq_u8(vreinterpretq_u8_u16(vorrq_u16(pairs, vshlq_n_u16(pairs, 4))), vdupq_n_u8(15));
+  } else {
+    std::uint32_t rest;
+    std::memcpy(&rest, from + 8, sizeof rest);
+    return sixes_of<A>(simd::give_top_bytes(bytes<A>(vcombine_u8(low, vreinterpret_u8_u32(vdup_n_u32(rest))))));
+  }
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_finite_exponents(neon_isa, const halves<A>& v, const halves<A>& steps) {
+  const uint16x8_t some = vtstq_u16(v.data, vdupq_n_u16(0x7fff));
+  return vaddq_u16(v.data, vandq_u16(some, steps.data));
+}
+template <class A>
+QTENSOR_INLINE halves<A> step_exponents(neon_isa, const halves<A>& v, const halves<A>& steps) {
+  const uint16x8_t magnitude = vandq_u16(v.data, vdupq_n_u16(0x7fff));
+  const uint16x8_t counts = vcltq_u16(vsubq_u16(magnitude, vdupq_n_u16(1)), vdupq_n_u16(0x7f7f));
+  return vaddq_u16(v.data, vandq_u16(counts, steps.data));
+}
+#endif
+
+}  // namespace detail
+
+/// 4 * lanes codes of 4 or 6 bits, one per byte, in order. Reads their Bits * lanes / 2 bytes.
+/// Cost: 4 bits 4; 6 bits 4 with VBMI, else 14 / 14 / 12 / 12.
+template <int Bits, usable_arch A>
+requires(Bits == 4 || Bits == 6) QTENSOR_INLINE bytes<A> spread_codes(const std::uint8_t* from) {
+  return detail::spread_codes<Bits, A>(detail::isa<A>{}, from);
+}
+
+/// `lanes` codes of 4 bits, each in the low bits of a word; the other bits are unspecified. Reads lanes / 2 bytes.
+/// Cost: 2 / 3 / loop / loop.
+template <usable_arch A>
+QTENSOR_INLINE words<A> nibble_words(const std::uint8_t* from) {
+  return detail::nibble_words<A>(detail::isa<A>{}, from);
+}
+
+/// Adds `steps`, multiples of 128 modulo 2^16, to the exponent fields of bf16 numbers: times powers of two, exact where
+/// results are normal. Zeros, infinities and NaN stay what they are. Cost: 4 / 6 / 6 / 5.
+template <usable_arch A>
+QTENSOR_INLINE halves<A> step_exponents(const halves<A>& v, const halves<A>& steps) {
+  return detail::step_exponents<A>(detail::isa<A>{}, v, steps);
+}
+/// The same where all numbers are finite. Cost: 2 / 4 / 4 / 3.
+template <usable_arch A>
+QTENSOR_INLINE halves<A> step_finite_exponents(const halves<A>& v, const halves<A>& steps) {
+  return detail::step_finite_exponents<A>(detail::isa<A>{}, v, steps);
+}
+
+/// The lower 6 bits of the bytes of four batches side by side, in order. Only where there are instructions for it: 15
+/// with AVX-512 VBMI.
+template <class A>
+concept has_join_sixes = usable_arch<A> && requires(const bytes<A>& v) {
+  join_sixes(detail::isa<A>{}, v, v, v, v);
+};
+template <has_join_sixes A>
+QTENSOR_INLINE std::array<bytes<A>, 3> join_sixes(const bytes<A>& a, const bytes<A>& b, const bytes<A>& c,
+                                                  const bytes<A>& d) {
+  return join_sixes(detail::isa<A>{}, a, b, c, d);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

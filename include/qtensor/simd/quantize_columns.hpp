@@ -1,0 +1,251 @@
+// Rows of floats to codes under one scale an element: what the scales ask for is prepared once for all rows.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/quantize.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+namespace detail {
+
+/// Rows that share one load of their parameters: as many as the ways of a first-level cache, where rows that lie at a
+/// power of two meet.
+inline constexpr index_t rows_at_once = 8;
+
+/// One scale an element, its divisors prepared in memory.
+template <class S, quotient_by By, class A>
+struct column_parameters {
+  vector_parameters<S, A> plain;
+  const float* value;
+  const float* rest;  // of two products
+
+  template <quotient_by Wanted>
+  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
+    if constexpr (Wanted != By)
+      return plain.template divide<Wanted>(k);
+    else if constexpr (By == quotient_by::two_products)
+      return {simd::load<A>(value + k * lanes<A>), simd::load<A>(rest + k * lanes<A>)};
+    else
+      return {simd::load<A>(value + k * lanes<A>)};
+  }
+  QTENSOR_INLINE zero_shift<S, A> shift(int k) const { return plain.shift(k); }
+  QTENSOR_INLINE void next() {
+    value += 4 * lanes<A>, rest += 4 * lanes<A>;
+    plain.next();
+  }
+  column_parameters padded(tail_space<A>& space, index_t n) const { return {plain.padded(space, n), value, rest}; }
+};
+
+/// The parameters of one block of four batches, in registers for several rows.
+template <quotient_by By, class S, class A, class Parameters>
+struct held_parameters {
+  const Parameters& all;
+  std::array<divisor<By, A>, 4> divisors;
+  std::array<zero_shift<S, A>, 4> shifts;
+
+  explicit QTENSOR_INLINE held_parameters(const Parameters& p) : all(p) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) divisors[k] = p.template divide<By>(k), shifts[k] = p.shift(k);
+  }
+  template <quotient_by Wanted>
+  QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
+    if constexpr (Wanted == By)
+      return divisors[k];
+    else
+      return all.template divide<Wanted>(k);
+  }
+  QTENSOR_INLINE const zero_shift<S, A>& shift(int k) const { return shifts[k]; }
+};
+
+/// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
+/// past the caches, and to + r * to_step are aligned to them.
+template <class S, quotient_by By, class A, class From, class Parameters>
+void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
+                 index_t to_step, bool streams) {
+  constexpr index_t step = 4 * lanes<A>;
+  using element = typename From::type;
+  const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
+    return encode_codes<S, By>(v, held);
+  };
+  index_t i = 0;
+  for (; i + step <= n; i += step, p.next()) {
+    const held_parameters<By, S, A, Parameters> held(p);
+    for (index_t r = 0; r < rows; ++r) {
+      const bytes<A> codes = codes_of(x + r * x_step + i, held);
+      if (streams)
+        simd::stream(to + r * to_step + i, codes);
+      else
+        simd::store(to + r * to_step + i, codes);
+    }
+  }
+  if (i == n) return;
+  tail_space<A> space;
+  const Parameters last = p.padded(space, n - i);
+  const held_parameters<By, S, A, Parameters> held(last);
+  for (index_t r = 0; r < rows; ++r) {
+    alignas(64) element from[static_cast<std::size_t>(step)];
+    alignas(64) std::uint8_t codes[static_cast<std::size_t>(step)];
+    std::fill(std::copy_n(x + r * x_step + i, n - i, from), from + step, element{});
+    simd::store(codes, codes_of(from, held));
+    std::copy_n(codes, n - i, to + r * to_step + i);
+  }
+}
+
+template <class S, class A, class From>
+A arch_of_encoder(const vector_encoder<S, A, From>*);
+
+/// Whether a kernel is ours, with vectors.
+template <class Kernel>
+concept encodes_by_vectors = requires(const Kernel* k) {
+  arch_of_encoder(k);
+};
+
+}  // namespace detail
+
+/// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
+/// for memory_for(n) floats, which hold prepared inverses: too dear to be made again for every few rows.
+template <quantization_scheme S, float_source From = from_f32, class Kernel = encoder_of<S, From>>
+class column_encoder {
+  using unit = code_unit_t<S>;
+  using element = typename From::type;
+
+ public:
+  static constexpr index_t memory_for(index_t n) {
+    if constexpr (detail::encodes_by_vectors<Kernel>)
+      return 2 * round_up(n + block, block);
+    else
+      return 0;
+  }
+
+  column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale, float* memory)
+      : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
+    if constexpr (detail::encodes_by_vectors<Kernel>) {
+      irregular_ = detail::any_irregular<S, arch>(scales, zero_points, n);
+      is_fast_ = detail::all_regular_divisors<S, arch>(scales, n, tensor_scale);
+      rest_ = memory + round_up(n + block, block);
+      if (is_fast_) prepare(n);
+    }
+  }
+
+  /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
+  /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
+  void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
+              bool streams = false) const {
+    if constexpr (detail::encodes_by_vectors<Kernel>) {
+      for (index_t row = 0; row < rows; row += detail::rows_at_once) {
+        const index_t count = std::min(rows - row, detail::rows_at_once);
+        const element* from = x + row * x_step;
+        unit* to = codes + row * code_step;
+        if (writes_bytes && (!streams || are_aligned(to, code_step)))
+          encode_bytes(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
+        else
+          encode_kept(from, x_step, count, col, n, to, code_step, streams);
+      }
+    } else {
+      for (index_t row = 0; row < rows; ++row)
+        Kernel::vector(x + row * x_step, n, scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_,
+                       codes + row * code_step);
+    }
+  }
+
+ private:
+  template <class K>
+  struct arch_of {
+    using type = scalar_arch;
+  };
+  template <detail::encodes_by_vectors K>
+  struct arch_of<K> {
+    using type = decltype(detail::arch_of_encoder(static_cast<const K*>(nullptr)));
+  };
+  using arch = typename arch_of<Kernel>::type;
+  static constexpr index_t block = 64;  // of every architecture
+  static constexpr int bits = S::code_format::bits;
+  static constexpr bool writes_bytes = bits == 8;
+
+  void prepare(index_t n) {
+    constexpr quotient_by fast = detail::fast_quotient<S, arch>;
+    for (index_t i = 0; i < round_up(n + block, block); i += lanes<arch>) {
+      const index_t count = std::clamp(n - i, index_t{0}, lanes<arch>);
+      const auto d = divisor_of<S, fast>(simd::load_n<arch>(scales_ + std::min(i, n), count, 1.f), tensor_scale_);
+      simd::store(value_ + i, d.value);
+      if constexpr (fast == quotient_by::two_products) simd::store(rest_ + i, d.rest);
+    }
+  }
+
+  static bool are_aligned(const unit* codes, index_t step) {
+    return reinterpret_cast<std::uintptr_t>(codes) % block == 0 && step % block == 0;
+  }
+
+  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
+                    index_t to_step, bool streams) const {
+    constexpr quotient_by fast = detail::fast_quotient<S, arch>, safe = detail::safe_quotient<S>;
+    const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
+                                                   tensor_scale_};
+    if (is_fast_)
+      detail::encode_rows<S, fast, arch, From>(
+          x, x_step, rows, n, detail::column_parameters<S, fast, arch>{plain, value_ + col, rest_ + col}, to, to_step,
+          streams);
+    else
+      detail::encode_rows<S, safe, arch, From>(x, x_step, rows, n, plain, to, to_step, streams);
+    if (irregular_) [[unlikely]]
+      for (index_t i = 0; i < n; ++i)
+        if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
+          for (index_t r = 0; r < rows; ++r)
+            to[r * to_step + i] = static_cast<std::uint8_t>(quantize_element<S>(
+                x[r * x_step + i], {plain.scales[i], tensor_scale_}, plain.zeros != nullptr ? plain.zeros[i] : 0));
+  }
+
+  /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
+  void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
+                   index_t code_step, bool streams) const {
+    constexpr index_t width = 1024;
+    alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_at_once * width)];
+    alignas(64) std::uint8_t packed[static_cast<std::size_t>(writes_bytes ? 1 : width)];
+    for (index_t first = 0; first < n; first += width) {
+      const index_t count = std::min(width, n - first);
+      encode_bytes(x + first, x_step, rows, col + first, count, kept, width, false);
+      for (index_t r = 0; r < rows; ++r) {
+        const std::uint8_t* from = kept + r * width;
+        auto* to = reinterpret_cast<std::uint8_t*>(codes + r * code_step + unit_of<S>(first));
+        if constexpr (writes_bytes) {
+          simd::stream_bytes<arch>(from, count, to);
+        } else {
+          pack_codes<arch, bits>(from, count, streams ? packed : to);
+          if (streams) simd::stream_bytes<arch>(packed, divide_up(count * bits, 8), to);
+        }
+      }
+    }
+  }
+
+  const float* scales_;
+  const std::int32_t* zeros_;
+  float tensor_scale_;
+  float* value_;
+  float* rest_ = nullptr;
+  bool irregular_ = false, is_fast_ = false;
+};
+
+/// Codes of some rows, element i of each with scales[i] and zero_points[i]: row r lies at x + r * x_step and goes to
+/// codes + r * code_step (units). Prepares what divisions need on the stack, 2048 elements at a time.
+template <quantization_scheme S, float_source From = from_f32>
+void encode_columns(const typename From::type* x, index_t rows, index_t x_step, index_t n, const float* scales,
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, index_t code_step,
+                    float tensor_scale = 1.f) {
+  using encoder = column_encoder<S, From>;
+  alignas(64) float memory[static_cast<std::size_t>(encoder::memory_for(detail::chunk_elements) + 1)];
+  for (index_t first = 0; first < n; first += detail::chunk_elements) {
+    const index_t count = std::min(detail::chunk_elements, n - first);
+    const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+    if (rows == 1)
+      encode_vector<S, From>(x + first, count, scales + first, zeros, codes + unit_of<S>(first), tensor_scale);
+    else
+      encoder(scales + first, zeros, count, tensor_scale, memory)
+          .encode(x + first, x_step, rows, 0, count, codes + unit_of<S>(first), code_step);
+  }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

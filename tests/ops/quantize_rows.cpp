@@ -1,0 +1,67 @@
+// Mirrors include/qtensor/ops/quantize_rows.hpp: every pass, over sources that lie in memory and sources that do not.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/quantize.hpp>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// One matrix of numbers, dynamic and with the scales that gave, from rows in memory, from columns, and tile by tile.
+template <quantization_scheme S>
+void compare(index_t rows, index_t cols, unsigned seed) {
+  INFO(std::string(name<S>), " ", rows, " x ", cols);
+  const std::vector<float> x = check::numbers(rows * cols, seed);
+  std::vector<float> turned(x.size());
+  const matrix_ref<const float> here{x.data(), rows, cols, cols, 1};
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < cols; ++c) turned[static_cast<std::size_t>(c * rows + r)] = here(r, c);
+  const matrix_ref<const float> across{turned.data(), rows, cols, 1, rows};
+  const auto want = check::expected<S, row_major>(x, matrix_extents(rows, cols));
+
+  const auto quantized = [&](const auto& source) {
+    tensor<S> out(matrix_extents(rows, cols));
+    quantize_into(source, out.span());
+    CHECK(check::same_bytes(out, want));
+    for (auto& code : out.codes()) code = {};
+    quantize_static_into(source, out.span());
+    const auto v = out.view();
+    index_t wrong = 0;
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < cols; ++c)
+        wrong += v.code(r, c) != quantize_element<S>(here(r, c), {v.scale(r, c)}, v.zero_point(r, c));
+    CHECK(wrong == 0);
+  };
+  quantized(here);
+  quantized(across);
+  quantized(check::tiled_source{here});
+}
+
+template <quantization_scheme S>
+void compare_shapes() {
+  unsigned seed = 0;
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{1, 40}, {37, 70}, {64, 256}, {19, 2500}, {3, 9001}})
+    compare<S>(rows, cols, ++seed);
+}
+
+}  // namespace
+
+TEST_CASE("quantize_rows: scales of columns") {
+  compare_shapes<int8_per_channel<1>>();
+  compare_shapes<with<int8_per_channel<1>, reciprocal>>();
+  compare_shapes<uint8_per_channel<1>>();
+  compare_shapes<scheme<int4, per_channel<1>>>();
+}
+
+TEST_CASE("quantize_rows: groups down the columns, and blocks of both axes") {
+  compare_shapes<along<0, mxfp8_e4m3>>();
+  compare_shapes<along<0, int8_group<16>>>();
+  compare_shapes<scheme<e4m3, block<16, 1>>>();
+  compare_shapes<fp8_block<16, 128>>();
+}
+
+TEST_CASE("quantize_rows: scales of rows and of the whole") {
+  compare_shapes<int8_per_channel<0>>();
+  compare_shapes<int8_per_tensor>();
+}

@@ -1,0 +1,111 @@
+// Mirrors include/qtensor/simd/ops_codes.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <array>
+#include <qtensor/reference/codec.hpp>
+#include <qtensor/simd/encodable.hpp>
+#include <qtensor/simd/ops_codes.hpp>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// Numbers that decide codes of F, times a power of two: values, middles, their neighbours, up to the contract's bound.
+template <class F>
+std::vector<float> deciding(float power) {
+  std::vector<float> x = {0.f, -0.f, float_of(1), -float_of(1), float_of(0x007fffff)};
+  const float bound = exp2i(max_exponent<F>) * 4.f * power;
+  for (std::uint32_t c = 0; c <= F::max_code; ++c)
+    for (const float v : {decode<F>(c), (decode<F>(c) + decode<F>(c < F::max_code ? c + 1 : c)) * 0.5f})
+      for (const std::uint32_t near : {0u, 1u, ~0u}) {
+        const float number = v * power;
+        x.push_back(float_of(bits_of(number) + (number == 0.f ? 0u : near)));
+      }
+  for (int i = 0; i < 200; ++i) x.push_back(check::hard_float());
+  for (const float s : {1.f, 1.5f, 1.999f}) x.push_back(bound / 2.f * s);
+  for (float& v : x)
+    if (!(magnitude(v) < bound)) v = bound / 3.f;
+  const std::size_t n = x.size();
+  for (std::size_t i = 0; i < n; ++i) x.push_back(-x[i]);
+  return x;
+}
+
+template <class F>
+void check_moved() {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto grid = simd::detail::grid_facts<F>;
+    constexpr std::size_t step = static_cast<std::size_t>(4 * simd::lanes<A>), lanes = step / 4;
+    constexpr std::uint32_t one = 1u << 23, middle = 127u << 23;
+    for (const std::uint32_t bits : {simd::least_moved<grid>, simd::least_moved<grid> + one, middle - 9 * one, middle,
+                                     middle + 3 * one, simd::most_moved<grid> - one, simd::most_moved<grid>}) {
+      const float power = float_of(bits);
+      std::vector<float> x = deciding<F>(power);
+      while (x.size() % step != 0) x.push_back(0.f);
+      // Batches of zeros may lie under any power.
+      const auto to = simd::grid_times<grid, A>(simd::words<A>(bits)),
+                 none = simd::grid_times<grid, A>(simd::words<A>(0x00400000u));
+      for (std::size_t i = 0; i < x.size(); i += step) {
+        const float zero[lanes] = {};
+        const float* from[4] = {x.data() + i, x.data() + i + lanes, zero, x.data() + i + 3 * lanes};
+        std::array<std::uint8_t, step> got;
+        simd::store(got.data(), simd::moved_codes<grid, A>({simd::load<A>(from[0]), simd::load<A>(from[1]),
+                                                            simd::load<A>(from[2]), simd::load<A>(from[3])},
+                                                           {to, to, none, to}));
+        for (std::size_t k = 0; k < step; ++k) {
+          const float v = from[k / lanes][k % lanes];
+          const auto want = encode<F>(static_cast<double>(v) / static_cast<double>(power) == 0.0
+                                          ? v
+                                          : static_cast<float>(static_cast<double>(v) / static_cast<double>(power)));
+          if (got[k] != want)
+            FAIL(std::string(std::string_view(F::name)), " ", bits_of(v), " over ", bits, ": ", +got[k], " instead of ",
+                 want);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("moved_codes: the codes of x over a power of two, for every format and at both ends of the powers") {
+  check_moved<e4m3>();
+  check_moved<e5m2>();
+  check_moved<e3m2>();
+  check_moved<e2m3>();
+  check_moved<e2m1>();
+}
+
+TEST_CASE("narrow_sums: any integer plus a zero point, saturated") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>), step = 4 * lanes;
+    for (int round = 0; round < 2000; ++round) {
+      std::array<std::int32_t, step> r, z;
+      for (std::size_t i = 0; i < step; ++i) {
+        const auto bits = static_cast<std::int32_t>(check::random_bits()());
+        r[i] = round % 4 == 0 ? bits : bits >> (8 + check::random_below(20));
+        z[i] = round % 3 == 0 ? static_cast<std::int32_t>(check::random_below(2)) * 32768 - 16384
+                              : static_cast<std::int32_t>(check::random_below(600)) - 300;
+      }
+      const auto batches = [](const std::array<std::int32_t, step>& v) {
+        return std::array<simd::ints<A>, 4>{simd::load<A>(v.data()), simd::load<A>(v.data() + lanes),
+                                            simd::load<A>(v.data() + 2 * lanes), simd::load<A>(v.data() + 3 * lanes)};
+      };
+      std::array<std::uint8_t, step> low, high;
+      simd::store(low.data(), simd::narrow_sums_i8<A>(batches(r), batches(z)));
+      simd::store(high.data(), simd::narrow_sums_u8<A>(batches(r), batches(z)));
+      for (std::size_t i = 0; i < step; ++i) {
+        const std::int64_t sum = std::int64_t{r[i]} + z[i];
+        const auto inside = [&](std::int64_t a, std::int64_t b) {
+          return static_cast<std::uint8_t>(sum < a ? a : sum > b ? b : sum);
+        };
+        if (low[i] != inside(-128, 127) || high[i] != inside(0, 255))
+          FAIL(r[i], " + ", z[i], ": ", +low[i], ", ", +high[i]);
+      }
+    }
+  });
+}

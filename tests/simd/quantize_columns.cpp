@@ -1,0 +1,99 @@
+// Mirrors include/qtensor/simd/quantize_columns.hpp: several rows under one scale an element, each architecture against
+// the reference. SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/quantize_columns.hpp>
+
+#include "runs.hpp"
+
+using namespace runs;
+
+namespace {
+
+/// A matrix of numbers that decide, and the scales of its columns; `odd` puts in some that leave the fast path.
+template <class S>
+struct column_input {
+  std::vector<float> x, scales;
+  std::vector<std::int32_t> zeros;
+
+  column_input(index_t rows, index_t cols, bool odd) {
+    for (index_t c = 0; c < cols; ++c) {
+      const bool power = std::same_as<typename S::scale_format, e8m0>;
+      float s = power ? exp2i(static_cast<int>(check::random_below(40)) - 20)
+                      : 0.01f + static_cast<float>(check::random_below(1000)) * 0.003f;
+      if (odd && check::random_below(16) == 0) s = check::random_below(2) == 0 ? 0.f : exp2i(120);
+      scales.push_back(s);
+      zeros.push_back(S::has_zero_point ? static_cast<std::int32_t>(check::random_below(odd ? 2000 : 200)) - 60 : 0);
+    }
+    for (index_t i = 0; i < rows * cols; ++i) {
+      const float s = scales[static_cast<std::size_t>(i % cols)];
+      const bool decides = check::random_below(4) != 0 && s > 0.f && s < 1e30f;
+      x.push_back(decides ? (static_cast<float>(check::random_below(515)) - 257.f) * 0.5f * s : check::hard_float());
+    }
+  }
+};
+
+/// Elements [col, cols) of all rows, to codes that lie `gap` units apart beyond their own length.
+template <class S, class Arch>
+void check_columns(index_t rows, index_t cols, index_t col, index_t gap, bool odd, bool streams) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using kernel = simd::kernel<simd::op::encode, S, Arch>;
+    using reference = simd::kernel<simd::op::encode, S, simd::scalar_arch>;
+    using encoder = simd::column_encoder<S, simd::from_f32, kernel>;
+    using unit = simd::code_unit_t<S>;
+    const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
+    const column_input<S> in(rows, cols, odd);
+    check::fenced<float> x(in.x), scales(in.scales);
+    check::fenced<std::int32_t> zeros(in.zeros);
+    const index_t n = cols - col, step = units<S>(n) + gap;
+    const std::int32_t* z = S::has_zero_point ? zeros.data() : nullptr;
+    std::vector<float> memory(static_cast<std::size_t>(encoder::memory_for(cols) + 1));
+    alignas(64) static unit got[1 << 16];
+    std::memset(got, 0x5a, static_cast<std::size_t>(rows * step) * sizeof(unit));
+    const encoder columns(scales.data(), z, cols, tensor_scale, memory.data());
+    columns.encode(x.data() + col, cols, rows, col, n, got, step, streams);
+    if (streams) simd::stream_fence<simd::best_arch>();
+    std::vector<unit> want(static_cast<std::size_t>(units<S>(n)));
+    for (index_t r = 0; r < rows; ++r) {
+      reference::vector(x.data() + r * cols + col, n, scales.data() + col, z != nullptr ? z + col : nullptr,
+                        tensor_scale, want.data());
+      INFO("row ", r, " of ", rows, ", columns ", col, " to ", cols, odd ? ", odd scales" : "");
+      compare_codes<S, Arch>(got + r * step, want.data(), x.data() + r * cols + col, n, "columns");
+      for (index_t i = units<S>(n); i < step && r + 1 < rows; ++i)
+        if (static_cast<std::uint8_t>(got[r * step + i]) != 0x5a) FAIL("writes behind a row");
+    }
+  }
+}
+
+template <class S>
+void check_all() {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    for (const bool odd : {false, true})
+      for (const bool streams : {false, true})
+        for (const index_t cols : {1, 7, 63, 64, 65, 130, 515, 1100})
+          for (const index_t rows : {1, 2, 8, 9, 19})
+            check_columns<S, A>(rows, cols, cols > 64 ? 16 : 0, cols % 64 == 2 ? 64 - cols % 64 : 3, odd, streams);
+    check_columns<S, A>(9, 128, 0, 0, false, true);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("column_encoder: any number of rows and columns, whole or in part, streamed or not, as the reference") {
+  check_all<int8_per_channel<1>>();
+  check_all<with<int8_per_channel<1>, reciprocal>>();
+  check_all<scheme<uint8, per_channel<1>, zero_point<int32>, static_only>>();
+  check_all<scheme<int4, per_channel<1>>>();
+  check_all<along<0, mxfp8_e4m3>>();
+  check_all<along<0, mxfp4>>();
+}
+
+TEST_CASE("encode_columns: more columns than are prepared at a time") {
+  using S = int8_per_channel<1>;
+  const index_t rows = 3, cols = 5000;
+  const column_input<S> in(rows, cols, false);
+  std::vector<std::int8_t> got(static_cast<std::size_t>(rows * cols)), want(got.size());
+  simd::encode_columns<S>(in.x.data(), rows, cols, cols, in.scales.data(), nullptr, got.data(), cols);
+  for (index_t r = 0; r < rows; ++r)
+    simd::encode_vector<S>(in.x.data() + r * cols, cols, in.scales.data(), nullptr, want.data() + r * cols);
+  CHECK(got == want);
+}
