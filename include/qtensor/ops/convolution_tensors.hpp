@@ -52,25 +52,33 @@ Array index_under(std::string_view order, const ValueOf& value_of) {
 
 /// Activations of any scheme, decoded where they are read: runs of channels where those lie side by side.
 template <tensor_view_type View>
-struct tensor_activations {
-  View view;
-  std::string_view order;
+class tensor_activations {
+  using index_array = typename View::index_array;
+
+ public:
+  tensor_activations(const View& view, std::string_view order)
+      : view_(view),
+        order_(order),
+        channel_axis_(static_cast<std::size_t>(View::order_type::axis(
+            static_cast<int>(View::rank), static_cast<int>(order.find('C'))))),  // reordering is its own inverse
+        decode_(view_) {}
 
   void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
-    using index_array = typename View::index_array;
-    index_array index = index_under<index_array>(order, [&](char c) {
+    index_array index = reordered<typename View::order_type>(index_under<index_array>(order_, [&](char c) {
       return c == 'N' ? batch : c == 'C' ? first : c == 'D' ? at[0] : c == 'H' ? at[1] : at[2];
-    });
-    const std::size_t axis = order.find('C');
-    index = reordered<typename View::order_type>(index);
-    const auto lies = static_cast<std::size_t>(
-        View::order_type::axis(static_cast<int>(View::rank), static_cast<int>(axis)));  // reordering is its own inverse
-    if (lies + 1 == index.size()) return dequantize_row(view, index, first, n, to);
+    }));
+    if (channel_axis_ + 1 == index.size()) return decode_(index, first, n, to);
     for (index_t c = 0; c < n; ++c) {
-      index[lies] = first + c;
-      to[c] = reference::storage_value(view, index);
+      index[channel_axis_] = first + c;
+      to[c] = reference::storage_value(view_, index);
     }
   }
+
+ private:
+  const View& view_;
+  std::string_view order_;
+  std::size_t channel_axis_;
+  row_decoder<f32, View> decode_;
 };
 
 }  // namespace ops
@@ -105,7 +113,7 @@ class tensor_convolution {
     check(x, bias);
     if constexpr (ops::whole_activations<X>)
       if (codes_) return convolve_with(*codes_, input_of(x), scales_of(x, bias), sink, by);
-    const ops::tensor_activations<Activations> activations{x, order_};
+    const ops::tensor_activations<Activations> activations(x, order_);
     convolve_floats(
         *floats_, activations,
         [&](const product_tile& t) {
