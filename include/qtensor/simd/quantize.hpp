@@ -107,7 +107,10 @@ struct uniform_parameters {
   zero_shift<S, A> zero;
 
   uniform_parameters(element_scale s, std::int32_t z)
-      : fast(divisor_of<S, By>(floats<A>(s.scale), s.tensor_scale)), scale(s), zero(zero_shift<S, A>::by(ints<A>(z))) {}
+      : uniform_parameters(divisor_of<S, By>(floats<A>(s.scale), s.tensor_scale), s, zero_shift<S, A>::by(ints<A>(z))) {
+  }
+  uniform_parameters(const divisor<By, A>& d, element_scale s, const zero_shift<S, A>& z)
+      : fast(d), scale(s), zero(z) {}
 
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int) const {
@@ -205,6 +208,10 @@ struct group_parameters {
       return {ints<A>(table->zero[g])};
     else
       return zero_shift<S, A>::by(ints<A>(0));
+  }
+  /// Those of the present group alone.
+  uniform_parameters<S, By, A> of_group() const {
+    return {divide<By>(0), {scales[std::min(group, last)], tensor_scale}, shift(0)};
   }
   QTENSOR_INLINE void next() {
     if constexpr (BatchesOfGroup == 4) {
@@ -417,14 +424,24 @@ struct vector_encoder {
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
+  static constexpr index_t long_group = 512;
+
   /// The groups of a chunk.
   template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
   static void encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
                             index_t groups, float tensor_scale, std::uint8_t* bytes, bool past_caches = false) {
     detail::group_table<S, A> table;
     table.template fill<By>(scales, zeros, groups, tensor_scale);
-    const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
-                                                               group / (4 * lanes<A>)};
+    detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
+                                                         group / (4 * lanes<A>)};
+    // Long groups keep what they share in registers.
+    if constexpr (BatchesOfGroup == 4)
+      if (group >= long_group) {
+        for (index_t first = 0; first < n; first += group, ++p.group)
+          detail::encode_blocks<S, By, A, From, Which>(x + first, std::min(group, n - first), p.of_group(),
+                                                       bytes + first, past_caches);
+        return;
+      }
     detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, past_caches);
   }
 
