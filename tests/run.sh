@@ -104,13 +104,14 @@ if [ ! -e "$newest/eigen3/Eigen/Core" ] || [ ! -e "$newest/xsimd/xsimd.hpp" ]; t
   fi
 fi
 
-CXX=g++ part gcc all -- -Doptimization=1 -Dlevels=$levels "-Dnewest_headers=$newest"
+CXX=g++ part gcc all -- -Doptimization=1 -Ddebug=false -Dlevels=$levels "-Dnewest_headers=$newest"
 if [ -n "$newest" ]; then
-  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=1 -Dlevels=native "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
+  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=1 -Ddebug=false -Dlevels=native \
+    "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang "short_tests usage_tests" --suite short --suite usage --suite headers -- \
-    -Doptimization=1 -Dlevels=native -Dwerror=true
+    -Doptimization=1 -Ddebug=false -Dlevels=native -Dwerror=true
 else
   note_skip "clang++ is not installed"
 fi
