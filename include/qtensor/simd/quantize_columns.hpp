@@ -11,7 +11,7 @@ namespace detail {
 
 /// Rows that share one load of their parameters: as many as the ways of a first-level cache, where rows that lie at a
 /// power of two meet.
-inline constexpr index_t rows_at_once = 8;
+inline constexpr index_t rows_together = 8;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -136,8 +136,8 @@ class column_encoder {
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
               bool streams = false) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      for (index_t row = 0; row < rows; row += detail::rows_at_once) {
-        const index_t count = std::min(rows - row, detail::rows_at_once);
+      for (index_t row = 0; row < rows; row += detail::rows_together) {
+        const index_t count = std::min(rows - row, detail::rows_together);
         const element* from = x + row * x_step;
         unit* to = codes + row * code_step;
         if (writes_bytes && (!streams || are_aligned(to, code_step)))
@@ -203,7 +203,7 @@ class column_encoder {
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
                    index_t code_step, bool streams) const {
     constexpr index_t width = 1024;
-    alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_at_once * width)];
+    alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_together * width)];
     alignas(64) std::uint8_t packed[static_cast<std::size_t>(writes_bytes ? 1 : width)];
     for (index_t first = 0; first < n; first += width) {
       const index_t count = std::min(width, n - first);
