@@ -252,12 +252,12 @@ void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   const auto layout = layout_of<A>(w);
   require(x.depth() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.depth(), ".");
-  sum_reach(w, x, layout.depth);
   const bool one_scale = x.group() >= x.depth();
-  const index_t group = std::max(std::min(layout.group, layout.depth), index_t{1});
+  const index_t w_group = std::max(std::min(layout.group, layout.depth), index_t{1});
+  const index_t group = product_group(layout.depth, w_group, std::max(x.group(), index_t{1}));
+  sum_reach(w, x, group);
   multiply_group_rows<A>(
-      w, x.outputs(), product_group(layout.depth, group, std::max(x.group(), index_t{1})),
-      one_scale ? activation_scales::per_row : activation_scales::per_group,
+      w, x.outputs(), group, one_scale ? activation_scales::per_row : activation_scales::per_group,
       [&](auto& rows, index_t first, index_t count) { rows.take_codes(x, first, count); }, sink, by);
 }
 
