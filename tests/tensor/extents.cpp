@@ -95,3 +95,9 @@ TEST_CASE("storage orders: row_major keeps the last axis contiguous, col_major t
   CHECK(reordered<col_major>(axes) == std::array<index_t, 3>{5, 3, 2});
   CHECK(reordered<col_major>(reordered<col_major>(axes)) == axes);
 }
+
+TEST_CASE("dense strides: the last axis is contiguous, an empty axis makes those before it 0") {
+  CHECK(dense_strides(std::array<index_t, 1>{7}) == std::array<index_t, 1>{1});
+  CHECK(dense_strides(std::array<index_t, 3>{2, 3, 5}) == std::array<index_t, 3>{15, 5, 1});
+  CHECK(dense_strides(std::array<index_t, 3>{2, 0, 5}) == std::array<index_t, 3>{0, 5, 1});
+}

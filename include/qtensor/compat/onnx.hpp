@@ -245,10 +245,7 @@ void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::sch
   static_assert(std::is_same_v<typename decltype(view)::order_type, row_major>, "qtensor: ONNX tensors are row-major.");
   detail::check_units<out>("elements of y", y.size(), view.size());
   if (view.size() == 0) return;
-  typename std::remove_const_t<decltype(view)>::index_array strides{};
-  index_t next = 1;
-  for (std::size_t axis = strides.size(); axis > 0; next *= view.storage_extents()[--axis]) strides[axis - 1] = next;
-  dequantize_into<out>(view, y.data(), strides);
+  dequantize_into<out>(view, y.data(), dense_strides(view.storage_extents()));
 }
 
 /// DequantizeLinear of memory in ONNX's layout: flat codes, scales and zero points as in `quantize_linear`, except that

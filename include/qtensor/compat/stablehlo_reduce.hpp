@@ -58,7 +58,7 @@ inline window<most_rank> windows_of(const window_attributes& w, std::size_t rank
 /// The elements of N tensors of one shape, together.
 inline auto elements_of_all(const std::vector<const tensor*>& x) {
   const wide_index extents = widened(x[0]->shape(), 1);
-  const wide_index strides = ops::dense_strides(extents);
+  const wide_index strides = dense_strides(extents);
   return generated(dynamic_extents<most_rank>(extents), [=](const wide_index& at) {
     index_t place = 0;
     for (std::size_t axis = 0; axis < at.size(); ++axis) place += at[axis] * strides[axis];

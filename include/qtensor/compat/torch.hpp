@@ -107,10 +107,7 @@ template <quantized T>
 std::vector<float> dequantize(const T& x) {
   const auto view = as_view(x);
   std::vector<float> out(static_cast<std::size_t>(view.size()));
-  typename decltype(view)::index_array strides{};
-  index_t next = 1;
-  for (std::size_t axis = strides.size(); axis-- > 0; next *= view.extent(static_cast<int>(axis))) strides[axis] = next;
-  dequantize_into(view, out.data(), strides);
+  dequantize_into(view, out.data(), dense_strides(view.extents().to_array()));
   return out;
 }
 

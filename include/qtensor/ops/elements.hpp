@@ -40,15 +40,6 @@ constexpr std::array<index_t, Rank> sum_of(std::array<index_t, Rank> a, const st
   return a;
 }
 
-/// Row-major strides of these extents.
-template <std::size_t Rank>
-constexpr std::array<index_t, Rank> dense_strides(const std::array<index_t, Rank>& extents) {
-  std::array<index_t, Rank> strides{};
-  index_t next = 1;
-  for (std::size_t axis = Rank; axis-- > 0; next *= extents[axis]) strides[axis] = next;
-  return strides;
-}
-
 /// Elements of T at constant distances in memory.
 template <class T, int Rank>
 struct strided_elements {
@@ -203,7 +194,7 @@ class dense {
 /// `source<bf16>(ptr, extents)`.)
 template <class T, tensor_extents Extents>
 ops::strided_elements<T, Extents::rank> values(const T* data, const Extents& extents) {
-  return {data, extents.to_array(), ops::dense_strides(extents.to_array())};
+  return {data, extents.to_array(), dense_strides(extents.to_array())};
 }
 
 /// Elements that are a function of their index: `generated(extents(3, 4), [](auto at) { return at[1]; })`, for
@@ -249,7 +240,7 @@ struct elements_of<X> {
 template <class T, int Rank>
 struct elements_of<dense<T, Rank>> {
   static auto of(const dense<T, Rank>& x) {
-    return ops::strided_elements<T, Rank>{x.data(), x.extents(), ops::dense_strides(x.extents())};
+    return ops::strided_elements<T, Rank>{x.data(), x.extents(), dense_strides(x.extents())};
   }
 };
 template <format F, tensor_extents Extents>

@@ -11,24 +11,6 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
 
-/// Rows [first, first + count) of a source.
-template <tile_source X>
-struct row_slab {
-  const X& source;
-  index_t first, count;
-  using element_format = element_format_of<X>;
-  static constexpr bool reads_rows = X::reads_rows;
-  static constexpr bool reads_twice = X::reads_twice;
-
-  index_t rows() const { return count; }
-  index_t cols() const { return source.cols(); }
-  const element_of<X>* direct(index_t row, index_t col) const { return source.direct(first + row, col); }
-  template <class T>
-  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
-    source.read(first + row, rows, col, cols, tile, stride);
-  }
-};
-
 /// How far along the slowest axis a slab goes that cuts no block and holds a few tiles; the whole axis where blocks, a
 /// tensor scale or random numbers leave no choice.
 template <quantization_scheme S, class Shape>
@@ -112,7 +94,7 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
   for (index_t first = 0; first < extent; first += slab) {
     auto part = shape.storage_extents();
     part[0] = std::min(slab, extent - first);
-    once(ops::row_slab<X>{x, first * rows, part[0] * rows}, any_extents(reordered<Order>(part)), out + first * step);
+    once(ops::row_range<X>(x, first * rows, part[0] * rows), any_extents(reordered<Order>(part)), out + first * step);
   }
 }
 
@@ -120,11 +102,8 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
 template <quantization_scheme S, storage_order Order = row_major, format F, tensor_extents Extents, class... How>
 std::vector<float> fake_quantize(const memory_source<F, Extents>& x, const How&... how) {
   std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
-  typename Extents::array strides{};
-  index_t next = 1;
-  for (std::size_t axis = strides.size(); axis-- > 0; next *= x.extents[static_cast<int>(axis)]) strides[axis] = next;
   fake_quantize_into<S, Order>(typename memory_source<F, Extents>::template in_order<Order>(x), x.extents, out.data(),
-                               strides, how...);
+                               dense_strides(x.extents.to_array()), how...);
   return out;
 }
 

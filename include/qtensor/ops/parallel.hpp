@@ -18,30 +18,6 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
 
-/// Rows [first, first + count) of a source, which must outlive it.
-template <tile_source X>
-class row_range {
- public:
-  using element_format = element_format_of<X>;
-  static constexpr bool reads_rows = X::reads_rows;
-  static constexpr bool reads_twice = X::reads_twice;
-
-  row_range(const X& x, index_t first, index_t count) : x_(&x), first_(first), count_(count) {}
-  index_t rows() const { return count_; }
-  index_t cols() const { return x_->cols(); }
-  const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
-  auto row_step() const requires requires(const X& x) { x.row_step(); }
-  { return x_->row_step(); }
-  template <class T>
-  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
-    x_->read(first_ + row, rows, col, cols, tile, stride);
-  }
-
- private:
-  const X* x_;
-  index_t first_, count_;
-};
-
 /// Whether parts of a source may be read at the same time; a source that must not says `is_repeatable = false`.
 template <tile_source X>
 constexpr bool reads_in_parts() {

@@ -35,7 +35,7 @@ class piece_quantizer {
   explicit piece_quantizer(const Quantizer& q) : q_(q) {}
 
   /// Elements [col, col + n) of a row of the tensor: blocks of it, of which the row's last may be short. Needs
-  /// n <= tile_elements.
+  /// n <= tile_floats.
   template <class Index>
   void operator()(const Index& row, index_t col, index_t n, const typename From::type* elements) {
     const statistics_view seen{amax_, needs_extremes<S> ? low_ : nullptr, needs_extremes<S> ? high_ : nullptr};

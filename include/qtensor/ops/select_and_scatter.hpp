@@ -59,7 +59,7 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
   const state seed = fold.leaf(std::tuple<element>(init));
 
   // One accumulator a place; windows come in ascending order, and so do the values of a place.
-  const auto strides = ops::dense_strides(extents);
+  const auto strides = dense_strides(extents);
   std::vector<state> sums(static_cast<std::size_t>(dynamic_extents<Rank>(extents).size()), seed);
   reference::for_each_index(index_array{}, counts, [&](const index_array& window_index) {
     index_t selected = -1;

@@ -189,6 +189,34 @@ decltype(auto) as_floats(const X& x) {
     return widened_source<X>{x};
 }
 
+namespace ops {
+
+/// Rows [first, first + count) of a source, which must outlive it.
+template <tile_source X>
+class row_range {
+ public:
+  using element_format = element_format_of<X>;
+  static constexpr bool reads_rows = X::reads_rows;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  row_range(const X& x, index_t first, index_t count) : x_(&x), first_(first), count_(count) {}
+  index_t rows() const { return count_; }
+  index_t cols() const { return x_->cols(); }
+  const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
+  auto row_step() const requires requires(const X& x) { x.row_step(); }
+  { return x_->row_step(); }
+  template <class T>
+  void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
+    x_->read(first_ + row, rows, col, cols, tile, stride);
+  }
+
+ private:
+  const X* x_;
+  index_t first_, count_;
+};
+
+}  // namespace ops
+
 /// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
 /// `source<f16>(ptr, ...)` of their 16 bits, with strides in elements (one an axis, any sign) where they are not dense.
 template <format F = f32, tensor_extents Extents>
@@ -198,13 +226,7 @@ memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extent
 }
 template <format F = f32, tensor_extents Extents>
 memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents) {
-  typename Extents::array strides{};
-  index_t next = 1;
-  for (int axis = Extents::rank - 1; axis >= 0; --axis) {
-    strides[static_cast<std::size_t>(axis)] = next;
-    next *= extents[axis];
-  }
-  return {data, extents, strides};
+  return {data, extents, dense_strides(extents.to_array())};
 }
 template <class... Rest>
 void source(const double*, const Rest&...) {

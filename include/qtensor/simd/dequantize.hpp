@@ -318,10 +318,6 @@ void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const blo
   }
 }
 
-}  // namespace detail
-
-namespace detail {
-
 template <class Code, class A, bool Exists>
 struct table_of {
   struct type {};

@@ -76,50 +76,51 @@ QTENSOR_INLINE bytes<A> narrow_sums_u8(any_isa, const std::array<ints<A>, 4>& r,
 }
 
 #if QTENSOR_LEVEL_X86 >= 2
+// r + z of batches k and k + 1 as 16 bits, saturated, in the order of the packing instructions.
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_i8(sse42_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  const auto half = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
-    return _mm_adds_epi16(_mm_packs_epi32(r[k].data, r[k + 1].data), _mm_packs_epi32(z[k].data, z[k + 1].data));
-  };
-  return _mm_packs_epi16(half(0), half(2));
+QTENSOR_INLINE __m128i sums_of_halves(sse42_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z,
+                                      std::size_t k) {
+  return _mm_adds_epi16(_mm_packs_epi32(r[k].data, r[k + 1].data), _mm_packs_epi32(z[k].data, z[k + 1].data));
 }
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_u8(sse42_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  const auto half = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
-    return _mm_adds_epi16(_mm_packs_epi32(r[k].data, r[k + 1].data), _mm_packs_epi32(z[k].data, z[k + 1].data));
-  };
-  return _mm_packus_epi16(half(0), half(2));
+QTENSOR_INLINE bytes<A> narrow_sums_i8(sse42_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return _mm_packs_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2));
+}
+template <class A>
+QTENSOR_INLINE bytes<A> narrow_sums_u8(sse42_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return _mm_packus_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2));
 }
 #endif
 
 #if QTENSOR_LEVEL_X86 >= 3
 template <class A>
-QTENSOR_INLINE __m256i sums_of_halves(const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z, std::size_t k) {
+QTENSOR_INLINE __m256i sums_of_halves(avx2_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z,
+                                      std::size_t k) {
   return _mm256_adds_epi16(_mm256_packs_epi32(r[k].data, r[k + 1].data), _mm256_packs_epi32(z[k].data, z[k + 1].data));
 }
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_i8(avx2_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  return packed_in_order(_mm256_packs_epi16(sums_of_halves<A>(r, z, 0), sums_of_halves<A>(r, z, 2)));
+QTENSOR_INLINE bytes<A> narrow_sums_i8(avx2_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return packed_in_order(_mm256_packs_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2)));
 }
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_u8(avx2_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  return packed_in_order(_mm256_packus_epi16(sums_of_halves<A>(r, z, 0), sums_of_halves<A>(r, z, 2)));
+QTENSOR_INLINE bytes<A> narrow_sums_u8(avx2_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return packed_in_order(_mm256_packus_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2)));
 }
 #endif
 
 #if QTENSOR_LEVEL_X86 >= 4
 template <class A>
-QTENSOR_INLINE __m512i sums_of_halves512(const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z,
-                                         std::size_t k) {
+QTENSOR_INLINE __m512i sums_of_halves(avx512_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z,
+                                      std::size_t k) {
   return _mm512_adds_epi16(_mm512_packs_epi32(r[k].data, r[k + 1].data), _mm512_packs_epi32(z[k].data, z[k + 1].data));
 }
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_i8(avx512_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  return packed_in_order(_mm512_packs_epi16(sums_of_halves512<A>(r, z, 0), sums_of_halves512<A>(r, z, 2)));
+QTENSOR_INLINE bytes<A> narrow_sums_i8(avx512_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return packed_in_order(_mm512_packs_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2)));
 }
 template <class A>
-QTENSOR_INLINE bytes<A> narrow_sums_u8(avx512_isa, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
-  return packed_in_order(_mm512_packus_epi16(sums_of_halves512<A>(r, z, 0), sums_of_halves512<A>(r, z, 2)));
+QTENSOR_INLINE bytes<A> narrow_sums_u8(avx512_isa i, const std::array<ints<A>, 4>& r, const std::array<ints<A>, 4>& z) {
+  return packed_in_order(_mm512_packus_epi16(sums_of_halves<A>(i, r, z, 0), sums_of_halves<A>(i, r, z, 2)));
 }
 
 #if defined(__AVX512VBMI__)

@@ -158,4 +158,13 @@ constexpr std::array<index_t, Rank> reordered(const std::array<index_t, Rank>& a
   return out;
 }
 
+/// Elements from one index to the next of each axis where the last axis is contiguous and nothing lies between.
+template <std::size_t Rank>
+constexpr std::array<index_t, Rank> dense_strides(const std::array<index_t, Rank>& extents) {
+  std::array<index_t, Rank> strides{};
+  index_t next = 1;
+  for (std::size_t axis = Rank; axis-- > 0; next *= extents[axis]) strides[axis] = next;
+  return strides;
+}
+
 }  // namespace qtensor
