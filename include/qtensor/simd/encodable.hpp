@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <qtensor/format/table.hpp>
 #include <qtensor/reference/codec.hpp>
@@ -74,6 +75,11 @@ template <class F>
 concept stepped_format = find_binade_steps<F>
 .has_value() && find_nan<F>() == 0x80u;
 
+/// Up to 16 values with no formula: a user's own table, like NF4.
+template <class F>
+concept listed_format =
+    !counting_format<F> && !minifloat_format<F> && !stepped_format<F> && !std::same_as<F, e8m0> && F::bits <= 4;
+
 /// The numbers the encoder of a minifloat needs; fields are f32 exponent fields.
 template <class F>
 struct grid {
@@ -121,7 +127,8 @@ constexpr bool vector_rounding() {
 
 template <class F>
 inline constexpr bool vector_format = (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8) &&
-                                      (counting_format<F> || shiftable_format<F> || stepped_format<F>);
+                                      (counting_format<F> || shiftable_format<F> || stepped_format<F> ||
+                                       listed_format<F>);
 
 template <class T, class... Choices>
 concept one_of = (std::same_as<T, Choices> || ...);
@@ -144,6 +151,21 @@ inline constexpr bool has_intermediate = requires {
   typename S::rounding::intermediate;
 };
 
+/// Whether larger numbers never get lower values of a list: remainders step up from some point of the gap on, and the
+/// sign of zero and of NaN does not matter.
+template <class S>
+constexpr bool ascends() {
+  using code = typename S::code_format;
+  using rounding = typename S::rounding;
+  constexpr std::uint32_t steps = step_table<rounding>(), below = 0x2222u, half = 0x4444u;
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto same = [](float a, float b) {
+    return encode<code, rounding, typename S::nan>(a) == encode<code, rounding, typename S::nan>(b);
+  };
+  return ((steps & below) << 1 & ~steps) == 0 && ((steps & half) << 1 & ~steps) == 0 && same(0.f, -0.f) &&
+         same(nan, float_of(bits_of(nan) ^ sign_bit));
+}
+
 template <class S>
 constexpr bool vector_policies() {
   constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
@@ -157,13 +179,16 @@ constexpr bool vector_policies() {
                          (std::same_as<typename S::overflow, saturate> && !has_intermediate<S> &&
                           one_of<typename S::rounding, nearest_away> &&
                           one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point>);
+  if constexpr (listed_format<typename S::code_format>)
+    if (!std::same_as<typename S::overflow, saturate> || has_intermediate<S> || !ascends<S>()) return false;
   return overflow && nan && division && division_type && order && steps;
 }
 
 }  // namespace detail
 
 /// Schemes with a vector encoder: codes in order in an array of their own, a format of 2, 4, 6 or 8 bits with a formula
-/// (integers, fixed point, minifloats, HiFloat8), a rounding that is not random, and policies of this library.
+/// (integers, fixed point, minifloats, HiFloat8) or a list of at most 16 values, a rounding that is not random, and
+/// policies of this library.
 template <class S>
 concept vector_encodable =
     quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <qtensor/simd/encode_list.hpp>
 #include <qtensor/simd/encode_minifloat.hpp>
 
 // Everything here equals qtensor::quantize_element bit for bit. Numbers of operations are per batch of floats.
@@ -145,6 +146,8 @@ QTENSOR_INLINE bytes<A> encode_codes(const std::array<floats<A>, 4>& x, const Pa
     return detail::counted_codes<S, By, Which>(x, p);
   else if constexpr (detail::stepped_format<typename S::code_format>)
     return detail::stepped_codes<S, By, Which>(x, p);
+  else if constexpr (detail::listed_format<typename S::code_format>)
+    return detail::listed_codes<S, By>(x, p);
   else
     return detail::minifloat_codes<S, By, Which>(x, p);
 }
