@@ -172,7 +172,7 @@ class code_sink {
   struct parameters {
     simd::divisor<By, A> fast;
     float scale;
-    simd::zero_shift<S, A> zero;
+    simd::ints<A> zero;
     template <simd::quotient_by Wanted>
     QTENSOR_INLINE simd::divisor<Wanted, A> divide(int) const {
       if constexpr (Wanted == By)
@@ -180,7 +180,7 @@ class code_sink {
       else
         return simd::divisor_of<S, Wanted>(simd::floats<A>(scale), 1.f);
     }
-    QTENSOR_INLINE const simd::zero_shift<S, A>& shift(int) const { return zero; }
+    QTENSOR_INLINE const simd::ints<A>& zero_points(int) const { return zero; }
   };
 
  public:
@@ -217,7 +217,7 @@ class code_sink {
     const std::int32_t* sum_bias = columns(how_.sum_bias, 0, t, sum_bias_room);
     const float *scales = columns(how_.scales, 1.f, t, scale_room), *bias = columns(how_.bias, 0.f, t, bias_room);
     const parameters<By> p{simd::divisor_of<S, By>(simd::floats<A>(to_.scale), 1.f), to_.scale,
-                           simd::zero_shift<S, A>::by(simd::ints<A>(to_.zero_point))};
+                           simd::ints<A>(to_.zero_point)};
     const simd::floats<A> scale(how_.scale);
     alignas(64) std::uint8_t codes[most];
     const index_t n = t.pixels * t.stride;

@@ -33,14 +33,6 @@ struct counting {
 
 }  // namespace detail
 
-/// The zero points of a batch.
-template <class S, usable_arch A>
-struct zero_shift {
-  ints<A> zero;
-
-  static QTENSOR_INLINE zero_shift by(const ints<A>& zero) { return {zero}; }
-};
-
 /// Zero points that vectors can take: |zero| <= 2^14; with two products the quotients they allow must stay within 256.
 template <class S, usable_arch A>
 constexpr bool regular_zero_point(std::int32_t zero) {
@@ -57,17 +49,17 @@ namespace detail {
 
 /// Quotients to integers, before a zero point is added to them: -2^31 where that is NaN or beyond 2^31.
 template <class S, class A>
-QTENSOR_INLINE ints<A> counts(floats<A> q, const zero_shift<S, A>& shift) {
+QTENSOR_INLINE ints<A> counts(floats<A> q, const ints<A>& zero_points) {
   using range = counting<S>;
   if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
   if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
-  if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
+  if constexpr (range::adds_before) q = simd::add(q, simd::to_float(zero_points));
   return round_by<typename S::rounding>(q);
 }
 
 /// The same for batches that hold a NaN, an infinity or something huge, from the exact quotient; NaN becomes its code.
 template <class S, class A>
-QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const zero_shift<S, A>& shift) {
+QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const ints<A>& zero_points) {
   using range = counting<S>;
   const auto number = simd::mask_as<std::int32_t>(q == q);
   const ints<A> low(static_cast<std::int32_t>(range::low)), high(static_cast<std::int32_t>(range::high));
@@ -77,26 +69,26 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const zero_shift<S, A>& shift
   else if constexpr (std::same_as<typename S::nan, nan_to_lowest>)
     nan = low;
   else if constexpr (S::has_zero_point && !std::same_as<typename S::nan, nan_to_zero>)
-    nan = shift.zero;
+    nan = zero_points;
   nan = simd::min(high, simd::max(low, nan));
 
   if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
   if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
-  if constexpr (range::adds_before) q = simd::add(q, simd::to_float(shift.zero));
+  if constexpr (range::adds_before) q = simd::add(q, simd::to_float(zero_points));
   const floats<A> limit(0x1p23f);  // beyond every code and zero point
   q = simd::min(limit, simd::max(floats<A>(-0x1p23f), q));
-  if constexpr (range::adds_after) nan = nan - shift.zero;
+  if constexpr (range::adds_after) nan = nan - zero_points;
   return simd::select(number, round_by<typename S::rounding>(q), nan);
 }
 
 /// Four batches of integers, with the zero points that come after rounding, to codes, one per byte.
-template <class S, class A, class Shifts>
-QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r, const Shifts& shift) {
+template <class S, class A, class ZeroPoints>
+QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r, const ZeroPoints& zero_points) {
   using range = counting<S>;
   if constexpr (S::code_format::is_signed) {
     bytes<A> c(std::uint8_t{0});
     if constexpr (range::adds_after)
-      c = simd::narrow_sums_i8<A>(r, {shift(0), shift(1), shift(2), shift(3)});
+      c = simd::narrow_sums_i8<A>(r, {zero_points(0), zero_points(1), zero_points(2), zero_points(3)});
     else
       c = simd::narrow_i8(r[0], r[1], r[2], r[3]);
     if constexpr (range::fills_bytes) return c;
@@ -106,7 +98,7 @@ QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r, const Shifts& 
   } else {
     bytes<A> c(std::uint8_t{0});
     if constexpr (range::adds_after)
-      c = simd::narrow_sums_u8<A>(r, {shift(0), shift(1), shift(2), shift(3)});
+      c = simd::narrow_sums_u8<A>(r, {zero_points(0), zero_points(1), zero_points(2), zero_points(3)});
     else
       c = simd::narrow_u8(r[0], r[1], r[2], r[3]);
     if constexpr (range::fills_bytes) return c;
@@ -119,23 +111,23 @@ template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) r[k] = counts<S>(quotients<S, By>(x[k], p.template divide<By>(k)), p.shift(k));
+  for (int k = 0; k < 4; ++k) r[k] = counts<S>(quotients<S, By>(x[k], p.template divide<By>(k)), p.zero_points(k));
   if constexpr (Which == numbers::any) {
     const ints<A> worst = simd::min(simd::min(r[0], r[1]), simd::min(r[2], r[3]));
     if (simd::any(worst == ints<A>(std::numeric_limits<std::int32_t>::min()))) [[unlikely]] {
       constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k)
-        r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.shift(k));
+        r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.zero_points(k));
     }
   }
-  return narrowed<S, A>(r, [&](int k) QTENSOR_INLINE_LAMBDA { return p.shift(k).zero; });
+  return narrowed<S, A>(r, [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero_points(k); });
 }
 
 }  // namespace detail
 
 /// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to
-/// divide by and which zero points to add: divide<By>(k) and shift(k) for batch k.
+/// divide by and which zero points to add: divide<By>(k) and zero_points(k) for batch k.
 ///
 /// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 5 + 14 with VBMI, else 4 * 9 + 18.
 template <vector_encodable S, quotient_by By, usable_arch A, numbers Which = numbers::any, class Parameters>

@@ -94,9 +94,9 @@ struct tail_space {
   alignas(64) std::int32_t zeros[static_cast<std::size_t>(4 * lanes<A>)];
 };
 
-// Parameters of blocks of four batches: divide<By>(k) and shift(k) for batch k of the current block (encode_codes),
-// next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`: all lanes of
-// batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there.
+// Parameters of blocks of four batches: divide<By>(k) and zero_points(k) for batch k of the current block
+// (encode_codes), next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`:
+// all lanes of batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
@@ -104,13 +104,11 @@ struct uniform_parameters {
   static constexpr bool alike_in_pairs = true;
   divisor<By, A> fast;
   element_scale scale;
-  zero_shift<S, A> zero;
+  ints<A> zero;
 
   uniform_parameters(element_scale s, std::int32_t z)
-      : uniform_parameters(divisor_of<S, By>(floats<A>(s.scale), s.tensor_scale), s, zero_shift<S, A>::by(ints<A>(z))) {
-  }
-  uniform_parameters(const divisor<By, A>& d, element_scale s, const zero_shift<S, A>& z)
-      : fast(d), scale(s), zero(z) {}
+      : uniform_parameters(divisor_of<S, By>(floats<A>(s.scale), s.tensor_scale), s, ints<A>(z)) {}
+  uniform_parameters(const divisor<By, A>& d, element_scale s, const ints<A>& z) : fast(d), scale(s), zero(z) {}
 
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int) const {
@@ -119,7 +117,7 @@ struct uniform_parameters {
     else
       return divisor_of<S, Wanted>(floats<A>(scale.scale), scale.tensor_scale);
   }
-  QTENSOR_INLINE const zero_shift<S, A>& shift(int) const { return zero; }
+  QTENSOR_INLINE const ints<A>& zero_points(int) const { return zero; }
   QTENSOR_INLINE void next() {}
   uniform_parameters padded(tail_space<A>&, index_t) const { return *this; }
 };
@@ -136,10 +134,10 @@ struct vector_parameters {
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     return divisor_of<S, Wanted>(simd::load<A>(scales + k * lanes<A>), tensor_scale);
   }
-  QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
+  QTENSOR_INLINE ints<A> zero_points(int k) const {
     if constexpr (S::has_zero_point)
-      if (zeros != nullptr) return zero_shift<S, A>::by(simd::load<A>(zeros + k * lanes<A>));
-    return zero_shift<S, A>::by(ints<A>(0));
+      if (zeros != nullptr) return simd::load<A>(zeros + k * lanes<A>);
+    return ints<A>(0);
   }
   QTENSOR_INLINE void next() {
     scales += 4 * lanes<A>;
@@ -202,16 +200,16 @@ struct group_parameters {
       return divisor_of<S, Wanted>(floats<A>(scales[std::min(g, last)]), tensor_scale);
     }
   }
-  QTENSOR_INLINE zero_shift<S, A> shift(int k) const {
+  QTENSOR_INLINE ints<A> zero_points(int k) const {
     const index_t g = group_of(k);
     if constexpr (S::has_zero_point)
-      return {ints<A>(table->zero[g])};
+      return ints<A>(table->zero[g]);
     else
-      return zero_shift<S, A>::by(ints<A>(0));
+      return ints<A>(0);
   }
   /// Those of the present group alone.
   uniform_parameters<S, By, A> of_group() const {
-    return {divide<By>(0), {scales[std::min(group, last)], tensor_scale}, shift(0)};
+    return {divide<By>(0), {scales[std::min(group, last)], tensor_scale}, zero_points(0)};
   }
   QTENSOR_INLINE void next() {
     if constexpr (BatchesOfGroup == 4) {

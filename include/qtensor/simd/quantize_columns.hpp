@@ -29,7 +29,7 @@ struct column_parameters {
     else
       return {simd::load<A>(value + k * lanes<A>)};
   }
-  QTENSOR_INLINE zero_shift<S, A> shift(int k) const { return plain.shift(k); }
+  QTENSOR_INLINE ints<A> zero_points(int k) const { return plain.zero_points(k); }
   QTENSOR_INLINE void next() {
     value += 4 * lanes<A>, rest += 4 * lanes<A>;
     plain.next();
@@ -42,11 +42,11 @@ template <quotient_by By, class S, class A, class Parameters>
 struct held_parameters {
   const Parameters& all;
   std::array<divisor<By, A>, 4> divisors;
-  std::array<zero_shift<S, A>, 4> shifts;
+  std::array<ints<A>, 4> zeros;
 
   explicit QTENSOR_INLINE held_parameters(const Parameters& p) : all(p) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) divisors[k] = p.template divide<By>(k), shifts[k] = p.shift(k);
+    for (int k = 0; k < 4; ++k) divisors[k] = p.template divide<By>(k), zeros[k] = p.zero_points(k);
   }
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
@@ -55,7 +55,7 @@ struct held_parameters {
     else
       return all.template divide<Wanted>(k);
   }
-  QTENSOR_INLINE const zero_shift<S, A>& shift(int k) const { return shifts[k]; }
+  QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
 /// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
