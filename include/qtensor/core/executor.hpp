@@ -103,10 +103,12 @@ inline constexpr bool is_execution = false;
 template <class E>
 inline constexpr bool is_execution<execution<E>> = true;
 
-/// The argument in a tuple if it is an executor (Executors) or if it is none, else an empty one.
-template <bool Executors, class T>
+enum class arguments { executors, others };
+
+/// The argument in a tuple if it is of the kind, else an empty one.
+template <arguments Kind, class T>
 auto only(const T& argument) {
-  if constexpr (is_execution<T> == Executors)
+  if constexpr (is_execution<T> == (Kind == arguments::executors))
     return std::tie(argument);
   else
     return std::tuple<>();

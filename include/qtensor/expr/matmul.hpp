@@ -178,14 +178,17 @@ void store_matrix(const Call& call, Dst& dst) {
         {reinterpret_cast<std::uint16_t*>(dst.data()), dst.cols(), dst.rows(), dst.colStride(), dst.rowStride()}});
 }
 
+/// Where the scales of a quantized result come from: with_scales(...), or its own numbers.
+enum class result_scales { given, computed };
+
 /// A product into a quantized tensor of Y's shape: tile by tile where that can be, else through floats.
-template <bool IsStatic, class Call, quantization_scheme S, tensor_extents E, storage_order O>
+template <result_scales Scales, class Call, quantization_scheme S, tensor_extents E, storage_order O>
 void store_quantized(const Call& call, const tensor_span<S, E, O>& out) {
   call.check_result(out.rows(), out.cols());
   if (out.size() == 0) return;
   if constexpr (std::is_same_v<O, col_major>) {
     const ops::quantized_lines<S, E, O> lines(out);
-    if constexpr (IsStatic) {
+    if constexpr (Scales == result_scales::given) {
       if constexpr (ops::encode_tiles<S, E, O>::may_encode) return call.to(ops::encode_tiles<S, E, O>(lines));
     } else if (ops::quantize_tiles<S, E, O>::may_quantize(out, Call::tile_outputs)) {
       return call.to(ops::quantize_tiles<S, E, O>{lines});
@@ -197,7 +200,7 @@ void store_quantized(const Call& call, const tensor_span<S, E, O>& out) {
   const auto memory = memory_of(floats);
   const auto source = std::is_same_v<O, col_major> ? memory.transposed() : memory;
   const execution<typename std::remove_cvref_t<decltype(call.options)>::executor_type> by{call.options.by};
-  if constexpr (IsStatic)
+  if constexpr (Scales == result_scales::given)
     quantize_static_into(source, out, by);
   else
     quantize_into(source, out, by);
@@ -286,7 +289,7 @@ auto matmul(const W& w, const X& x, const Option&... option) {
         call{weights, activations, options, epilogue};
     const auto quantize_to = [&](const auto& span) {
       store_given_scales<Order>(span, scales);
-      store_quantized<is_static>(call, span);
+      store_quantized<is_static ? result_scales::given : result_scales::computed>(call, span);
     };
     if constexpr (count_options<matmul_option::destination, Option...> == 1) {
       auto& dst =

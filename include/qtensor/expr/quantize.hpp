@@ -57,7 +57,7 @@ typename S::granularity_type granularity_of(const How&... how) {
 /// The executor among the arguments, or none.
 template <class... How>
 auto execution_of(const How&... how) {
-  const auto given = std::tuple_cat(qtensor::detail::only<true>(how)...);
+  const auto given = std::tuple_cat(qtensor::detail::only<qtensor::detail::arguments::executors>(how)...);
   constexpr std::size_t count = std::tuple_size_v<std::remove_const_t<decltype(given)>>;
   static_assert(count <= 1, "qtensor: quantize takes one executor.");
   if constexpr (count == 1)

@@ -220,11 +220,11 @@ template <quantization_scheme S, storage_order Order, tensor_extents Extents, ti
 requires(detail::is_execution<How> || ...) tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents,
                                                                                     const How&... how) {
   static_assert((0 + ... + (detail::is_execution<How> ? 1 : 0)) == 1, "qtensor: quantize takes one executor.");
-  const auto executors = std::tuple_cat(detail::only<true>(how)...);
+  const auto executors = std::tuple_cat(detail::only<detail::arguments::executors>(how)...);
   const auto& on = std::get<0>(executors);
   const ops::source_on<X, std::remove_cvref_t<decltype(on.by)>> source{x, on};
   return std::apply([&](const auto&... rest) { return make_quantized<S, Order>(source, extents, rest...); },
-                    std::tuple_cat(detail::only<false>(how)...));
+                    std::tuple_cat(detail::only<detail::arguments::others>(how)...));
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -105,7 +105,8 @@ auto read_product_options(const Option&... option) {
                 "qtensor: a product runs on one executor; keep one on(...).");
   constexpr product_arithmetic<product_math::fixed_order> usual{};
   const auto math = detail::only_or(std::tuple_cat(detail::arithmetic_in(option)...), usual);
-  const auto on = detail::only_or(std::tuple_cat(detail::only<true>(option)...), execution<serial>{});
+  const auto on =
+      detail::only_or(std::tuple_cat(detail::only<detail::arguments::executors>(option)...), execution<serial>{});
   return product_options<decltype(math)::math, decltype(on.by)>{on.by};
 }
 
