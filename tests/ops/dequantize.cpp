@@ -97,6 +97,15 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare<along<0, mxfp8_e4m3>, col_major>(matrix_extents(70, 33), 92);
 }
 
+TEST_CASE("dequantize: parameters of each element that rows share, whatever they are stored as") {
+  compare_matrices<uint8_per_channel<1>>();
+  compare_matrices<scheme<uint8, block<6, 1>, zero_point<uint8>>>();
+  compare_matrices<scheme<int8, per_channel<1>, scale_as<bf16>>>();
+  compare_matrices<scheme<uint4, per_channel<1>, zero_point<int32>>>();
+  compare<uint8_per_channel<2>, row_major>(extents(3, 70, 130), 93);
+  compare<uint8_per_channel<0>, col_major>(matrix_extents(130, 200), 94);
+}
+
 TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
     constexpr index_t rows = 2051, cols = 4160;  // not whole tiles, above ops::streaming_floats
@@ -109,6 +118,9 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
       else
         t.scales()[i] = static_cast<std::remove_cvref_t<decltype(t.scales()[0])>>(110 + i % 31);
     }
+    if constexpr (S::has_zero_point)
+      for (std::size_t i = 0; i < t.zero_points().size(); ++i)
+        t.zero_points()[i] = static_cast<std::remove_cvref_t<decltype(t.zero_points()[0])>>(i % 251);
     const auto view = t.view();
     std::vector<storage_t<F>> out(static_cast<std::size_t>(rows * cols));
     for (const auto& steps : {std::array<index_t, 2>{cols, 1}, {1, rows}}) {
@@ -129,6 +141,7 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   check(std::type_identity<int8_per_tensor>{}, std::type_identity<bf16>{});
   check(std::type_identity<int8_per_channel<1>>{}, std::type_identity<f32>{});
   check(std::type_identity<int8_per_channel<1>>{}, std::type_identity<bf16>{});
+  check(std::type_identity<uint8_per_channel<1>>{}, std::type_identity<f32>{});
   check(std::type_identity<mxfp4>{}, std::type_identity<bf16>{});
   check(std::type_identity<mxfp8_e4m3>{}, std::type_identity<f16>{});
 }

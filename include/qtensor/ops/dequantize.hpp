@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/simd/dequantize.hpp>
@@ -51,25 +52,38 @@ class row_decoder {
     }
   }
 
-  /// Whether rows from the one at an index on have a scale for each element, in memory, that `most` of them share: how
-  /// many do.
+  /// Of the `most` rows from the one at an index on, how many share parameters of which each element has its own; 1
+  /// where elements share theirs.
   index_t rows_alike(const index_array& at, index_t most) const {
-    if constexpr (decodes_runs<S> && last > 0 && !S::has_zero_point && std::is_same_v<typename S::scale_format, f32>) {
+    if constexpr (decodes_runs<S> && last > 0) {
       const auto& grid = w_.scale_grid();
-      if (grid.block[last] == 1 && grid.stride[last] == 1) {
-        const index_t block = grid.block[last - 1], row = at[last - 1];
-        return std::min({most, block - row % block, w_.storage_extents()[last - 1] - row});
+      if (grid.block[last] == 1) {
+        const index_t row = at[last - 1];
+        const auto left = [&](index_t block) { return block - row % block; };
+        index_t alike = std::min({most, left(grid.block[last - 1]), w_.storage_extents()[last - 1] - row});
+        if constexpr (S::has_zero_point) alike = std::min(alike, left(w_.zero_grid().block[last - 1]));
+        return alike;
       }
     }
     return 1;
   }
-  /// Elements [col, col + n) of so many rows, `step` numbers apart. col starts a byte.
-  void columns(index_array at, index_t rows, index_t col, index_t n, number* out, index_t step) const {
-    if constexpr (decodes_runs<S> && last > 0 && std::is_same_v<typename S::scale_format, f32>) {
-      const auto codes = w_.row(at) + unit_of_element<S>(col);
-      at[last] = col;
-      simd::decode_columns<S, F>(codes, w_.row_strides()[last - 1], rows, n, w_.storage_scales(at), nullptr, out, step,
-                                 w_.tensor_scale());
+  /// Rows alike, from the one at an index on, by columns of at most `wide` elements: calls part(col, cols, decode),
+  /// whose decode(row, rows, out, step) writes those of some rows, `step` numbers apart.
+  template <class Part>
+  void columns(const index_array& at, index_t wide, Part part) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      run_parameters parameters(w_, at, 1);
+      const auto codes = w_.row(at);
+      const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
+      wide = std::min(wide, parameters.most());
+      for (index_t col = 0; col < length; col += wide) {
+        const index_t cols = std::min(wide, length - col);
+        const float* scales = parameters.load(col, cols);
+        part(col, cols, [&](index_t row, index_t rows, number* out, index_t step) {
+          simd::decode_columns<S, F>(codes + row * code_step + unit_of_element<S>(col), code_step, rows, cols, scales,
+                                     parameters.zero_points(), out, step, w_.tensor_scale());
+        });
+      }
     }
   }
 
@@ -79,26 +93,45 @@ class row_decoder {
     return simd::round_to<F>(reference::storage_value(w_, at));
   }
 
+  /// Scales (and zero points) along a row, an entry every `length` elements: where they lie if those are floats in
+  /// order, else decoded.
+  class run_parameters {
+   public:
+    run_parameters(const View& w, const index_array& at, index_t length)
+        : w_(w),
+          at_(at),
+          length_(length),
+          in_place_(std::is_same_v<typename S::scale_format, f32> && length == w.scale_grid().block[last] &&
+                    w.scale_grid().stride[last] == 1) {}
+    /// Entries of one load, at most.
+    index_t most() const { return in_place_ && !S::has_zero_point ? std::numeric_limits<index_t>::max() : room; }
+    /// `count` entries from that of an element on.
+    const float* load(index_t element, index_t count) {
+      if constexpr (S::has_zero_point) load_zero_points(w_, at_, element, count, length_, zeros_);
+      at_[last] = element;
+      if constexpr (std::is_same_v<typename S::scale_format, f32>)
+        if (in_place_) return w_.storage_scales(at_);
+      load_scales(w_, at_, element, count, length_, decoded_);
+      return decoded_;
+    }
+    const std::int32_t* zero_points() const { return S::has_zero_point ? zeros_ : nullptr; }
+
+   private:
+    static constexpr index_t room = 1024;
+    const View& w_;
+    index_array at_;
+    index_t length_;
+    bool in_place_;
+    float decoded_[room];
+    std::int32_t zeros_[S::has_zero_point ? room : 1];
+  };
+
   void runs(index_array at, index_t col, index_t n, number* out) const {
-    constexpr index_t most = 512;  // blocks of a run
-    constexpr bool scales_are_floats = std::is_same_v<typename S::scale_format, f32>;
-    float decoded[most];
-    std::int32_t zeros[S::has_zero_point ? most : 1];
     const auto codes = w_.row(at);
     const index_t scale_length = w_.scale_grid().block[last];
     const bool alike = !S::has_zero_point || scale_length == w_.zero_grid().block[last];
     const index_t length = alike ? scale_length : 1;
-    const bool in_place = scales_are_floats && alike && w_.scale_grid().stride[last] == 1;
-    // Scales (and zero points) of `count` entries from an element on, every `length` elements.
-    const auto parameters = [&](index_t element, index_t count) -> const float* {
-      if constexpr (S::has_zero_point) load_zero_points(w_, at, element, count, length, zeros);
-      at[last] = element;
-      if constexpr (scales_are_floats)
-        if (in_place) return w_.storage_scales(at);
-      load_scales(w_, at, element, count, length, decoded);
-      return decoded;
-    };
-    const std::int32_t* zero = S::has_zero_point ? zeros : nullptr;
+    run_parameters parameters(w_, at, length);
     const float tensor_scale = w_.tensor_scale();
     for (const index_t end = col + n; col < end;) {
       const index_t left = end - col, in_block = length - col % length;
@@ -108,13 +141,13 @@ class row_decoder {
         count = 1;
         *out = single(at, col);
       } else if (count < length || count == left) {
-        const float* scales = parameters(col, 1);
-        simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale}, S::has_zero_point ? zeros[0] : 0,
-                                   out);
+        const float* scales = parameters.load(col, 1);
+        simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale},
+                                   S::has_zero_point ? *parameters.zero_points() : 0, out);
       } else {
-        const bool all = in_place && !S::has_zero_point;
-        const index_t blocks = all || left / length < most ? left / length : most;
-        const float* scales = parameters(col, blocks);
+        const index_t blocks = std::min(parameters.most(), left / length);
+        const float* scales = parameters.load(col, blocks);
+        const std::int32_t* zero = parameters.zero_points();
         count = blocks * length;
         if (length == 1)
           simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale);
@@ -208,7 +241,8 @@ class number_writer {
   using index_array = typename View::index_array;
   using number = storage_t<F>;
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
-  static constexpr index_t rows_at_once = 4;
+  /// Rows that share what each of their elements has of its own, and load it once.
+  static constexpr index_t rows_at_once = 64;
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
@@ -271,19 +305,25 @@ class number_writer {
     }
   }
 
-  /// Rows that share a scale for each element.
+  /// Rows that share a scale for each element: where they belong, or past the caches by way of a tile.
   void columns(const index_array& at, index_t rows, number* to) const {
     if constexpr (last > 0) {
-      const index_t length = extents_[last], step = steps_[last - 1];
-      if (!streams_) return decode_.columns(at, rows, 0, length, to, step);
-      constexpr index_t wide = tile_floats / 2 / rows_at_once;
-      alignas(64) number tile[static_cast<std::size_t>(rows_at_once * wide)];
-      for (index_t col = 0; col < length; col += wide) {
-        const index_t n = std::min(wide, length - col);
-        decode_.columns(at, rows, col, n, tile, wide);
-        for (index_t r = 0; r < rows; ++r)
-          simd::stream_bytes(tile + r * wide, n * static_cast<index_t>(sizeof *to), to + r * step + col);
-      }
+      const index_t step = steps_[last - 1];
+      if (!streams_)
+        return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
+          decode(index_t{0}, rows, to + col, step);
+        });
+      // Several rows at once where all there is to do is to read and to write; with more to do a row at a time.
+      constexpr index_t high = View::scheme_type::has_zero_point ? 1 : 8, wide = high == 1 ? 512 : 256;
+      alignas(64) number tile[static_cast<std::size_t>(high * wide)];
+      decode_.columns(at, wide, [&](index_t col, index_t cols, const auto& decode) {
+        for (index_t row = 0; row < rows; row += high) {
+          const index_t some = std::min(high, rows - row);
+          decode(row, some, tile, wide);
+          for (index_t r = 0; r < some; ++r)
+            simd::stream_bytes(tile + r * wide, cols * static_cast<index_t>(sizeof *to), to + (row + r) * step + col);
+        }
+      });
     }
   }
 

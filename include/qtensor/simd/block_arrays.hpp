@@ -108,27 +108,6 @@ struct element_arrays {
   static constexpr bool pairs_share = false;
 };
 
-/// The entries of one block, in registers: for many rows.
-template <class S, class A>
-struct held_arrays {
-  std::array<floats<A>, 4> scales;
-  std::array<ints<A>, S::has_zero_point ? 4 : 0> zeros;
-  std::array<floats<A>, S::has_offset ? 4 : 0> offsets;
-
-  explicit held_arrays(const element_arrays<S, A>& from) {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const auto at = static_cast<std::size_t>(k);
-      scales[at] = from.scale(k);
-      if constexpr (S::has_zero_point) zeros[at] = from.zero(k);
-      if constexpr (S::has_offset) offsets[at] = from.offset(k);
-    }
-  }
-  QTENSOR_INLINE floats<A> scale(int k) const { return scales[static_cast<std::size_t>(k)]; }
-  QTENSOR_INLINE ints<A> zero(int k) const { return zeros[static_cast<std::size_t>(k)]; }
-  QTENSOR_INLINE floats<A> offset(int k) const { return offsets[static_cast<std::size_t>(k)]; }
-};
-
 /// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
 template <class S, class A, int BatchesOfGroup>
 struct group_arrays {

@@ -136,7 +136,7 @@ template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
-  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512;
+  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
 
   template <number_format F = f32>
   static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
@@ -234,11 +234,13 @@ struct vector_decoder {
     const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
       return reinterpret_cast<const std::uint8_t*>(codes + row * code_step) + i * format::bits / 8;
     };
-    for (index_t i = 0; i < whole; i += step) {
-      const detail::held_arrays<S, A> held(detail::element_arrays<S, A>{p.from(i)});
-      for (index_t r = 0; r < rows; ++r)
-        detail::store_four<F, Known, A>(out + r * out_step + i,
-                                        detail::decode_block<S, A>(decode, bytes(r, i), held, p.tensor_scale));
+    for (index_t i = 0; i < whole; i += strip) {
+      const index_t blocks = std::min(strip, whole - i) / step;
+      for (index_t r = 0; r < rows; ++r) {
+        detail::element_arrays<S, A> here{p.from(i)};
+        detail::decode_blocks<S, F, Known, A>(decode, bytes(r, i), blocks, here, p.tensor_scale,
+                                              out + r * out_step + i);
+      }
     }
     if (whole < n)
       for (index_t r = 0; r < rows; ++r)
