@@ -184,6 +184,40 @@ TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a ti
   });
 }
 
+TEST_CASE("amax_both_axes: blocks of rows and columns of any number of rows and any width") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      const auto compare = [&](auto length, index_t rows, index_t n, index_t gap) {
+        constexpr index_t block = decltype(length)::value;
+        const index_t stride = n + gap, blocks = qtensor::divide_up(n, block);
+        const auto v = inputs<source_type>(rows * stride - gap);
+        check::fenced<typename source_type::type> x(v);
+        check::fenced<std::uint32_t> of_blocks(rows * blocks), of_columns(n);
+        simd::amax_both_axes<arch_type, block, source_type>(x.data(), stride, rows, n, of_blocks.data(),
+                                                            of_columns.data());
+        for (index_t i = 0; i < rows * blocks; ++i) {
+          const index_t col = i % blocks * block;
+          const auto want = expected_amax<source_type>(v.data() + i / blocks * stride + col, std::min(block, n - col));
+          if (!same_amax<source_type>(of_blocks[i], want)) FAIL("block ", i, " of ", rows, " rows of ", n);
+        }
+        for (index_t i = 0; i < n; ++i) {
+          std::uint32_t want = 0;
+          for (index_t r = 0; r < rows; ++r)
+            want = std::max(want, expected_amax<source_type>(v.data() + r * stride + i, 1));
+          if (!same_amax<source_type>(of_columns[i], want)) FAIL("column ", i, " of ", rows, " rows of ", n);
+        }
+      };
+      for (const index_t n : {1, 16, 31, 32, 33, 64, 500, 512, 576, 1100})
+        for (const index_t rows : {1, 2, 9}) {
+          compare(std::integral_constant<index_t, 32>{}, rows, n, 3);
+          compare(std::integral_constant<index_t, 16>{}, rows, n, 0);
+        }
+    });
+  });
+}
+
 TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reported, any source") {
   every_source([](auto source) {
     using A = simd::best_arch;

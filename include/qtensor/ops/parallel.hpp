@@ -99,14 +99,14 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
 
   parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();
-  const bool special = whole.finish(typename E::array{}, 0, blocks, all.view(), p) == simd::blocks_are::special;
+  const simd::blocks_are are = whole.finish(typename E::array{}, 0, blocks, all.view(), p);
   detail::for_ranges(by, parts, axis.count, 1, [&](index_t, index_t first, index_t n) {
     const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
     using slice_type = std::remove_const_t<decltype(slice)>;
     const row_quantizer<S, typename slice_type::extents_type, O, source_elements<X>> rows(slice, direct);
     const row_range<X> source(x, first * axis.rows_each, n * axis.rows_each);
     const index_t cut = piece_step<S>(rows.block_length(), rows.row_length());
-    encode_rows(source, rows, 0, source.rows(), cut, all.view(), p, special);
+    encode_rows(source, rows, 0, source.rows(), cut, all.view(), p, are);
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/parallel.hpp>
+#include <qtensor/simd/quantize_both_axes.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -23,9 +24,15 @@ namespace ops {
 template <tile_source X, quantization_scheme R, quantization_scheme C, tensor_extents E>
 class dual_axis_quantizer {
   using from = source_elements<X>;
+  using element = element_of<X>;
   using rows_type = row_quantizer<R, E, row_major, from>;
   using cols_type = row_quantizer<C, E, row_major, from>;
+  using array = typename E::array;
   static constexpr std::size_t down = static_cast<std::size_t>(E::rank) - 2;
+  static constexpr index_t group = simd::detail::static_group<typename R::granularity_type>;
+  /// Statistics of both axes from one load, codes of both from another.
+  static constexpr bool together = simd::encodes_both_axes<R, C, from> && simd::vector_scaled<R> &&
+                                   simd::vector_scaled<C> && !leaves_out<R> && !leaves_out<C>;
 
  public:
   dual_axis_quantizer(const X& x, const tensor_span<R, E, row_major>& by_rows,
@@ -48,33 +55,99 @@ class dual_axis_quantizer {
 
   /// Quantizes bands [first, first + count).
   void operator()(index_t first, index_t count) const {
-    const index_t bands = divide_up(rows_, height_), cols = x_.cols(), width = piece_length(step_, tile_floats);
-    piece_quantizer<rows_type> quantize_piece(by_rows_);
-    panel_quantizer<cols_type> quantize_panel(by_cols_, cols, step_);
-    box_reader<X> elements(x_, {height_, width});
+    const index_t bands = divide_up(rows_, height_), cols = x_.cols(), width = piece_length(step_, box_width);
+    workspace work(*this, {height_, width});
     for (index_t band = first; band < first + count; ++band) {
       const index_t above = band % bands * height_, start = band / bands * rows_ + above;
-      auto size = by_cols_.index_of_row(0);
-      for (auto& extent : size) extent = 1;
-      size[down] = rows_ - above < height_ ? rows_ - above : height_;
+      const index_t rows = rows_ - above < height_ ? rows_ - above : height_;
       for (index_t col = 0; col < cols; col += width) {
         const index_t n = cols - col < width ? cols - col : width;
-        const auto box = elements.read(start, size[down], col, n);
-        quantize_panel(elements, by_cols_.index_of_row(start), size, col, n);
-        if (by_rows_.is_flat() && box.row_stride == n) {  // the band is one long run
-          for (index_t at = 0; at < box.rows() * n; at += width)
-            quantize_piece(by_rows_.index_of_row(0), start * cols + at,
-                           box.rows() * n - at < width ? box.rows() * n - at : width, box.data + at);
-        } else {
-          for (index_t r = 0; r < box.rows(); ++r)
-            quantize_piece(by_rows_.index_of_row(start + r), (by_rows_.is_flat() ? (start + r) * cols : 0) + col, n,
-                           box.data + r * box.row_stride);
-        }
+        const auto box = work.elements.read(start, rows, col, n);
+        if constexpr (together)
+          if (quantize_together(work, start, col, box)) continue;
+        quantize_apart(work, start, col, box);
       }
     }
   }
 
  private:
+  static constexpr index_t box_width = 1024;
+  using box_type = typename box_reader<X>::box_type;
+
+  struct workspace {
+    workspace(const dual_axis_quantizer& q, const box_shape& box)
+        : quantize_piece(q.by_rows_),
+          quantize_panel(q.by_cols_, q.x_.cols(), q.step_),
+          elements(q.x_, box),
+          row_statistics(box.rows * divide_up(box.cols, q.by_rows_.block_length())),
+          column_statistics(box.cols),
+          row_parameters(box.rows * divide_up(box.cols, q.by_rows_.block_length())),
+          column_parameters(box.cols),
+          memory(static_cast<std::size_t>(cols_type::columns_type::memory_for(box.cols))) {}
+    piece_quantizer<rows_type> quantize_piece;
+    panel_quantizer<cols_type> quantize_panel;
+    box_reader<X> elements;
+    statistics_memory<R> row_statistics;
+    statistics_memory<C> column_statistics;
+    parameters_memory<R> row_parameters;
+    parameters_memory<C> column_parameters;
+    std::vector<float> memory;
+  };
+
+  /// The index of a row of the source in `by_rows`, and the column of its element `col`.
+  std::pair<array, index_t> place_in_rows(index_t row, index_t col) const {
+    return {by_rows_.index_of_row(row), by_rows_.is_flat() ? row * x_.cols() + col : col};
+  }
+
+  /// False, with nothing of use written, where a block is special or does not fit its scale.
+  bool quantize_together(workspace& work, index_t start, index_t col, const box_type& box) const {
+    const index_t rows = box.rows(), n = box.cols(), blocks = divide_up(n, group);
+    const statistics_view of_rows = work.row_statistics.view(), of_columns = work.column_statistics.view();
+    const parameters_view p = work.row_parameters.view(), q = work.column_parameters.view();
+    simd::amax_both_axes<simd::best_arch, group, from>(box.data, box.row_stride, rows, n, of_rows.amax,
+                                                       of_columns.amax);
+    const auto first = by_cols_.index_of_row(start);
+    if (by_cols_.finish(first, col, n, of_columns, q) != simd::blocks_are::fitting) return false;
+    for (index_t r = 0; r < rows; ++r) {
+      const auto [row, at] = place_in_rows(start + r, col);
+      if (by_rows_.finish(row, at / group, blocks, of_rows.from(r * blocks), p.from(r * blocks)) !=
+          simd::blocks_are::fitting)
+        return false;
+    }
+    const auto columns = by_cols_.column_encoder(q, n, work.memory.data(), simd::blocks_are::fitting);
+    // Tensors that go past the caches come from memory: what is asked for is the next box, of this band or the next.
+    const bool asks = by_rows_.streams() && work.elements.is_direct();
+    const index_t ahead = col + n < x_.cols() ? n : height_ * box.row_stride - col;
+    for (index_t r = 0; r < rows; ++r) {
+      const auto [row, at] = place_in_rows(start + r, col);
+      const element* x = box.data + r * box.row_stride;
+      if (!simd::encode_both_axes<R, C, from>(x, n, p.scales + r * blocks, nullptr, columns, 0, by_rows_.codes(row, at),
+                                              by_cols_.codes(by_cols_.index_of_row(start + r), col), by_rows_.streams(),
+                                              asks ? x + ahead : nullptr))
+        return false;
+    }
+    return true;
+  }
+
+  /// One axis after the other.
+  void quantize_apart(workspace& work, index_t start, index_t col, const box_type& box) const {
+    const index_t n = box.cols(), width = work.elements.shape().cols;
+    array size = by_cols_.index_of_row(0);
+    for (auto& extent : size) extent = 1;
+    size[down] = box.rows();
+    work.quantize_panel(work.elements, by_cols_.index_of_row(start), size, col, n);
+    if (by_rows_.is_flat() && box.row_stride == n) {  // the band is one long run
+      for (index_t at = 0; at < box.rows() * n; at += width)
+        work.quantize_piece(by_rows_.index_of_row(0), start * x_.cols() + at,
+                            box.rows() * n - at < width ? box.rows() * n - at : width, box.data + at);
+    } else {
+      for (index_t r = 0; r < box.rows(); ++r) {
+        const auto [row, at] = place_in_rows(start + r, col);
+        work.quantize_piece(row, at, n, box.data + r * box.row_stride);
+      }
+    }
+  }
+
   const X& x_;
   rows_type by_rows_;
   cols_type by_cols_;
@@ -100,7 +173,8 @@ void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_
   ops::check_source(x, by_rows);
   if (by_rows.size() == 0) return;
   if constexpr (ops::walks_rows<R> && ops::walks_rows<C>) {
-    decltype(auto) elements = ops::source_for<R>(x);
+    decltype(auto) for_rows = ops::source_for<R>(x);
+    decltype(auto) elements = ops::source_for<C>(for_rows);
     const ops::dual_axis_quantizer quantizer(elements, by_rows, by_cols);
     if (quantizer.fits()) {
       const index_t bands = quantizer.band_count();

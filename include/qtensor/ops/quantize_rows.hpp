@@ -103,9 +103,9 @@ class panel_encoder {
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own.
   template <class Reader>
-  void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n,
-                      const parameters_view& p) {
-    const auto columns = q_.column_encoder(p.from(first), n, memory_.data());
+  void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
+                      simd::blocks_are blocks = simd::blocks_are::ordinary) {
+    const auto columns = q_.column_encoder(p.from(first), n, memory_.data(), blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       q_.encode_columns(columns, first, q_.index_of_row(row), col, box);
     });
@@ -114,25 +114,27 @@ class panel_encoder {
   /// The same, where several columns may share theirs: p and seen are those of the row's blocks.
   template <class Reader>
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
-              const statistics_view& seen, bool special) {
-    if (by_columns_ && !special) return encode_columns(elements, start, rows, first, n, p);
+              const statistics_view& seen, simd::blocks_are blocks) {
+    if (by_columns_ && blocks != simd::blocks_are::special)
+      return encode_columns(elements, start, rows, first, n, p, blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
-        encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, special);
+        encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);
     });
   }
 
   /// Codes of elements [col, col + n) of a row, in pieces that a tile holds; p and seen begin at block `first`.
   template <class Index>
   void encode_row(const Index& row, index_t col, index_t n, const auto* elements, const parameters_view& p,
-                  const statistics_view& seen, bool special, index_t first = 0) const {
+                  const statistics_view& seen, simd::blocks_are blocks, index_t first = 0) const {
     const index_t length = q_.block_length(), piece = piece_length(step_, tile_floats);
     for (index_t i = 0; i < n; i += piece)
       for_each_part(col + i, n - i < piece ? n - i : piece, length, elements + i,
                     [&](index_t at, index_t count, const auto* part) {
                       const index_t block = at / length;
-                      q_.encode(row, at, count, part, length, p.from(block - first));
-                      if (special) q_.mend(row, at, count, part, block, seen.from(block - first));
+                      q_.encode(row, at, count, part, length, p.from(block - first), blocks);
+                      if (blocks == simd::blocks_are::special)
+                        q_.mend(row, at, count, part, block, seen.from(block - first));
                     });
   }
 
@@ -147,15 +149,15 @@ class panel_encoder {
 /// row's blocks.
 template <tile_source X, class Quantizer>
 void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
-                 const parameters_view& p, bool special) {
+                 const parameters_view& p, simd::blocks_are blocks) {
   panel_encoder<Quantizer> panel(q, x.cols(), step);
   if (q.is_flat())
     return for_each_flat_piece(x, step, q.encode_length(),
                                [&](index_t, index_t piece, index_t size, const auto* elements) {
-                                 panel.encode_row(q.index_of_row(0), piece, size, elements, p, seen, special);
+                                 panel.encode_row(q.index_of_row(0), piece, size, elements, p, seen, blocks);
                                });
   box_reader<X> elements(x, box_shape::of(x, step));
-  panel.encode(elements, start, rows, 0, x.cols(), p, seen, special);
+  panel.encode(elements, start, rows, 0, x.cols(), p, seen, blocks);
 }
 
 /// Bands of rows with scales of their own, from a source whose own order runs across them: statistics of all rows of a
@@ -169,7 +171,7 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
   const index_t height = elements.shape().rows;
   statistics_memory<S> statistics(height * blocks);
   parameters_memory<S> parameters(height * blocks);
-  std::vector<char> special(static_cast<std::size_t>(height));
+  std::vector<simd::blocks_are> are(static_cast<std::size_t>(height));
   const panel_encoder<Quantizer> panel(q, cols, step);
   const statistics_view seen = statistics.view();
   const parameters_view p = parameters.view();
@@ -187,13 +189,12 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
       join_box<S, source_elements<X>>(col, {run, 1, n, n, 1}, length, seen.from(r * blocks));
     });
     for (index_t r = 0; r < rows; ++r)
-      special[static_cast<std::size_t>(r)] =
-          q.finish(q.index_of_row(start + r), first_block(r), blocks, seen.from(r * blocks), p.from(r * blocks)) ==
-          simd::blocks_are::special;
+      are[static_cast<std::size_t>(r)] =
+          q.finish(q.index_of_row(start + r), first_block(r), blocks, seen.from(r * blocks), p.from(r * blocks));
     for_each_run([&](index_t r, index_t col, index_t n, const auto* run) {
       const index_t first = first_block(r);
       panel.encode_row(q.index_of_row(start + r), first * length + col, n, run, p.from(r * blocks),
-                       seen.from(r * blocks), special[static_cast<std::size_t>(r)] != 0, first);
+                       seen.from(r * blocks), are[static_cast<std::size_t>(r)], first);
     });
   }
 }
@@ -229,10 +230,9 @@ class panel_quantizer {
       elements.for_each_box(start, rows, col, n,
                             [&](index_t, index_t at, const auto& box) { join_box<S, From>(at, box, length, seen); });
     });
-    const bool special = q_.finish(first, block, blocks, seen.from(block), p.from(block)) == simd::blocks_are::special;
-    for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
-      codes_.encode(elements, start, rows, col, n, p, seen, special);
-    });
+    const simd::blocks_are are = q_.finish(first, block, blocks, seen.from(block), p.from(block));
+    for_each_row_run(first, count, q_.extents(),
+                     [&](index_t start, index_t rows) { codes_.encode(elements, start, rows, col, n, p, seen, are); });
   }
 
  private:
@@ -281,9 +281,8 @@ void quantize_flat(const X& x, const Quantizer& q, index_t step) {
   for_each_flat_piece(x, step, q.encode_length(), [&](index_t, index_t piece, index_t size, const auto* elements) {
     join_box<S, source_elements<X>>(piece, {elements, 1, size, size, 1}, q.block_length(), statistics.view());
   });
-  const bool special = q.finish(q.index_of_row(0), 0, q.block_count(), statistics.view(), parameters.view()) ==
-                       simd::blocks_are::special;
-  encode_rows(x, q, 0, x.rows(), step, statistics.view(), parameters.view(), special);
+  const simd::blocks_are blocks = q.finish(q.index_of_row(0), 0, q.block_count(), statistics.view(), parameters.view());
+  encode_rows(x, q, 0, x.rows(), step, statistics.view(), parameters.view(), blocks);
 }
 
 /// Two readings of the source: statistics, then codes.

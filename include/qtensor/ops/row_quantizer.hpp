@@ -12,7 +12,7 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 template <class S, simd::float_source From = simd::from_f32>
 void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
                   simd::blocks_are blocks, detail::code_unit_t<S>* codes, bool past_caches = false) {
-  if (blocks == simd::blocks_are::fitting)
+  if (blocks == simd::blocks_are::fitting && length > 1)
     simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, past_caches);
   else if (length >= n)
     simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
@@ -169,10 +169,14 @@ class row_quantizer {
     if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
   }
 
+  /// Where codes of a row begin, from element `col` on; whether they go past the caches.
+  unit* codes(const index_array& row, index_t col) const { return out_.row(row) + unit_of_element<S>(col); }
+  bool streams() const { return streams_; }
+
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary) const {
-    unit* codes = out_.row(row) + unit_of_element<S>(col);
+    unit* codes = this->codes(row, col);
     // Kernels take codes past the caches themselves where these fill whole lines.
     const bool lines = S::code_format::bits == 8 && blocks == simd::blocks_are::fitting && n % 64 == 0 &&
                        reinterpret_cast<std::uintptr_t>(codes) % 64 == 0;
@@ -205,8 +209,8 @@ class row_quantizer {
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
   /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
   using columns_type = simd::column_encoder<S, From>;
-  columns_type column_encoder(const parameters_view& p, index_t n, float* memory) const {
-    return {p.scales, p.zero_points, n, tensor_scale(), memory};
+  columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks) const {
+    return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting};
   }
   /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
   void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,

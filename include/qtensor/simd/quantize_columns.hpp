@@ -18,13 +18,13 @@ template <class S, quotient_by By, class A>
 struct column_parameters {
   vector_parameters<S, A> plain;
   const float* value;
-  const float* rest;  // of two products
+  const float* rest;  // where `By` has one
 
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
     if constexpr (Wanted != By)
       return plain.template divide<Wanted>(k);
-    else if constexpr (By == quotient_by::two_products)
+    else if constexpr (has_rest<By>)
       return {simd::load<A>(value + k * lanes<A>), simd::load<A>(rest + k * lanes<A>)};
     else
       return {simd::load<A>(value + k * lanes<A>)};
@@ -60,7 +60,7 @@ struct held_parameters {
 
 /// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
 /// past the caches, and to + r * to_step are aligned to them.
-template <class S, quotient_by By, class A, class From, class Parameters>
+template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
                  index_t to_step, bool streams) {
   constexpr index_t step = 4 * lanes<A>;
@@ -69,7 +69,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
-    return encode_codes<S, By>(v, held);
+    return encode_codes<S, By, A, Which>(v, held);
   };
   index_t i = 0;
   for (; i + step <= n; i += step, p.next()) {
@@ -112,6 +112,17 @@ template <quantization_scheme S, float_source From = from_f32, class Kernel = en
 class column_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
+  template <class K>
+  struct arch_of {
+    using type = scalar_arch;
+  };
+  template <detail::encodes_by_vectors K>
+  struct arch_of<K> {
+    using type = decltype(detail::arch_of_encoder(static_cast<const K*>(nullptr)));
+  };
+  using arch = typename arch_of<Kernel>::type;
+  static constexpr quotient_by fast_quotient = detail::fast_quotient<S, arch>,
+                               fitting_quotient = detail::fitting_quotient<S, arch>;
 
  public:
   static constexpr index_t memory_for(index_t n) {
@@ -121,14 +132,28 @@ class column_encoder {
       return 0;
   }
 
-  column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale, float* memory)
+  /// `fitting`: all numbers fit their scales, which are as encode_fitting wants them.
+  column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale, float* memory,
+                 bool fitting = false)
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      irregular_ = detail::any_irregular<S, arch>(scales, zero_points, n);
       is_fast_ = detail::all_regular_divisors<S, arch>(scales, n, tensor_scale);
+      fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid);
+      irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
       rest_ = memory + round_up(n + block, block);
-      if (is_fast_) prepare(n);
+      if (fits_)
+        prepare<fitting_quotient>(n);
+      else if (is_fast_)
+        prepare<fast_quotient>(n);
     }
+  }
+
+  /// Whether numbers fit, and what they are divided by is prepared for that: `prepared<detail::fitting_quotient>(col)`
+  /// from a column on.
+  bool fits() const { return fits_; }
+  template <quotient_by By>
+  detail::column_parameters<S, By, arch> prepared(index_t col) const {
+    return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
@@ -153,26 +178,17 @@ class column_encoder {
   }
 
  private:
-  template <class K>
-  struct arch_of {
-    using type = scalar_arch;
-  };
-  template <detail::encodes_by_vectors K>
-  struct arch_of<K> {
-    using type = decltype(detail::arch_of_encoder(static_cast<const K*>(nullptr)));
-  };
-  using arch = typename arch_of<Kernel>::type;
   static constexpr index_t block = 64;  // of every architecture
   static constexpr int bits = S::code_format::bits;
   static constexpr bool writes_bytes = bits == 8;
 
+  template <quotient_by By>
   void prepare(index_t n) {
-    constexpr quotient_by fast = detail::fast_quotient<S, arch>;
     for (index_t i = 0; i < round_up(n + block, block); i += lanes<arch>) {
       const index_t count = std::clamp(n - i, index_t{0}, lanes<arch>);
-      const auto d = divisor_of<S, fast>(simd::load_n<arch>(scales_ + std::min(i, n), count, 1.f), tensor_scale_);
+      const auto d = divisor_of<S, By>(simd::load_n<arch>(scales_ + std::min(i, n), count, 1.f), tensor_scale_);
       simd::store(value_ + i, d.value);
-      if constexpr (fast == quotient_by::two_products) simd::store(rest_ + i, d.rest);
+      if constexpr (has_rest<By>) simd::store(rest_ + i, d.rest);
     }
   }
 
@@ -182,15 +198,16 @@ class column_encoder {
 
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                     index_t to_step, bool streams) const {
-    constexpr quotient_by fast = detail::fast_quotient<S, arch>, safe = detail::safe_quotient<S>;
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
-    if (is_fast_)
-      detail::encode_rows<S, fast, arch, From>(
-          x, x_step, rows, n, detail::column_parameters<S, fast, arch>{plain, value_ + col, rest_ + col}, to, to_step,
-          streams);
+    if (fits_)
+      detail::encode_rows<S, fitting_quotient, arch, From, numbers::fitting>(
+          x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams);
+    else if (is_fast_)
+      detail::encode_rows<S, fast_quotient, arch, From>(x, x_step, rows, n, prepared<fast_quotient>(col), to, to_step,
+                                                        streams);
     else
-      detail::encode_rows<S, safe, arch, From>(x, x_step, rows, n, plain, to, to_step, streams);
+      detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, plain, to, to_step, streams);
     if (irregular_) [[unlikely]]
       for (index_t i = 0; i < n; ++i)
         if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
@@ -226,7 +243,7 @@ class column_encoder {
   float tensor_scale_;
   float* value_;
   float* rest_ = nullptr;
-  bool irregular_ = false, is_fast_ = false;
+  bool irregular_ = false, is_fast_ = false, fits_ = false;
 };
 
 /// Codes of some rows, element i of each with scales[i] and zero_points[i]: row r lies at x + r * x_step and goes to

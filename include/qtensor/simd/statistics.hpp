@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
@@ -154,16 +155,23 @@ range min_max(const typename Source::type* x, index_t n) {
 
 namespace detail {
 
-/// amax_blocks; `Partly`: fewer than `lanes` blocks take the way of whole batches, too, which short ones should.
-template <class A, class Source, bool Partly>
-QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
+/// amax_blocks; `Partly`: fewer than `lanes` blocks take the way of whole batches, too, which short ones should. Blocks
+/// that registers fill are also shown to also(first element, magnitudes), a register at a time.
+template <class A, class Source, bool Partly, class Also>
+QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best,
+                                 Also also) {
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
   index_t b = 0;
   const auto block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-    const auto* from = x + (b + k) * length;
-    auto m = load_magnitudes<Source, A>(from);
+    const index_t first = (b + k) * length;
+    const auto load = [&](index_t i) QTENSOR_INLINE_LAMBDA {
+      const auto m = load_magnitudes<Source, A>(x + first + i);
+      also(first + i, m);
+      return m;
+    };
+    auto m = load(0);
 #pragma GCC unroll 8
-    for (index_t i = size; i < length; i += size) m = simd::max(m, load_magnitudes<Source, A>(from + i));
+    for (index_t i = size; i < length; i += size) m = simd::max(m, load(i));
     return m;
   };
   // The maxima of `count` blocks from b on, then anything.
@@ -187,7 +195,18 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
       for (; b + step <= blocks; b += step)
         simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A, 2>(two_blocks)));
   }
-  for (; b < blocks; ++b) best[b] = amax_bits<A, Source>(x + b * length, length);
+  for (; b < blocks; ++b)
+    best[b] =
+        Partly && length % size == 0 ? largest_of<Source, A>(block(0)) : amax_bits<A, Source>(x + b * length, length);
+}
+
+/// The bits of floats that `lanes` magnitudes are, in order.
+template <class A, class Source>
+QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::value_type* m) {
+  if constexpr (sizeof(*m) == 2)
+    return simd::bits_as<std::uint32_t>(Source::template load<A>(m));
+  else
+    return simd::load<A>(m);
 }
 
 }  // namespace detail
@@ -199,7 +218,7 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
 /// each block.
 template <usable_arch A, float_source Source = from_f32>
 void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  detail::store_maxima<A, Source, false>(x, blocks, length, best);
+  detail::store_maxima<A, Source, false>(x, blocks, length, best, [](index_t, const auto&) {});
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
@@ -207,7 +226,7 @@ void amax_blocks(const typename Source::type* x, index_t blocks, index_t length,
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
   static_assert(Length >= 1);
-  detail::store_maxima<A, Source, true>(x, blocks, Length, best);
+  detail::store_maxima<A, Source, true>(x, blocks, Length, best, [](index_t, const auto&) {});
 }
 
 /// Extremes with 0 of blocks: low[b] = min(0, block) as the bits of its magnitude, high[b] = max(0, block) as bits, for
@@ -257,25 +276,37 @@ void range_blocks(const typename Source::type* x, index_t blocks, index_t length
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
 /// columns. Start from zeros.
 ///
-/// Reads the rows, updates best[0, n). Cost: 2 operations per batch, and 2 for every eight rows.
+/// Reads the rows, updates best[0, n). Cost: 2 operations per register of elements, and 2 for every eight rows.
 template <usable_arch A, float_source Source = from_f32>
 void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n,
                           std::uint32_t* best) {
-  constexpr index_t step = lanes<A>, at_once = 8;  // rows at powers of two fill the ways of a cache
+  using batch = detail::magnitudes<Source, A>;
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size), at_once = 8;
+  constexpr index_t parts = 4 * step / size;  // rows at powers of two fill the ways of a cache: eight of them
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = rows - row < at_once ? rows - row : at_once;
     index_t i = 0;
     for (; i + 4 * step <= n; i += 4 * step) {
-      words<A> most[4];
+      batch most[parts];
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) most[k] = simd::load<A>(best + i + k * step);
-      for (index_t r = 0; r < count; ++r)
+      for (index_t k = 0; k < parts; ++k) most[k] = detail::load_magnitudes<Source, A>(x + i + k * size);
+      for (index_t r = 1; r < count; ++r)
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k)
-          most[k] =
-              simd::max(most[k], detail::magnitude_words(Source::template load<A>(x + r * stride + i + k * step)));
+        for (index_t k = 0; k < parts; ++k)
+          most[k] = simd::max(most[k], detail::load_magnitudes<Source, A>(x + r * stride + i + k * size));
+      const auto join = [&](index_t k, const words<A>& m) QTENSOR_INLINE_LAMBDA {
+        simd::store(best + i + k * step, simd::max(simd::load<A>(best + i + k * step), m));
+      };
+      if constexpr (size == step) {
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) simd::store(best + i + k * step, most[k]);
+        for (index_t k = 0; k < 4; ++k) join(k, most[k]);
+      } else {
+        std::uint16_t lane[4 * step];
+        simd::store(lane, most[0]);
+        simd::store(lane + size, most[1]);
+#pragma GCC unroll 4
+        for (index_t k = 0; k < 4; ++k) join(k, detail::magnitude_bits_at<A, Source>(lane + k * step));
+      }
     }
     for (; i < n; i += step) {
       const index_t left = n - i < step ? n - i : step;
@@ -291,6 +322,40 @@ void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_
 template <usable_arch A, float_source Source = from_f32>
 void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32_t* best) {
   accumulate_amax_bits<A, Source>(x, 0, 1, n, best);
+}
+
+/// Both at once, of rows at x + r * stride, r < rows, n elements each: amax_bits of the blocks of row r, of which the
+/// last may be short, to of_blocks + r * divide_up(n, Length), and the largest magnitudes of the columns to
+/// of_columns[0, n).
+///
+/// Reads the rows once where blocks fill registers. Cost: amax_blocks_of, and 2 operations per register of elements.
+template <usable_arch A, index_t Length, float_source Source = from_f32>
+void amax_both_axes(const typename Source::type* x, index_t stride, index_t rows, index_t n, std::uint32_t* of_blocks,
+                    std::uint32_t* of_columns) {
+  using batch = detail::magnitudes<Source, A>;
+  constexpr index_t strip = lanes<A> * Length;
+  const index_t blocks = divide_up(n, Length), whole = Length % batch::size == 0 ? n / Length * Length : 0;
+  for (index_t first = 0; first < whole; first += strip) {
+    const index_t width = whole - first < strip ? whole - first : strip;
+    alignas(64) typename batch::value_type most[strip] = {};
+    const auto include = [&](index_t i, const batch& m)
+                             QTENSOR_INLINE_LAMBDA { simd::store(most + i, simd::max(simd::load<A>(most + i), m)); };
+    for (index_t r = 0; r < rows; ++r)
+      detail::store_maxima<A, Source, true>(x + r * stride + first, width / Length, Length,
+                                            of_blocks + r * blocks + first / Length, include);
+    for (index_t i = 0; i < width; i += lanes<A>)
+      simd::store(of_columns + first + i, detail::magnitude_bits_at<A, Source>(most + i));
+  }
+  const index_t left = n - whole, left_blocks = left / Length;
+  if (left == 0) return;
+  std::fill(of_columns + whole, of_columns + n, 0u);
+  accumulate_amax_bits<A, Source>(x + whole, stride, rows, left, of_columns + whole);
+  for (index_t r = 0; r < rows; ++r) {
+    const auto* row = x + r * stride + whole;
+    std::uint32_t* best = of_blocks + r * blocks + whole / Length;
+    amax_blocks_of<A, Length, Source>(row, left_blocks, best);
+    if (left % Length != 0) best[left_blocks] = amax_bits<A, Source>(row + left_blocks * Length, left % Length);
+  }
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
