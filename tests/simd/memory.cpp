@@ -74,40 +74,22 @@ TEST_CASE("stream_bytes: every length and alignment, nothing outside") {
   CHECK(ok);
 }
 
-TEST_CASE("transpose_bytes: every size, nothing outside") {
-  for (index_t cols = 0; cols < 44; ++cols)
-    for (index_t rows = 0; rows < 44; ++rows) {
-      check::fenced<std::uint8_t> from(cols * rows), to(rows * cols);
-      for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(check::random_bits()());
-      simd::transpose_bytes(from.data(), rows, cols, rows, to.data(), cols);
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t c = 0; c < cols; ++c) REQUIRE(to[r * cols + c] == from[c * rows + r]);
-    }
-}
-TEST_CASE("transpose_floats: every size, nothing outside") {
-  bool ok = true;
-  for (index_t rows = 0; rows < 35; rows += rows < 18 ? 1 : 4)
-    for (index_t cols = 0; cols < 35; cols += cols < 18 ? 1 : 4) {
-      check::fenced<float> from(rows * cols), to(rows * cols);
-      for (index_t i = 0; i < rows * cols; ++i) from[i] = static_cast<float>(i), to[i] = -1.f;
-      simd::transpose_floats(from.data(), rows, rows, cols, to.data(), cols);
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
-    }
-  CHECK(ok);
-}
-
-TEST_CASE("transpose_halves: every size, nothing outside") {
-  bool ok = true;
-  for (index_t rows = 0; rows < 35; rows += rows < 18 ? 1 : 4)
-    for (index_t cols = 0; cols < 35; cols += cols < 18 ? 1 : 4) {
-      check::fenced<std::uint16_t> from(rows * cols), to(rows * cols);
-      for (index_t i = 0; i < rows * cols; ++i) from[i] = static_cast<std::uint16_t>(check::random_bits()());
-      simd::transpose_halves(from.data(), rows, rows, cols, to.data(), cols);
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
-    }
-  CHECK(ok);
+TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing outside") {
+  const auto check = []<class T>(T) {
+    bool ok = true;
+    for (index_t rows = 0; rows < 44; ++rows)
+      for (index_t cols = 0; cols < 44; ++cols) {
+        check::fenced<T> from(cols * rows), to(rows * cols);
+        for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(check::random_bits()() >> 8);
+        simd::transpose(static_cast<const T*>(from.data()), rows, rows, cols, to.data(), cols);
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < cols; ++c) ok = ok && to[r * cols + c] == from[c * rows + r];
+      }
+    CHECK(ok);
+  };
+  check(std::uint8_t{});
+  check(std::uint16_t{});
+  check(float{});
 }
 
 TEST_CASE("number: an element of a source as a float") {

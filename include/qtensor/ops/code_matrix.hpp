@@ -45,7 +45,7 @@ class code_matrix {
       for (index_t o = 0; o < count; ++o)
         std::memcpy(to + o * stride, from + o * output_stride, static_cast<std::size_t>(n));
     } else if (output_stride == 1) {
-      simd::transpose_bytes(from, depth_stride, n, count, to, stride);
+      simd::transpose(from, depth_stride, count, n, to, stride);
     } else {
       for (index_t o = 0; o < count; ++o)
         for (index_t i = 0; i < n; ++i) to[o * stride + i] = from[o * output_stride + i * depth_stride];

@@ -85,7 +85,7 @@ class byte_rows {
         for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * m.spatial[2], static_cast<std::size_t>(channels));
       }
     } else if (m.spatial[2] == 1) {
-      simd::transpose_bytes(from, m.channel_stride, channels, pixels, to, step);
+      simd::transpose(from, m.channel_stride, pixels, channels, to, step);
     } else {
       for (index_t p = 0; p < pixels; ++p)
         for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[p * m.spatial[2] + c * m.channel_stride];

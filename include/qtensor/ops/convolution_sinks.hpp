@@ -114,12 +114,12 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
     for (index_t p = 0; p < pixels; ++p)
       std::memcpy(to + p * y.pixel_stride, values + p * stride, static_cast<std::size_t>(channels) * sizeof(T));
   } else if (y.pixel_stride == 1 && sizeof(T) == 1) {
-    simd::transpose_bytes(reinterpret_cast<const std::uint8_t*>(values), stride, pixels, channels,
-                          reinterpret_cast<std::uint8_t*>(to), y.channel_stride);
+    simd::transpose(reinterpret_cast<const std::uint8_t*>(values), stride, channels, pixels,
+                    reinterpret_cast<std::uint8_t*>(to), y.channel_stride);
   } else if (y.pixel_stride == 1) {
     // Words move as floats do: nothing is computed with them.
-    simd::transpose_floats(reinterpret_cast<const float*>(values), stride, channels, pixels,
-                           reinterpret_cast<float*>(to), y.channel_stride);
+    simd::transpose(reinterpret_cast<const float*>(values), stride, channels, pixels, reinterpret_cast<float*>(to),
+                    y.channel_stride);
   } else {
     for (index_t c = 0; c < channels; ++c)
       for (index_t p = 0; p < pixels; ++p)

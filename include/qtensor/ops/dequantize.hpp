@@ -214,7 +214,7 @@ struct transposed_source {
       for (index_t r = 0; r < rows; r += side) {
         const index_t down = rows - r < side ? rows - r : side, across = cols - c < side ? cols - c : side;
         source.read(col + c, across, row + r, down, square, side);
-        simd::transpose_floats(square, side, down, across, tile + r * stride + c, stride);
+        simd::transpose(square, side, down, across, tile + r * stride + c, stride);
       }
   }
 };
@@ -347,7 +347,7 @@ class number_writer {
         number* corner = to + col * steps_[last] + row;
         if constexpr (std::same_as<F, f32>)
           if (!streams_) {
-            simd::transpose_floats(tile, wide, width, height, corner, steps_[last]);
+            simd::transpose(tile, wide, width, height, corner, steps_[last]);
             continue;
           }
         turn(tile, wide, width, height, corner);
@@ -361,7 +361,7 @@ class number_writer {
     alignas(64) number line[high];
     for (index_t first = 0; first < width; first += at_once) {
       const index_t count = std::min(at_once, width - first);
-      simd::transpose_floats(tile + first, wide, count, height, turned, high);
+      simd::transpose(tile + first, wide, count, height, turned, high);
       for (index_t c = 0; c < count; ++c) {
         number* column = to + (first + c) * steps_[last];
         if constexpr (std::same_as<F, f32>) {

@@ -89,7 +89,7 @@ class weights_of {
         for (index_t o = 0; o < count; o += most_outputs) {
           const index_t some_k = std::min(most_k, n - i), some = std::min(most_outputs, count - o);
           for (index_t l = 0; l < some_k; ++l) read_line(k + i + l, output + o, some, part + l * most_outputs);
-          simd::transpose_bytes(part, most_outputs, some_k, some, to + o * stride + i, stride);
+          simd::transpose(part, most_outputs, some, some_k, to + o * stride + i, stride);
         }
     }
   }

@@ -68,7 +68,7 @@ struct matrix_ref {
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (std::is_same_v<std::remove_const_t<T>, float>)
       if (row_stride == 1 && col_stride != 1)
-        return simd::transpose_floats(data + row + col * col_stride, col_stride, rows, cols, tile, stride);
+        return simd::transpose(data + row + col * col_stride, col_stride, rows, cols, tile, stride);
     for (index_t r = 0; r < rows; ++r)
       for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = (*this)(row + r, col + c);
   }
@@ -76,8 +76,8 @@ struct matrix_ref {
 
 /// Floats of a format in memory, any rank, any strides (in elements), to be quantized into a tensor of the same
 /// extents.
-template <format F, tensor_extents Extents>
-requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) struct memory_source {
+template <simd::number_format F, tensor_extents Extents>
+struct memory_source {
   const storage_t<F>* data;
   Extents extents;
   typename Extents::array strides;
@@ -86,10 +86,7 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
   float number(const typename Extents::array& index) const {
     const storage_t<F>* at = data;
     for (std::size_t axis = 0; axis < index.size(); ++axis) at += index[axis] * strides[axis];
-    if constexpr (std::same_as<F, f32>)
-      return *at;
-    else
-      return decode<F>(*at);
+    return simd::number<simd::source_of<F>>(*at);
   }
   /// As the rows of a tensor stored in this order.
   template <storage_order Order>
@@ -131,12 +128,8 @@ requires(std::same_as<F, f32> || std::same_as<F, bf16> || std::same_as<F, f16>) 
     /// Elements as they are.
     void read(index_t row, index_t rows, index_t col, index_t cols, storage_t<F>* tile, index_t stride) const {
       if constexpr (last == 1)
-        if (strides[0] == 1 && strides[1] != 1) {
-          if constexpr (std::same_as<F, f32>)
-            return simd::transpose_floats(element(row, col), strides[1], rows, cols, tile, stride);
-          else
-            return simd::transpose_halves(element(row, col), strides[1], rows, cols, tile, stride);
-        }
+        if (strides[0] == 1 && strides[1] != 1)
+          return simd::transpose(element(row, col), strides[1], rows, cols, tile, stride);
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
         if (strides[last] == 1)

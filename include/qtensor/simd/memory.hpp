@@ -9,6 +9,7 @@
 #include <qtensor/format/wide.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -54,113 +55,123 @@ void widen_floats(const storage_t<F>* from, index_t n, float* out) {
   }
 }
 
-/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols.
-template <usable_arch A = best_arch>
-void transpose_floats(const float* from, index_t from_step, index_t rows, index_t cols, float* to, index_t to_step) {
-  constexpr index_t side = square_side<A>;
+namespace detail {
+
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: whole squares by `turn`, down the rows of
+/// as many columns first, and what they leave by those after it.
+template <class T>
+void transpose_by_squares(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+}
+template <class T, class Turn, class... Smaller>
+void transpose_by_squares(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step,
+                          Turn turn, Smaller... smaller) {
+  constexpr index_t side = Turn::side;
   const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
   for (index_t c = 0; c < whole_cols; c += side)
     for (index_t r = 0; r < whole_rows; r += side)
-      simd::transpose_square<A>(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
-  for (index_t r = 0; r < rows; ++r)
-    for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
+      turn(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  if (whole_cols < cols)
+    transpose_by_squares(from + whole_cols * from_step, from_step, whole_rows, cols - whole_cols, to + whole_cols,
+                         to_step, smaller...);
+  if (whole_rows < rows)
+    transpose_by_squares(from + whole_rows, from_step, rows - whole_rows, cols, to + whole_rows * to_step, to_step,
+                         smaller...);
 }
 
-namespace detail {
+/// Squares of rows of `Quarters` times 16 bytes. Within 16 bytes, rounds of interleaving row i with row i + `each` / 2
+/// turn squares of elements; then rounds of gathering the quarters of even and those of odd number put these in place.
+template <class T, index_t Quarters>
+struct register_square {
+  static constexpr index_t each = 16 / index_t{sizeof(T)}, side = Quarters * each;
 
-/// to[r * to_step + c] = from[c * from_step + r] for r, c < 8, by words of eight bytes on little-endian CPUs.
-QTENSOR_INLINE void transpose_byte_square(const std::uint8_t* from, index_t from_step, std::uint8_t* to,
-                                          index_t to_step) {
-  std::uint64_t x[8];
-  // Exchanges every second block of a with the one before it of b: blocks of one, two and four bytes.
-  const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) QTENSOR_INLINE_LAMBDA {
-    const std::uint64_t t = ((a >> bits) ^ b) & mask;
-    b ^= t;
-    a ^= t << bits;
-  };
-#pragma GCC unroll 8
-  for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 8);
-#pragma GCC unroll 4
-  for (index_t i = 0; i < 8; i += 2) swap(x[i], x[i + 1], 8, 0x00ff00ff00ff00ffu);
-#pragma GCC unroll 4
-  for (index_t i = 0; i < 4; ++i) swap(x[i / 2 * 4 + i % 2], x[i / 2 * 4 + i % 2 + 2], 16, 0x0000ffff0000ffffu);
-#pragma GCC unroll 4
-  for (index_t i = 0; i < 4; ++i) swap(x[i], x[i + 4], 32, 0x00000000ffffffffu);
-#pragma GCC unroll 8
-  for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &x[i], 8);
-}
+  QTENSOR_INLINE void operator()(const T* from, index_t from_step, T* to, index_t to_step) const {
+    line x[side], y[side];
+#pragma GCC unroll 16
+    for (index_t i = 0; i < side; ++i) std::memcpy(&x[i], from + i * from_step, sizeof(line));
+    interleave<each>(x, y, to, to_step, std::make_integer_sequence<int, side>{});
+  }
 
-/// The same for r, c < 16, by four rounds of interleaving row i with row i + 8.
-QTENSOR_INLINE void transpose_byte_square16(const std::uint8_t* from, index_t from_step, std::uint8_t* to,
-                                            index_t to_step) {
-  using line = std::uint8_t __attribute__((vector_size(16)));
-  line x[16], y[16];
-  const auto interleave = [](const line* a, line* b) QTENSOR_INLINE_LAMBDA {
-#pragma GCC unroll 8
-    for (index_t i = 0; i < 8; ++i) {
-      b[2 * i] = __builtin_shufflevector(a[i], a[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-      b[2 * i + 1] =
-          __builtin_shufflevector(a[i], a[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+ private:
+  using line [[gnu::vector_size(16 * Quarters)]] = T;
+
+  template <index_t Left, int... I>
+  static QTENSOR_INLINE void interleave(line* x, line* y, T* to, index_t to_step,
+                                        std::integer_sequence<int, I...> all) {
+    if constexpr (Left == 1) {
+      gather<Quarters>(x, y, to, to_step, all);
+    } else {
+#pragma GCC unroll 16
+      for (index_t i = 0; i < side / 2; ++i) {
+        const index_t a = i / (each / 2) * each + i % (each / 2), b = a + each / 2;
+        y[2 * i] = __builtin_shufflevector(x[a], x[b], (I / each * each + I % each / 2 + I % 2 * side)...);
+        y[2 * i + 1] = __builtin_shufflevector(x[a], x[b], (I / each * each + (each + I % each) / 2 + I % 2 * side)...);
+      }
+      interleave<Left / 2>(y, x, to, to_step, all);
     }
-  };
+  }
+  template <index_t Left, int... I>
+  static QTENSOR_INLINE void gather(line* x, line* y, T* to, index_t to_step, std::integer_sequence<int, I...> all) {
+    if constexpr (Left == 1) {
 #pragma GCC unroll 16
-  for (index_t i = 0; i < 16; ++i) std::memcpy(&x[i], from + i * from_step, 16);
-  interleave(x, y), interleave(y, x), interleave(x, y), interleave(y, x);
+      for (index_t i = 0; i < side; ++i) std::memcpy(to + i * to_step, &x[i], sizeof(line));
+    } else {
 #pragma GCC unroll 16
-  for (index_t i = 0; i < 16; ++i) std::memcpy(to + i * to_step, &x[i], 16);
-}
+      for (index_t i = 0; i < side / 2; ++i) {
+        const index_t a = i / each * 2 * each + i % each, b = a + each;
+        y[i] = __builtin_shufflevector(x[a], x[b], (I / each * 2 * each + I % each)...);
+        y[i + side / 2] = __builtin_shufflevector(x[a], x[b], (I / each * 2 * each + I % each + each)...);
+      }
+      gather<Left / 2>(y, x, to, to_step, all);
+    }
+  }
+};
+
+/// Squares of eight bytes a row, as words on little-endian CPUs.
+struct byte_square {
+  static constexpr index_t side = 8;
+  QTENSOR_INLINE void operator()(const std::uint8_t* from, index_t from_step, std::uint8_t* to, index_t to_step) const {
+    std::uint64_t x[8];
+    // Exchanges every second block of a with the one before it of b: blocks of one, two and four bytes.
+    const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) QTENSOR_INLINE_LAMBDA {
+      const std::uint64_t t = ((a >> bits) ^ b) & mask;
+      b ^= t;
+      a ^= t << bits;
+    };
+#pragma GCC unroll 8
+    for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 8);
+#pragma GCC unroll 4
+    for (index_t i = 0; i < 8; i += 2) swap(x[i], x[i + 1], 8, 0x00ff00ff00ff00ffu);
+#pragma GCC unroll 4
+    for (index_t i = 0; i < 4; ++i) swap(x[i / 2 * 4 + i % 2], x[i / 2 * 4 + i % 2 + 2], 16, 0x0000ffff0000ffffu);
+#pragma GCC unroll 4
+    for (index_t i = 0; i < 4; ++i) swap(x[i], x[i + 4], 32, 0x00000000ffffffffu);
+#pragma GCC unroll 8
+    for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &x[i], 8);
+  }
+};
 
 }  // namespace detail
 
-namespace detail {
-
-/// to[r * to_step + c] = from[c * from_step + r] for r, c < 8, by three rounds of interleaving row i with row i + 4.
-QTENSOR_INLINE void transpose_half_square(const std::uint16_t* from, index_t from_step, std::uint16_t* to,
-                                          index_t to_step) {
-  using line = std::uint16_t __attribute__((vector_size(16)));
-  line x[8], y[8];
-  const auto interleave = [](const line* a, line* b) QTENSOR_INLINE_LAMBDA {
-#pragma GCC unroll 4
-    for (index_t i = 0; i < 4; ++i) {
-      b[2 * i] = __builtin_shufflevector(a[i], a[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);
-      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + 4], 4, 12, 5, 13, 6, 14, 7, 15);
-    }
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols, of elements of one, two or four bytes.
+template <class T>
+void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
+  const auto by = [&](auto... turns) {
+    detail::transpose_by_squares(from, from_step, rows, cols, to, to_step, turns...);
   };
-#pragma GCC unroll 8
-  for (index_t i = 0; i < 8; ++i) std::memcpy(&x[i], from + i * from_step, 16);
-  interleave(x, y), interleave(y, x), interleave(x, y);
-#pragma GCC unroll 8
-  for (index_t i = 0; i < 8; ++i) std::memcpy(to + i * to_step, &y[i], 16);
-}
-
-}  // namespace detail
-
-/// The same for elements of 16 bits, in squares of 8.
-inline void transpose_halves(const std::uint16_t* from, index_t from_step, index_t rows, index_t cols,
-                             std::uint16_t* to, index_t to_step) {
-  constexpr index_t side = 8;
-  const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
-  for (index_t c = 0; c < whole_cols; c += side)
-    for (index_t r = 0; r < whole_rows; r += side)
-      detail::transpose_half_square(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
-  for (index_t r = 0; r < rows; ++r)
-    for (index_t c = r < whole_rows ? whole_cols : 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
-}
-
-/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: bytes, in squares of 16 and 8.
-inline void transpose_bytes(const std::uint8_t* from, index_t from_step, index_t cols, index_t rows, std::uint8_t* to,
-                            index_t to_step) {
-  const index_t whole_cols = std::endian::native == std::endian::little ? cols / 8 * 8 : 0, whole_rows = rows / 8 * 8;
-  const index_t large_cols = cols / 16 * 16, large_rows = rows / 16 * 16;
-  for (index_t c = 0; c < large_cols; c += 16)
-    for (index_t r = 0; r < large_rows; r += 16)
-      detail::transpose_byte_square16(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
-  for (index_t c = 0; c < whole_cols; c += 8)
-    for (index_t r = c < large_cols ? large_rows : 0; r < whole_rows; r += 8)
-      detail::transpose_byte_square(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
-  for (index_t c = 0; c < cols; ++c)
-    for (index_t r = c < whole_cols ? whole_rows : c < large_cols ? large_rows : 0; r < rows; ++r)
-      to[r * to_step + c] = from[c * from_step + r];
+  // Wide enough to fill registers, and no more rows than there are registers.
+  constexpr index_t quarters = lanes<best_arch> / 4, most = sizeof(T) == 4                    ? 4
+                                                            : sizeof(T) == 2 && quarters == 4 ? 2
+                                                                                              : 1;
+  using narrow = detail::register_square<T, 1>;
+  using wide = detail::register_square<T, std::min(quarters, most)>;
+  if constexpr (wide::side > narrow::side)
+    by(wide{}, narrow{});
+  else if constexpr (sizeof(T) == 1 && std::endian::native == std::endian::little)
+    by(narrow{}, detail::byte_square{});
+  else
+    by(narrow{});
 }
 
 /// x rounded to F (ties to even, overflow to infinity, NaN quieted), as it is stored.

@@ -516,15 +516,6 @@ QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(const bytes<A>& v) {
   return split_nibbles(detail::isa<A>{}, v);
 }
 
-/// Side of the squares that transpose_square turns: 8 / 8 / 4 / 4, else 1.
-template <usable_arch A>
-inline constexpr index_t square_side = detail::square_side<detail::isa<A>>;
-/// to[r * to_step + c] = from[c * from_step + r] for r, c < square_side. Cost: 40 / 40 / 16 / 16.
-template <usable_arch A>
-QTENSOR_INLINE void transpose_square(const float* from, index_t from_step, float* to, index_t to_step) {
-  transpose_square(detail::isa<A>{}, from, from_step, to, to_step);
-}
-
 /// The lower three bytes of every word side by side, 3 * lanes bytes in all, then anything; and the way back: words of
 /// the first 3 * lanes bytes, their top byte 0. Cost: 2 / 2 / 1 / 1.
 template <usable_arch A>

@@ -436,12 +436,6 @@ QTENSOR_INLINE std::array<bytes512, 2> split_nibbles(avx512_isa isa, const bytes
   return {bytes512(_mm512_unpacklo_epi8(low, high)), bytes512(_mm512_unpackhi_epi8(low, high))};
 }
 
-template <>
-inline constexpr index_t square_side<avx512_isa> = 8;
-QTENSOR_INLINE void transpose_square(avx512_isa, const float* from, index_t from_step, float* to, index_t to_step) {
-  transpose_square(avx2_isa{}, from, from_step, to, to_step);
-}
-
 // The top byte of every word out of the way, or back in as 0.
 QTENSOR_INLINE bytes512 drop_top_bytes(avx512_isa, const words512& v) {
   const __m512i three = _mm512_shuffle_epi8(v.data, _mm512_broadcast_i32x4(without_fourths()));

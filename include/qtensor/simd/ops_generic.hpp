@@ -487,11 +487,6 @@ QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(any_isa, const bytes<A>& v)
   return {r[0].batch(), r[1].batch()};
 }
 
-/// Rows and columns of the squares that transpose_square turns; tags derive from what they fall back to.
-template <class Isa>
-inline constexpr index_t square_side = 1;
-QTENSOR_INLINE void transpose_square(any_isa, const float* from, index_t, float* to, index_t) { *to = *from; }
-
 template <class A>
 QTENSOR_INLINE bytes<A> drop_top_bytes(any_isa, const words<A>& v) {
   buffer<std::uint32_t, A> x(v);

@@ -202,18 +202,6 @@ QTENSOR_INLINE std::array<bytes_neon, 2> split_nibbles(neon_isa, const bytes_neo
   return {bytes_neon(vzip1q_u8(low, high)), bytes_neon(vzip2q_u8(low, high))};
 }
 
-template <>
-inline constexpr index_t square_side<neon_isa> = 4;
-QTENSOR_INLINE void transpose_square(neon_isa, const float* from, index_t from_step, float* to, index_t to_step) {
-  const float32x4_t a = vld1q_f32(from), b = vld1q_f32(from + from_step), c = vld1q_f32(from + 2 * from_step),
-                    d = vld1q_f32(from + 3 * from_step);
-  const float32x4x2_t ab = vtrnq_f32(a, b), cd = vtrnq_f32(c, d);
-  vst1q_f32(to, vcombine_f32(vget_low_f32(ab.val[0]), vget_low_f32(cd.val[0])));
-  vst1q_f32(to + to_step, vcombine_f32(vget_low_f32(ab.val[1]), vget_low_f32(cd.val[1])));
-  vst1q_f32(to + 2 * to_step, vcombine_f32(vget_high_f32(ab.val[0]), vget_high_f32(cd.val[0])));
-  vst1q_f32(to + 3 * to_step, vcombine_f32(vget_high_f32(ab.val[1]), vget_high_f32(cd.val[1])));
-}
-
 QTENSOR_INLINE bytes_neon drop_top_bytes(neon_isa, const words_neon& v) {
   static constexpr std::uint8_t three[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
   return vqtbl1q_u8(vreinterpretq_u8_u32(v.data), vld1q_u8(three));

@@ -193,19 +193,6 @@ QTENSOR_INLINE std::array<bytes128, 2> split_nibbles(sse42_isa, const bytes128& 
   return {bytes128(_mm_unpacklo_epi8(low, high)), bytes128(_mm_unpackhi_epi8(low, high))};
 }
 
-template <>
-inline constexpr index_t square_side<sse42_isa> = 4;
-QTENSOR_INLINE void transpose_square(sse42_isa, const float* from, index_t from_step, float* to, index_t to_step) {
-  const __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + from_step), c = _mm_loadu_ps(from + 2 * from_step),
-               d = _mm_loadu_ps(from + 3 * from_step);
-  const __m128 ab = _mm_unpacklo_ps(a, b), ab2 = _mm_unpackhi_ps(a, b), cd = _mm_unpacklo_ps(c, d),
-               cd2 = _mm_unpackhi_ps(c, d);
-  _mm_storeu_ps(to, _mm_movelh_ps(ab, cd));
-  _mm_storeu_ps(to + to_step, _mm_movehl_ps(cd, ab));
-  _mm_storeu_ps(to + 2 * to_step, _mm_movelh_ps(ab2, cd2));
-  _mm_storeu_ps(to + 3 * to_step, _mm_movehl_ps(cd2, ab2));
-}
-
 QTENSOR_INLINE __m128i without_fourths() {
   return _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
 }
@@ -452,31 +439,6 @@ QTENSOR_INLINE std::array<bytes256, 2> split_nibbles(avx2_isa, const bytes256& v
   const __m256i mask = _mm256_set1_epi8(15), ordered = _mm256_permute4x64_epi64(v.data, 0xd8);
   const __m256i low = _mm256_and_si256(ordered, mask), high = _mm256_and_si256(_mm256_srli_epi16(ordered, 4), mask);
   return {bytes256(_mm256_unpacklo_epi8(low, high)), bytes256(_mm256_unpackhi_epi8(low, high))};
-}
-
-template <>
-inline constexpr index_t square_side<avx2_isa> = 8;
-QTENSOR_INLINE void transpose_square(avx2_isa, const float* from, index_t from_step, float* to, index_t to_step) {
-  __m256 row[8], pair[8];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) row[i] = _mm256_loadu_ps(from + i * from_step);
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    pair[i] = _mm256_unpacklo_ps(row[i], row[i + 1]);
-    pair[i + 1] = _mm256_unpackhi_ps(row[i], row[i + 1]);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4) {
-    row[i] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0x44);
-    row[i + 1] = _mm256_shuffle_ps(pair[i], pair[i + 2], 0xee);
-    row[i + 2] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0x44);
-    row[i + 3] = _mm256_shuffle_ps(pair[i + 1], pair[i + 3], 0xee);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(to + i * to_step, _mm256_permute2f128_ps(row[i], row[i + 4], 0x20));
-    _mm256_storeu_ps(to + (i + 4) * to_step, _mm256_permute2f128_ps(row[i], row[i + 4], 0x31));
-  }
 }
 
 QTENSOR_INLINE bytes256 drop_top_bytes(avx2_isa, const words256& v) {
