@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/simd/nibbles.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <qtensor/simd/nibbles.hpp>
+#include <vector>
 
 #include "check.hpp"
-
-#include <algorithm>
-#include <vector>
 
 namespace simd = qtensor::simd;
 using qtensor::index_t;
@@ -34,6 +33,10 @@ void every_length() {
 
       check::fenced<std::uint8_t> from(codes, at_start), to(static_cast<index_t>(expected.size()), at_start);
       simd::pack_codes<Arch, Bits>(from.data(), n, to.data());
+      REQUIRE(std::equal(expected.begin(), expected.end(), to.data()));
+      std::fill_n(to.data(), expected.size(), std::uint8_t{0x5a});
+      simd::pack_codes<Arch, Bits>(from.data(), n, to.data(), true);
+      simd::stream_fence<Arch>();
       REQUIRE(std::equal(expected.begin(), expected.end(), to.data()));
 
       check::fenced<std::uint8_t> back(n, at_start);

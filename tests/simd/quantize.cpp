@@ -20,6 +20,7 @@ void check_run(index_t n, index_t group) {
     const run_input in = run_input::make<S>(n, group == 0 ? n + 1 : group);
     const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
     for (const bool at_start : {false, true}) {
+      const simd::traffic streamed{true, true}, t = n % 2 == 0 ? streamed : simd::traffic{};
       check::fenced<float> x(in.x, at_start), scales(in.scales, at_start);
       check::fenced<std::int32_t> zeros(in.zeros, at_start);
       check::fenced<unit> got(units<S>(n), at_start);
@@ -30,14 +31,15 @@ void check_run(index_t n, index_t group) {
       const float s0 = n > 0 ? scales[0] : 1.f;
       if (group == 0) {
         reference::uniform(x.data(), n, {s0, tensor_scale}, z0, want.data());
-        kernel::uniform(x.data(), n, {s0, tensor_scale}, z0, got.data());
+        kernel::uniform(x.data(), n, {s0, tensor_scale}, z0, got.data(), t);
       } else if (group == 1) {
         reference::vector(x.data(), n, scales.data(), z, tensor_scale, want.data());
-        kernel::vector(x.data(), n, scales.data(), z, tensor_scale, got.data());
+        kernel::vector(x.data(), n, scales.data(), z, tensor_scale, got.data(), t);
       } else {
         reference::grouped(x.data(), n, group, scales.data(), z, tensor_scale, want.data());
-        kernel::grouped(x.data(), n, group, scales.data(), z, tensor_scale, got.data());
+        kernel::grouped(x.data(), n, group, scales.data(), z, tensor_scale, got.data(), t);
       }
+      simd::stream_fence<simd::best_arch>();
       compare_codes<S, Arch>(got.data(), want.data(), x.data(), n, "group " + std::to_string(group));
     }
   }
@@ -112,11 +114,12 @@ void check_fitting(index_t group, int low, int high) {
           ++checked;
           const std::int32_t* z = S::has_zero_point ? zeros.data() : nullptr;
           std::vector<unit> want(static_cast<std::size_t>(units<S>(n)));
-          check::fenced<unit> got(units<S>(n));
+          check::fenced<unit> got(units<S>(n), round % 4 == 0);
           simd::kernel<simd::op::encode, S, simd::scalar_arch>::grouped(x.data(), n, group, scales.data(), z, 1.f,
                                                                         want.data());
-          simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(),
-                                                        n % 64 == 0);
+          const simd::traffic t{round % 2 == 0, round % 2 == 0};
+          simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(), t);
+          simd::stream_fence<simd::best_arch>();
           compare_codes<S, A>(got.data(), want.data(), x.data(), n, "fitting, groups of " + std::to_string(group));
         }
   });

@@ -17,9 +17,9 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to);
+    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, from_memory);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
-    simd::encode_interleaved<S, From>(piece, n, kept);
+    simd::encode_interleaved<S, From>(piece, n, kept, from_memory);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)

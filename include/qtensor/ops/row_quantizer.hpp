@@ -11,16 +11,16 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 /// Encodes a piece of a row whose blocks of `length` start at its first element.
 template <class S, simd::float_source From = simd::from_f32>
 void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
-                  simd::blocks_are blocks, detail::code_unit_t<S>* codes, bool past_caches = false) {
+                  simd::blocks_are blocks, detail::code_unit_t<S>* codes, simd::traffic t = {}) {
   if (blocks == simd::blocks_are::fitting && length > 1)
-    simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, past_caches);
+    simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
   else if (length >= n)
     simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
-                                  p.zero_points != nullptr ? p.zero_points[0] : 0, codes);
+                                  p.zero_points != nullptr ? p.zero_points[0] : 0, codes, t);
   else if (length == 1)
-    simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale);
+    simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale, t);
   else
-    simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale);
+    simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
 }
 
 /// Calls part(col, n, elements) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
@@ -89,8 +89,8 @@ class row_quantizer {
   /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
   /// alternate quickly.
   index_t tile_length() const { return streams_ && direct_ ? alternating_length<element> : tile_floats; }
-  /// Elements of a piece whose scales are known: as many as there are where they share one and need no copy.
-  index_t encode_length() const { return rows_.one_block && !streams_ ? rows_.row_length : tile_floats; }
+  /// Elements of a piece whose scales are known: as many as there are where they share one.
+  index_t encode_length() const { return rows_.one_block ? rows_.row_length : tile_floats; }
   const index_array& extents() const { return extents_; }
   index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
 
@@ -176,15 +176,7 @@ class row_quantizer {
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary) const {
-    unit* codes = this->codes(row, col);
-    // Kernels take codes past the caches themselves where these fill whole lines.
-    const bool lines = S::code_format::bits == 8 && blocks == simd::blocks_are::fitting && n % 64 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(codes) % 64 == 0;
-    if (!streams_ || lines) return encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes, streams_);
-    alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
-    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, kept);
-    constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * sizeof(unit);
-    simd::stream_bytes(kept, divide_up(n * bits, 8), codes);
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {streams_ && direct_, streams_});
   }
 
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.

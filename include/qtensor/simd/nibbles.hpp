@@ -96,13 +96,24 @@ inline constexpr index_t streaming_codes = index_t{32} << 20;
 /// Codes that are packed or unpacked in L1 on their way past the caches.
 inline constexpr index_t codes_at_once = 8192;
 
+/// Whether codes are packed to whole registers, which can be stored past the caches.
 template <class A, int Bits>
-void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
+inline constexpr bool packs_registers = Bits == 4 || (Bits == 6 && has_join_sixes<A>);
+
+/// `streams`: whole registers go past the caches; `to` is aligned to 64 bytes.
+template <class A, int Bits>
+void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool streams = false) {
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
+  const auto put = [streams](std::uint8_t* at, const bytes<A>& v) QTENSOR_INLINE_LAMBDA {
+    if (streams)
+      simd::stream(at, v);
+    else
+      simd::store(at, v);
+  };
   index_t i = 0;
   if constexpr (Bits == 4) {
     for (; i + 2 * step <= n; i += 2 * step)
-      simd::store(to + i / 2, simd::join_nibbles(load<A>(codes + i), simd::load<A>(codes + i + step)));
+      put(to + i / 2, simd::join_nibbles(load<A>(codes + i), simd::load<A>(codes + i + step)));
     if (i + step <= n) {
       simd::store_n(to + i / 2, step / 2, simd::join_nibbles(load<A>(codes + i), bytes<A>(std::uint8_t{0})));
       i += step;
@@ -116,7 +127,7 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
             simd::join_sixes(simd::load<A>(from), simd::load<A>(from + step), simd::load<A>(from + 2 * step),
                              simd::load<A>(from + 3 * step));
 #pragma GCC unroll 3
-        for (int k = 0; k < 3; ++k) simd::store(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)]);
+        for (int k = 0; k < 3; ++k) put(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)]);
       }
     }
     // Whole batches are written, of which three quarters count: while there is room for them.
@@ -151,20 +162,29 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
 }  // namespace detail
 
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
-/// of the last byte are 0. Bits is 2, 4, 6 or 8; codes and to may not overlap. Rows: call once for each row. Runs that
-/// do not fit the caches bypass them.
+/// of the last byte are 0. Bits is 2, 4, 6 or 8; codes and to may not overlap. Rows: call once for each row.
+/// `past_caches`: what is packed bypasses the caches; call stream_fence<A>() after the last run.
 /// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, else 0.2; 2 bits 2, in 64-bit words.
 template <usable_arch A, int Bits>
-void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
+void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool past_caches) {
   static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
-  if (n < detail::streaming_codes) return detail::pack_run<A, Bits>(codes, n, to);
+  if constexpr (Bits == 8)
+    if (past_caches) return simd::stream_bytes<A>(codes, n, to);
+  const bool aligned = detail::packs_registers<A, Bits> && reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
+  if (!past_caches || aligned) return detail::pack_run<A, Bits>(codes, n, to, past_caches);
   alignas(64) std::uint8_t tile[static_cast<std::size_t>(packed_bytes<Bits>(detail::codes_at_once))];
   for (index_t i = 0; i < n; i += detail::codes_at_once) {
     const index_t count = n - i < detail::codes_at_once ? n - i : detail::codes_at_once;
     detail::pack_run<A, Bits>(codes + i, count, tile);
     simd::stream_bytes<A>(tile, packed_bytes<Bits>(count), to + i * Bits / 8);
   }
-  simd::stream_fence<A>();
+}
+/// The same; runs that do not fit the caches bypass them.
+template <usable_arch A, int Bits>
+void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
+  const bool past_caches = n >= detail::streaming_codes;
+  pack_codes<A, Bits>(codes, n, to, past_caches);
+  if (past_caches) simd::stream_fence<A>();
 }
 
 /// Unpacks a run: the inverse of pack_codes, each code zero-extended to a byte. Reads from[0, packed_bytes<Bits>(n))

@@ -221,16 +221,16 @@ struct group_parameters {
   group_parameters padded(tail_space<A>&, index_t) const { return *this; }
 };
 
-/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros. Nothing is called in the
-/// loop, so that constants stay in registers.
+/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros; `codes` is aligned where
+/// they are streamed. Nothing is called in the loop, so that constants stay in registers.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
-void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes,
-                   bool past_caches = false) {
+void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes, traffic t = {}) {
   constexpr index_t step = 4 * lanes<A>;
   tail_space<A> space;
   for (index_t left = n; left > 0; left -= step, x += step, codes += step) {
     std::array<floats<A>, 4> v;
     if (left >= step) [[likely]] {
+      if (t.fetches) fetch_ahead<A>(x);
       if constexpr (Parameters::alike_in_pairs) {
         v = From::template load_four<A>(x);
       } else {
@@ -248,7 +248,7 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
       simd::store_n(codes, left, c);
     } else {
       if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
-      if (past_caches)
+      if (t.streams)
         simd::stream(codes, c);
       else
         simd::store(codes, c);
@@ -257,31 +257,31 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   }
 }
 
-/// Calls encode(first, count, bytes) for chunks of [0, n) that start on a byte and packs what it leaves in `bytes`, one
-/// code each; 8-bit codes are written in place.
+/// Calls encode(first, count, bytes, traffic) for chunks of [0, n) that start on a byte, and packs what it leaves in
+/// `bytes`, one code each; 8-bit codes are written in place, but for those that are streamed and lie on no line.
 template <class S, class A, class Encode>
-QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, Encode encode) {
+QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, traffic t, Encode encode) {
   constexpr int bits = S::code_format::bits;
+  constexpr index_t line = 64;
   auto* to = reinterpret_cast<std::uint8_t*>(codes);
-  [[maybe_unused]] alignas(64) std::uint8_t bytes[static_cast<std::size_t>(bits == 8 ? 1 : chunk_elements)];
+  const bool on_lines = reinterpret_cast<std::uintptr_t>(to) % line == 0 && (chunk % line == 0 || chunk >= n);
+  const bool in_place = bits == 8 && (!t.streams || on_lines);
+  if (!in_place) chunk = std::min(chunk, chunk_elements);
+  alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk_elements)];
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
-    if constexpr (bits == 8) {
-      encode(first, count, to + first);
-    } else {
-      encode(first, count, bytes);
-      pack_codes<A, bits>(bytes, count, to + first * bits / 8);
-    }
+    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place});
+    if (!in_place) pack_codes<A, bits>(bytes, count, to + first * bits / 8, t.streams);
   }
 }
 
-/// The same for chunks of whole groups: encode(first, count, first group, groups, bytes).
+/// The same for chunks of whole groups: encode(first, count, first group, groups, bytes, traffic).
 template <class S, class A, class Encode>
-QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, Encode encode) {
+QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, traffic t, Encode encode) {
   const index_t chunk = chunk_elements / group * group, groups_of_chunk = chunk / group;
   index_t g = 0;
-  for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-    encode(first, count, g, divide_up(count, group), bytes);
+  for_each_chunk<S, A>(n, chunk, codes, t, [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
+    encode(first, count, g, divide_up(count, group), bytes, of_chunk);
     g += groups_of_chunk;
   });
 }
@@ -338,79 +338,80 @@ struct vector_encoder {
   using element = typename From::type;
   static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
 
-  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
+                      traffic t = {}) {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
       reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
-      encode_uniform_by<fast>(x, n, s, zero_point, codes);
+      encode_uniform_by<fast>(x, n, s, zero_point, codes, t);
     } else {
-      encode_uniform_by<safe>(x, n, s, zero_point, codes);
+      encode_uniform_by<safe>(x, n, s, zero_point, codes, t);
     }
   }
 
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
-                     float tensor_scale, unit* codes) {
-    const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes) {
+                     float tensor_scale, unit* codes, traffic t = {}) {
+    const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
       const detail::vector_parameters<S, A> p{scales + first, zeros, tensor_scale};
-      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes);
+      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes, of_chunk);
       if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
         for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
     };
-    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, encode);
+    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, t, encode);
   }
 
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                      float tensor_scale, unit* codes) {
+                      float tensor_scale, unit* codes, traffic t = {}) {
     constexpr index_t step = 4 * lanes<A>;
-    if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes);
-    if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes);
-    if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes);
+    if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes, t);
+    if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+    if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group % step == 0 && group <= detail::chunk_elements)
-      return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes);
+      return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group > detail::chunk_elements && group % 8 == 0) {
       for (index_t first = 0, g = 0; first < n; first += group, ++g)
         uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale},
-                zero_points != nullptr ? zero_points[g] : 0, codes + unit_of<S>(first));
+                zero_points != nullptr ? zero_points[g] : 0, codes + unit_of<S>(first), t);
       return;
     }
-    spread(x, n, group, scales, zero_points, tensor_scale, codes);
+    spread(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 
-  /// The same for numbers that fit their scales (numbers::fitting); zero points are regular then, too. `past_caches`:
-  /// codes of 8 bits bypass the caches, for a `codes` that is aligned to 64 bytes and an n that is a multiple of 64.
+  /// The same for numbers that fit their scales (numbers::fitting); zero points are regular then, too.
   static void fitting(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                      float tensor_scale, unit* codes, bool past_caches) {
+                      float tensor_scale, unit* codes, traffic t = {}) {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
     constexpr int batches = known == lanes<A> ? 1 : known == 2 * lanes<A> ? 2 : known % step == 0 ? 4 : 0;
-    past_caches = past_caches && S::code_format::bits == 8;
     const bool regular =
         by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
     if constexpr (known == 0)
       if (group >= n && regular)
         return encode_uniform_by<by, numbers::fitting>(x, n, {*scales, tensor_scale},
-                                                       zero_points != nullptr ? *zero_points : 0, codes, past_caches);
+                                                       zero_points != nullptr ? *zero_points : 0, codes, t);
     if constexpr (batches != 0 && known <= detail::chunk_elements)
       if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
         return detail::for_each_group_chunk<S, A>(
-            n, group, codes, [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
+            n, group, codes, t,
+            [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes, traffic of_chunk) {
               encode_groups<by, batches, numbers::fitting>(x + first, count, group, scales + g,
                                                            zero_points != nullptr ? zero_points + g : nullptr, groups,
-                                                           tensor_scale, bytes, past_caches);
+                                                           tensor_scale, bytes, of_chunk);
             });
-    grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+    grouped(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 
  private:
   template <quotient_by By, numbers Which = numbers::any>
   static void encode_uniform_by(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
-                                bool past_caches = false) {
+                                traffic t) {
     const detail::uniform_parameters<S, By, A> p(s, zero_point);
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
-    detail::for_each_chunk<S, A>(n, chunk, codes, [&](index_t first, index_t count, std::uint8_t* bytes) {
-      detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes, past_caches);
-    });
+    detail::for_each_chunk<S, A>(n, chunk, codes, t,
+                                 [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
+                                   detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes, of_chunk);
+                                 });
   }
 
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
@@ -427,7 +428,7 @@ struct vector_encoder {
   /// The groups of a chunk.
   template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
   static void encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
-                            index_t groups, float tensor_scale, std::uint8_t* bytes, bool past_caches = false) {
+                            index_t groups, float tensor_scale, std::uint8_t* bytes, traffic t) {
     detail::group_table<S, A> table;
     table.template fill<By>(scales, zeros, groups, tensor_scale);
     detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
@@ -437,31 +438,34 @@ struct vector_encoder {
       if (group >= long_group) {
         for (index_t first = 0; first < n; first += group, ++p.group)
           detail::encode_blocks<S, By, A, From, Which>(x + first, std::min(group, n - first), p.of_group(),
-                                                       bytes + first, past_caches);
+                                                       bytes + first, t);
         return;
       }
-    detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, past_caches);
+    detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, t);
   }
 
   template <int BatchesOfGroup>
   static void grouped_by(const element* x, index_t n, index_t group, const float* scales,
-                         const std::int32_t* zero_points, float tensor_scale, unit* codes) {
-    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes) {
+                         const std::int32_t* zero_points, float tensor_scale, unit* codes, traffic t) {
+    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes,
+                            traffic of_chunk) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
       if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
-        encode_groups<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
+        encode_groups<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes,
+                                            of_chunk);
       else
-        encode_groups<safe, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes);
+        encode_groups<safe, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes,
+                                            of_chunk);
       if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
         for (index_t k = 0; k < groups; ++k)
           mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
     };
-    detail::for_each_group_chunk<S, A>(n, group, codes, encode);
+    detail::for_each_group_chunk<S, A>(n, group, codes, t, encode);
   }
 
   /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
   static void spread(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                     float tensor_scale, unit* codes) {
+                     float tensor_scale, unit* codes, traffic t) {
     alignas(64) float element_scales[static_cast<std::size_t>(detail::chunk_elements)];
     alignas(64) std::int32_t element_zeros[static_cast<std::size_t>(detail::chunk_elements)];
     index_t g = 0, left = group;
@@ -475,7 +479,7 @@ struct vector_encoder {
         i += part, left -= part;
       }
       vector(x + first, count, element_scales, zero_points != nullptr ? element_zeros : nullptr, tensor_scale,
-             codes + unit_of<S>(first));
+             codes + unit_of<S>(first), t);
     }
   }
 };
@@ -487,6 +491,19 @@ requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector
   template <float_source From>
   using reading = vector_encoder<S, A, From>;
 };
+
+namespace detail {
+
+template <class S, class A, class From>
+A arch_of_encoder(const vector_encoder<S, A, From>*);
+
+/// Whether a kernel is ours, with vectors.
+template <class Kernel>
+concept encodes_by_vectors = requires(const Kernel* k) {
+  arch_of_encoder(k);
+};
+
+}  // namespace detail
 
 /// Whether the kernel of S reads elements as `From` does, without a tile of floats in between.
 template <class S, class From>
@@ -514,39 +531,55 @@ using encoder_of = typename detail::encoder_of<S, From>::type;
 
 // ---- What callers call ---------------------------------------------------------------------------------------------
 
+// `traffic` is a hint: kernels of yours need not take it.
+
 /// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_uniform(const typename From::type* x, index_t n, element_scale s, std::int32_t zero_point,
-                    code_unit_t<S>* codes) {
-  if (n > 0) encoder_of<S, From>::uniform(x, n, s, zero_point, codes);
+                    code_unit_t<S>* codes, [[maybe_unused]] traffic t = {}) {
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (detail::encodes_by_vectors<best>)
+    best::uniform(x, n, s, zero_point, codes, t);
+  else
+    best::uniform(x, n, s, zero_point, codes);
 }
 
 /// Element i has scales[i] and zero_points[i]. Reads n of each.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_vector(const typename From::type* x, index_t n, const float* scales, const std::int32_t* zero_points,
-                   code_unit_t<S>* codes, float tensor_scale = 1.f) {
-  if (n > 0) encoder_of<S, From>::vector(x, n, scales, zero_points, tensor_scale, codes);
+                   code_unit_t<S>* codes, float tensor_scale = 1.f, [[maybe_unused]] traffic t = {}) {
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (detail::encodes_by_vectors<best>)
+    best::vector(x, n, scales, zero_points, tensor_scale, codes, t);
+  else
+    best::vector(x, n, scales, zero_points, tensor_scale, codes);
 }
 
 /// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_grouped(const typename From::type* x, index_t n, index_t group, const float* scales,
-                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f) {
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f,
+                    [[maybe_unused]] traffic t = {}) {
   QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
-  if (n > 0) encoder_of<S, From>::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (detail::encodes_by_vectors<best>)
+    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes, t);
+  else
+    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }
 
 /// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales
 /// and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are unspecified.
-/// `past_caches`: codes may bypass the caches (stream_fence); for codes aligned to 64 bytes and n a multiple of 64.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_fitting(const typename From::type* x, index_t n, index_t group, const float* scales,
-                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f,
-                    bool past_caches = false) {
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f, traffic t = {}) {
   using best = encoder_of<S, From>;
   if (n <= 0) return;
-  if constexpr (requires { best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches); })
-    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, past_caches);
+  if constexpr (detail::encodes_by_vectors<best>)
+    best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, t);
   else
     best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
 }

@@ -23,16 +23,7 @@ class code_run {
   /// Whether bytes() are aligned lines that go past the caches.
   bool streams() const { return is_direct_ && past_caches_; }
   void finish() {
-    if (is_direct_) return;
-    if constexpr (bits == 8) {
-      simd::stream_bytes<A>(kept_, n_, to_);
-    } else if (past_caches_) {
-      alignas(64) std::uint8_t packed[static_cast<std::size_t>(chunk_elements)];
-      pack_codes<A, bits>(kept_, n_, packed);
-      simd::stream_bytes<A>(packed, packed_bytes<bits>(n_), to_);
-    } else {
-      pack_codes<A, bits>(kept_, n_, to_);
-    }
+    if (!is_direct_) pack_codes<A, bits>(kept_, n_, to_, past_caches_);
   }
 
  private:

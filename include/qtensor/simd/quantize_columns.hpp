@@ -95,15 +95,6 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   }
 }
 
-template <class S, class A, class From>
-A arch_of_encoder(const vector_encoder<S, A, From>*);
-
-/// Whether a kernel is ours, with vectors.
-template <class Kernel>
-concept encodes_by_vectors = requires(const Kernel* k) {
-  arch_of_encoder(k);
-};
-
 }  // namespace detail
 
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
@@ -221,19 +212,12 @@ class column_encoder {
                    index_t code_step, bool streams) const {
     constexpr index_t width = 1024;
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_together * width)];
-    alignas(64) std::uint8_t packed[static_cast<std::size_t>(writes_bytes ? 1 : width)];
     for (index_t first = 0; first < n; first += width) {
       const index_t count = std::min(width, n - first);
       encode_bytes(x + first, x_step, rows, col + first, count, kept, width, false);
       for (index_t r = 0; r < rows; ++r) {
-        const std::uint8_t* from = kept + r * width;
         auto* to = reinterpret_cast<std::uint8_t*>(codes + r * code_step + unit_of<S>(first));
-        if constexpr (writes_bytes) {
-          simd::stream_bytes<arch>(from, count, to);
-        } else {
-          pack_codes<arch, bits>(from, count, streams ? packed : to);
-          if (streams) simd::stream_bytes<arch>(packed, divide_up(count * bits, 8), to);
-        }
+        pack_codes<arch, bits>(kept + r * width, count, to, streams);
       }
     }
   }
