@@ -279,11 +279,13 @@ TEST_CASE("split_bf16: every number once, codes of the floats in order after int
       for (std::size_t i = 0; i < n; ++i)  // signed bytes as bf16
         numbers[i] =
             static_cast<std::uint16_t>(bits_of(static_cast<float>(static_cast<int>((i * 7 + k) % 256) - 128)) >> 16);
-      const auto v = simd::split_bf16(simd::load<A>(numbers.data())),
-                 w = simd::split_bf16(simd::load<A>(numbers.data() + n / 2));
-      const auto four = simd::from_bf16::load_four<A>(numbers.data());
+      simd::floats<A> a, b, c, d;
+      simd::split_bf16(simd::load<A>(numbers.data()), a, b);
+      simd::split_bf16(simd::load<A>(numbers.data() + n / 2), c, d);
+      std::array<simd::floats<A>, 4> four;
+      simd::from_bf16::load_four<A>(numbers.data(), four);
       const auto code = [](const auto& x) { return simd::round_to_int(x); };
-      const auto codes = simd::narrow_i8(code(v[0]), code(v[1]), code(w[0]), code(w[1]));
+      const auto codes = simd::narrow_i8(code(a), code(b), code(c), code(d));
       const auto again = simd::narrow_i8(code(four[0]), code(four[1]), code(four[2]), code(four[3]));
       std::array<std::uint8_t, n> got, got_again;
       simd::store(got.data(), simd::interleave_pairs(codes));
@@ -302,7 +304,8 @@ TEST_CASE("load_four: the numbers of load, whatever the order") {
     const auto compare = []<class Source>(Source) {
       std::array<typename Source::type, n> x;
       for (auto& v : x) v = static_cast<typename Source::type>(check::random_below(0x7000));
-      const auto four = Source::template load_four<A>(x.data());
+      std::array<simd::floats<A>, 4> four;
+      Source::template load_four<A>(x.data(), four);
       std::array<float, n> got, want;
       for (std::size_t k = 0; k < 4; ++k) {
         simd::store(got.data() + k * n / 4, four[k]);

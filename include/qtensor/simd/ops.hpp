@@ -287,11 +287,12 @@ QTENSOR_INLINE floats<A> float_of_f16(const words<A>& h) {
 /// The floats of 2 * lanes numbers of bf16: those at even places, then those at odd ones, which takes no shuffle. Codes
 /// of four batches of such floats come in that order, too; interleave_pairs puts their bytes right. Cost: 2, 1 without
 /// VBMI 2.
-///   v = split_bf16(h), w = split_bf16(i);   interleave_pairs(narrow_i8(.. v[0], v[1], w[0], w[1] ..))   is in order.
+///   split_bf16(h, a, b), split_bf16(i, c, d);   interleave_pairs(narrow_i8(.. a, b, c, d ..))   is in order.
 template <usable_arch A>
-QTENSOR_INLINE std::array<floats<A>, 2> split_bf16(const halves<A>& h) {
+QTENSOR_INLINE void split_bf16(const halves<A>& h, floats<A>& even, floats<A>& odd) {
   const words<A> both = simd::bits_as<std::uint32_t>(h);
-  return {simd::bits_as<float>(both << 16), simd::bits_as<float>(both & words<A>(0xffff0000u))};
+  even = simd::bits_as<float>(both << 16);
+  odd = simd::bits_as<float>(both & words<A>(0xffff0000u));
 }
 /// Quarters 0 and 1 of v byte by byte, then quarters 2 and 3.
 template <usable_arch A>
@@ -320,13 +321,15 @@ QTENSOR_INLINE halves<A> narrow_f16(const floats<A>& a, const floats<A>& b) {
 }
 
 /// What a kernel reads: `type` is the element in memory, load and load_n (zeros beyond n) give floats in order.
-/// load_four gives four batches in an order of its own, which in_order undoes in codes that were computed from them.
+/// load_four gives four batches in an order of its own, which in_order undoes in codes that were computed from them;
+/// into an array that is there, for what is returned g++ keeps in memory.
 /// Cost of load: f32 1, bf16 2, f16 1 / 1 / 17 / 2; of load_four 4, bf16 6, and in_order for that.
 struct from_f32 {
   using type = float;
   template <usable_arch A>
-  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const float* p) {
-    return {load<A>(p), load<A>(p + lanes<A>), load<A>(p + 2 * lanes<A>), load<A>(p + 3 * lanes<A>)};
+  static QTENSOR_INLINE void load_four(const float* p, std::array<floats<A>, 4>& v) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) v[k] = load<A>(p + static_cast<index_t>(k) * lanes<A>);
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
@@ -344,9 +347,9 @@ struct from_f32 {
 struct from_bf16 {
   using type = std::uint16_t;
   template <usable_arch A>
-  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const std::uint16_t* p) {
-    const auto v = simd::split_bf16(simd::load<A>(p)), w = simd::split_bf16(simd::load<A>(p + 2 * lanes<A>));
-    return {v[0], v[1], w[0], w[1]};
+  static QTENSOR_INLINE void load_four(const std::uint16_t* p, std::array<floats<A>, 4>& v) {
+    simd::split_bf16(simd::load<A>(p), v[0], v[1]);
+    simd::split_bf16(simd::load<A>(p + 2 * lanes<A>), v[2], v[3]);
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
@@ -369,8 +372,9 @@ struct from_bf16 {
 struct from_f16 {
   using type = std::uint16_t;
   template <usable_arch A>
-  static QTENSOR_INLINE std::array<floats<A>, 4> load_four(const std::uint16_t* p) {
-    return {load<A>(p), load<A>(p + lanes<A>), load<A>(p + 2 * lanes<A>), load<A>(p + 3 * lanes<A>)};
+  static QTENSOR_INLINE void load_four(const std::uint16_t* p, std::array<floats<A>, 4>& v) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) v[k] = load<A>(p + static_cast<index_t>(k) * lanes<A>);
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {

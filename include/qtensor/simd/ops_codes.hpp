@@ -145,8 +145,9 @@ QTENSOR_INLINE bytes<A> moved_codes(avx512_isa, const std::array<floats<A>, 4>& 
                                     const std::array<moved_grid<A>, 4>& to) {
   constexpr int m = G.mantissa_bits, below = 7 - m;
   const __m512 step = _mm512_set1_ps(float_of(static_cast<std::uint32_t>(127 + 23 - m) << 23));
-  const __m512i exponent = _mm512_set1_epi32(static_cast<int>(0xff800000u)),
-                weights = _mm512_set1_epi32((1 << 16) | (1 << below));
+  const __m512i exponent = _mm512_set1_epi32(static_cast<int>(0xff800000u));
+  __m512i weights = _mm512_set1_epi32((1 << 16) | (1 << below));
+  asm("" : "+v"(weights));  // in a register: g++ would load it for each use
   const auto joined = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     const __m512 normal = _mm512_range_ps(x[k].data, to[k].normal.data, 3);  // larger magnitude
     const __m512i power =

@@ -222,38 +222,39 @@ struct group_parameters {
 };
 
 /// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros; `codes` is aligned where
-/// they are streamed. Nothing is called in the loop, so that constants stay in registers.
+/// they are streamed. One way through the loop for all blocks, and nothing is called there, so that numbers and
+/// constants stay in registers.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes, traffic t = {}) {
   constexpr index_t step = 4 * lanes<A>;
+  using element = typename From::type;
   tail_space<A> space;
-  for (index_t left = n; left > 0; left -= step, x += step, codes += step) {
-    std::array<floats<A>, 4> v;
-    if (left >= step) [[likely]] {
-      if (t.fetches) fetch_ahead<A>(x);
-      if constexpr (Parameters::alike_in_pairs) {
-        v = From::template load_four<A>(x);
-      } else {
+  alignas(64) element tail[static_cast<std::size_t>(step)];
+  for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
+    if (t.fetches) fetch_ahead<A>(x);
+    if (left < step) [[unlikely]] {
+      constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
-        for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + k * lanes<A>);
-      }
-    } else {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k)
-        v[k] = From::template load_n<A>(x + k * lanes<A>, std::clamp(left - k * lanes<A>, index_t{0}, lanes<A>));
+      for (index_t i = 0; i < step; i += size)
+        simd::store(tail + i, simd::load_n<A>(x + i, std::clamp(left - i, index_t{0}, size)));
+      x = tail;
       p = p.padded(space, left);
     }
-    bytes<A> c = encode_codes<S, By, A, Which>(v, p);
-    if (left < step) [[unlikely]] {
-      simd::store_n(codes, left, c);
+    std::array<floats<A>, 4> v;
+    if constexpr (Parameters::alike_in_pairs) {
+      From::template load_four<A>(x, v);
     } else {
-      if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
-      if (t.streams)
-        simd::stream(codes, c);
-      else
-        simd::store(codes, c);
+#pragma GCC unroll 4
+      for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + k * lanes<A>);
     }
-    p.next();
+    bytes<A> c = encode_codes<S, By, A, Which>(v, p);
+    if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
+    if (left < step) [[unlikely]]
+      simd::store_n(codes, left, c);
+    else if (t.streams)
+      simd::stream(codes, c);
+    else
+      simd::store(codes, c);
   }
 }
 
