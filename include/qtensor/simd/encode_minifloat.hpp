@@ -101,7 +101,12 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     if constexpr (has_intermediate<S>) q[k] = through<typename S::rounding::intermediate>(q[k]);
   }
   bytes<A> codes;
-  if constexpr (saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>) {
+  constexpr bool is_signed_grid =
+      saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>;
+  if constexpr (is_signed_grid && Which == numbers::fitting) {  // saturation needs less
+    const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
+    codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to});
+  } else if constexpr (is_signed_grid) {
     codes = simd::signed_codes<grid_facts<code>>(q[0], q[1], q[2], q[3]);
   } else {
     std::array<words<A>, 4> t;
