@@ -223,12 +223,16 @@ TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reporte
     using A = simd::best_arch;
     using source_type = decltype(source);
     bool ok = true;
-    for (const index_t length : {1, 2, 3, 7, 8, 16, 17, 32, 64, 100})
+    for (const index_t length : {1, 2, 3, 7, 8, 16, 17, 32, 64, 100, 256})
       for (index_t blocks = 0; blocks < 40; blocks += 3) {
         const auto x = inputs<source_type>(length * blocks);
         check::fenced<typename source_type::type> from(x);
         check::fenced<std::uint32_t> low(blocks), high(blocks);
         simd::range_blocks<A, source_type>(from.data(), blocks, length, low.data(), high.data());
+        if (blocks > 0) {
+          const auto first = simd::range_bits<A, source_type>(from.data(), length);
+          ok = ok && first.low == low[0] && first.high == high[0];
+        }
         for (index_t b = 0; b < blocks; ++b) {
           float least = 0.f, most = 0.f;
           bool finite = true;

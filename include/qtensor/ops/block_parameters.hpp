@@ -66,10 +66,14 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
     for (index_t first = 0, block = 0; first < n; first += length, ++block) {
       const index_t count = n - first < length ? n - first : length;
       if constexpr (needs_extremes<S>) {
-        const simd::range r = simd::min_max<arch, From>(x + first, count);
+        // Blocks begin with 0, which so belongs to their range.
+        const auto [low, high] = simd::range_bits<arch, From>(x + first, count);
+        const bool finite = low < infinity_bits && high < infinity_bits;
+        const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
+                                     : simd::min_max<arch, From>(x + first, count);
         seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
         seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
-        if (!r.all_finite) seen.amax[block] = infinity_bits;
+        if (!finite) seen.amax[block] = infinity_bits;
       } else {
         const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count);
         seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
