@@ -95,6 +95,9 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);
   compare<uint4_group<32>, col_major>(matrix_extents(70, 33), 91);
   compare<along<0, mxfp8_e4m3>, col_major>(matrix_extents(70, 33), 92);
+  compare<uint4_group<32>, row_major>(extents(2, 300, 75), 93);
+  compare<mxfp8_e4m3, row_major>(extents(3, 40, 600), 94);
+  compare<int8_per_tensor, row_major>(extents(2, 17, 90), 95);
 }
 
 TEST_CASE("dequantize: parameters of each element that rows share, whatever they are stored as") {
@@ -143,6 +146,9 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   check(std::type_identity<int8_per_channel<1>>{}, std::type_identity<bf16>{});
   check(std::type_identity<uint8_per_channel<1>>{}, std::type_identity<f32>{});
   check(std::type_identity<mxfp4>{}, std::type_identity<bf16>{});
+  check(std::type_identity<mxfp4>{}, std::type_identity<f32>{});
+  check(std::type_identity<mxfp6_e2m3>{}, std::type_identity<bf16>{});
+  check(std::type_identity<int8_per_channel<0>>{}, std::type_identity<f32>{});
   check(std::type_identity<mxfp8_e4m3>{}, std::type_identity<f16>{});
 }
 

@@ -138,6 +138,8 @@ void check_turned() {
 
 TEST_CASE("large tensors: sources of the other order, groups down the columns") {
   check_turned<mxfp8_e4m3>();
+  check_turned<mxfp4>();
+  check_turned<uint4_group<32>>();
   check_turned<int8_per_channel<0>>();
   check_turned<along<0, mxfp8_e4m3>>();
   check_turned<along<0, int4_group<16>>>();

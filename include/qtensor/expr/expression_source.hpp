@@ -128,9 +128,19 @@ auto source_of(const Xpr& x) {
   }
 }
 
-/// The format of Eigen's scalars of 16 bits.
+/// The format of the scalars that sources may have.
 template <class Scalar>
-using narrow_format = std::conditional_t<std::is_same_v<Scalar, Eigen::bfloat16>, bf16, f16>;
+struct scalar_format {};
+template <>
+struct scalar_format<float> : std::type_identity<f32> {};
+template <>
+struct scalar_format<Eigen::bfloat16> : std::type_identity<bf16> {};
+template <>
+struct scalar_format<Eigen::half> : std::type_identity<f16> {};
+template <class Xpr>
+concept numbers_in_memory = has_memory<Xpr> && requires {
+  typename scalar_format<typename Xpr::Scalar>::type;
+};
 
 /// Calls use(expression of floats): the expression itself, or half and bfloat16 widened, which is exact.
 template <class Xpr, class Use>
@@ -148,15 +158,15 @@ decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
   }
 }
 
-/// Calls use(source of an expression, for a tensor of this order): half and bfloat16 in memory come as they lie there.
+/// Calls use(source of an expression, for a tensor of this order): numbers in memory come as they lie there.
 template <storage_order Order, class Xpr, class Use>
 decltype(auto) with_source(const Eigen::DenseBase<Xpr>& x, Use use) {
-  using scalar = typename Xpr::Scalar;
-  if constexpr (has_memory<Xpr> && (std::is_same_v<scalar, Eigen::half> || std::is_same_v<scalar, Eigen::bfloat16>)) {
+  if constexpr (numbers_in_memory<Xpr>) {
+    using number = typename scalar_format<typename Xpr::Scalar>::type;
     const Xpr& memory = x.derived();
-    const auto elements = source<narrow_format<scalar>>(reinterpret_cast<const std::uint16_t*>(memory.data()),
-                                                        matrix_extents(memory.rows(), memory.cols()),
-                                                        {memory.rowStride(), memory.colStride()});
+    const auto elements =
+        source<number>(reinterpret_cast<const storage_t<number>*>(memory.data()),
+                       matrix_extents(memory.rows(), memory.cols()), {memory.rowStride(), memory.colStride()});
     return use(typename decltype(elements)::template in_order<Order>(elements));
   } else {
     return with_floats(x, [&](const auto& floats) -> decltype(auto) { return use(source_of<Order>(floats)); });

@@ -17,6 +17,48 @@ template <class S>
 inline constexpr bool decodes_runs =
     !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
 
+/// Columns of codes of a part of a matrix, at most most_rows x most_cols, each packed as a row would be.
+template <class S>
+class turned_codes {
+  using unit = detail::code_unit_t<S>;
+  static constexpr int bits = S::code_format::bits;
+
+ public:
+  static constexpr bool possible = (bits == 8 || bits == 4) && sizeof(unit) == 1;
+  static constexpr index_t most_rows = 256, most_cols = 512;
+
+  /// For parts of a matrix of this size.
+  turned_codes(index_t rows, index_t cols)
+      : apart_(round_up(std::min(rows, most_rows), 64) + 64),
+        memory_(lines_of<std::uint8_t>((std::min(cols, most_cols) + 1) * apart_)) {}
+
+  /// Codes of n elements of each of some rows, whose codes lie `step` units apart.
+  void turn(const unit* codes, index_t step, index_t rows, index_t n) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
+    std::uint8_t* to = memory_.get();
+    if constexpr (bits == 8) {
+      simd::transpose(from, step, n, rows, to, apart_);
+    } else {
+      // Pairs of columns first: bytes [0, rows) of each pair, packed where they stand.
+      std::uint8_t low[most_rows], high[most_rows];
+      const index_t pairs = divide_up(n, 2);
+      simd::transpose(from, step, pairs, rows, to, 2 * apart_);
+      for (index_t p = 0; p < pairs; ++p) {
+        std::uint8_t* pair = to + 2 * p * apart_;
+        for (index_t r = 0; r < rows; ++r) low[r] = pair[r] & 15, high[r] = pair[r] >> 4;
+        simd::pack_codes<simd::best_arch, 4>(low, rows, pair);
+        simd::pack_codes<simd::best_arch, 4>(high, rows, pair + apart_);
+      }
+    }
+  }
+  index_t step() const { return apart_; }
+  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_.get() + c * apart_); }
+
+ private:
+  index_t apart_;
+  line_memory<std::uint8_t> memory_;
+};
+
 /// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
 template <simd::number_format F, tensor_view_type View>
 class row_decoder {
@@ -86,8 +128,77 @@ class row_decoder {
       }
     }
   }
+  /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, each block in
+  /// one row or in all of them. Blocks of one column are worth it only where memory gains by longer runs.
+  bool decodes_down(const index_array& at, bool from_memory) const {
+    if constexpr (turns_codes) {
+      const auto& grid = w_.scale_grid();
+      if (S::has_zero_point && grid.block != w_.zero_grid().block) return false;
+      return grid.block[last - 1] == 1 || (is_shared(at) && (from_memory || grid.block[last] > 1));
+    }
+    return false;
+  }
+  /// Fetches the codes of elements [col, col + n) of so many rows.
+  QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
+    if constexpr (turns_codes) {
+      constexpr index_t line = 64;
+      const auto* codes = w_.row(at) + unit_of_element<S>(col);
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t i = 0; i < unit_of_element<S>(n); i += line)
+          simd::prefetch(codes + r * w_.row_strides()[last - 1] + i);
+    }
+  }
+  /// Codes of elements [col, col + n) of so many rows, turned; col is that of a pair.
+  void turn(const index_array& at, index_t rows, index_t col, index_t n, const turned_codes<S>& codes) const {
+    if constexpr (turns_codes) codes.turn(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, n);
+  }
+  /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row
+  /// r to out[c * step + r].
+  void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
+            number* out, index_t step) const {
+    if constexpr (turns_codes) {
+      float scales[turned_codes<S>::most_rows];
+      std::int32_t zeros[S::has_zero_point ? turned_codes<S>::most_rows : 1];
+      const index_t length = w_.scale_grid().block[last];
+      for (index_t c = col, count; c < col + n; c += count, out += count * step) {
+        count = std::min(length - c % length, col + n - c);
+        const bool uniform = count == 1 && is_shared(at);
+        at[last] = c;
+        parameters_down(at, uniform ? 1 : rows, scales, zeros);
+        const auto* first = codes.column(c - from);
+        if (uniform)
+          simd::decode_uniform<S, F>(first, rows, element_scale{*scales, w_.tensor_scale()},
+                                     S::has_zero_point ? *zeros : 0, out);
+        else
+          simd::decode_columns<S, F>(first, codes.step(), count, rows, scales, S::has_zero_point ? zeros : nullptr, out,
+                                     step, w_.tensor_scale());
+      }
+    }
+  }
 
  private:
+  static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
+
+  /// Whether the rows from the one at an index on share their blocks.
+  bool is_shared(const index_array& at) const {
+    return at[last - 1] / w_.scale_grid().block[last - 1] ==
+           (w_.storage_extents()[last - 1] - 1) / w_.scale_grid().block[last - 1];
+  }
+  /// Scales (and zero points) of the elements at an index and below it.
+  void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {
+    using scale = typename S::scale_format;
+    const bool shared = is_shared(at);
+    const auto* units = w_.storage_scales(at);
+    const index_t step = shared ? 0 : w_.scale_grid().stride[last - 1];
+    for (index_t r = 0; r < rows; ++r) scales[r] = decode<scale>(detail::code_of<scale>(units[r * step]));
+    if constexpr (S::has_zero_point) {
+      using zero = typename S::zero_point_format;
+      const auto* points = w_.storage_zero_points(at);
+      const index_t zero_step = shared ? 0 : w_.zero_grid().stride[last - 1];
+      for (index_t r = 0; r < rows; ++r)
+        zeros[r] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(points[r * zero_step])));
+    }
+  }
   number single(index_array at, index_t col) const {
     at[last] = col;
     return simd::round_to<F>(reference::storage_value(w_, at));
@@ -329,50 +440,65 @@ class number_writer {
 
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
+    if (rows >= 16 && decode_.decodes_down(at, streams_)) return down(at, rows, to);
     constexpr index_t high = 32, wide = 256;
-    alignas(64) float tile[high * wide];
-    alignas(64) number line[wide];
+    alignas(64) number tile[high * wide];
     for (index_t row = 0; row < rows; row += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
         const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
         for (index_t r = 0; r < height; ++r) {
           at[last - 1] = row + r;
-          if constexpr (std::same_as<F, f32>) {
-            decode_(at, col, width, tile + r * wide);
-          } else {
-            decode_(at, col, width, line);
-            simd::widen_floats<F>(line, width, tile + r * wide);
-          }
+          decode_(at, col, width, tile + r * wide);
         }
-        number* corner = to + col * steps_[last] + row;
-        if constexpr (std::same_as<F, f32>)
-          if (!streams_) {
-            simd::transpose(tile, wide, width, height, corner, steps_[last]);
-            continue;
-          }
-        turn(tile, wide, width, height, corner);
+        turn(tile, wide, width, height, to + col * steps_[last] + row);
       }
   }
-
   /// The columns of a tile of rows, one after the other.
-  void turn(const float* tile, index_t wide, index_t width, index_t height, number* to) const {
+  void turn(const number* tile, index_t wide, index_t width, index_t height, number* to) const {
+    if (!streams_) return simd::transpose(tile, wide, width, height, to, steps_[last]);
     constexpr index_t high = 32, at_once = 64;
-    alignas(64) float turned[at_once * high];
-    alignas(64) number line[high];
+    alignas(64) number turned[at_once * high];
     for (index_t first = 0; first < width; first += at_once) {
       const index_t count = std::min(at_once, width - first);
-      simd::transpose(tile + first, wide, count, height, turned, high);
-      for (index_t c = 0; c < count; ++c) {
-        number* column = to + (first + c) * steps_[last];
-        if constexpr (std::same_as<F, f32>) {
-          simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)), column);
-        } else if (streams_) {
-          simd::narrow_floats<F>(turned + c * high, height, line);
-          simd::stream_bytes(line, height * static_cast<index_t>(sizeof(number)), column);
-        } else {
-          simd::narrow_floats<F>(turned + c * high, height, column);
-        }
+      simd::transpose(static_cast<const number*>(tile + first), wide, count, height, turned, high);
+      for (index_t c = 0; c < count; ++c)
+        simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)),
+                           to + (first + c) * steps_[last]);
+    }
+  }
+
+  /// The same by way of their codes, which are turned instead of the numbers.
+  void down(index_array at, index_t rows, number* to) const {
+    using codes_type = turned_codes<typename View::scheme_type>;
+    constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
+    const codes_type codes(rows, extents_[last]);
+    for (index_t row = 0; row < rows; row += high, at[last - 1] += high)
+      for (index_t col = 0; col < extents_[last]; col += wide) {
+        const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
+        number* corner = to + col * steps_[last] + row;
+        decode_.turn(at, height, col, width, codes);
+        if (streams_)
+          stream_down(at, height, col, width, codes, corner);
+        else
+          decode_.down(at, height, col, col, width, codes, corner, steps_[last]);
       }
+  }
+  /// One box of them past the caches, a few columns at a time; meanwhile the codes beside it are fetched, a few rows at
+  /// a time.
+  void stream_down(index_array at, index_t height, index_t col, index_t width,
+                   const turned_codes<typename View::scheme_type>& codes, number* to) const {
+    constexpr index_t high = turned_codes<typename View::scheme_type>::most_rows, at_once = 16;
+    const index_t beside = std::min(width, extents_[last] - col - width), share = divide_up(height * at_once, width);
+    alignas(64) number kept[at_once * high];
+    for (index_t c = 0, row = 0; c < width; c += at_once, row += share) {
+      const index_t n = std::min(at_once, width - c);
+      decode_.down(at, height, col, col + c, n, codes, kept, high);
+      for (index_t k = 0; k < n; ++k)
+        simd::stream_bytes(kept + k * high, height * static_cast<index_t>(sizeof(number)), to + (c + k) * steps_[last]);
+      if (beside == 0 || row >= height) continue;
+      index_array below = at;
+      below[last - 1] += row;
+      decode_.prefetch(below, std::min(share, height - row), col + width, beside);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/parameters.hpp>
+#include <qtensor/ops/quantize_across.hpp>
 #include <qtensor/ops/quantize_rows.hpp>
 #include <vector>
 
@@ -98,6 +99,7 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
           quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
           if (!tensor_amax) quantizer.store_tensor_scale();
         }
+        if (quantize_across(source, quantizer, step)) return;
         if (once)
           quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
@@ -134,6 +136,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       float scales[tile_floats];
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
+      if (same && encode_across(x, q, step)) return;
       if (length == 1 && same && encode_static_columns(x, q)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);

@@ -62,6 +62,7 @@ class row_quantizer {
  public:
   using scheme_type = S;
   using source_type = From;
+  static constexpr int rank = E::rank;
   /// `direct`: the source lies in memory.
   row_quantizer(const span& out, bool direct)
       : out_(out),
@@ -128,28 +129,42 @@ class row_quantizer {
                           const parameters_view& p) const {
     index_array at = row;
     at[last] = first * rows_.block_length;
+    return finish_along(at, last, count, seen, p);
+  }
+  /// The same for `count` blocks side by side along an axis, from the one at `at` on.
+  simd::blocks_are finish_along(index_array at, std::size_t axis, index_t count, const statistics_view& seen,
+                                const parameters_view& p) const {
     using simd::blocks_are;
-    if constexpr (simd::vector_scaled<S>)
-      if (grid_.stride[last] == 1)
-        if (const auto blocks =
-                simd::block_scales<S>(seen.amax, count, out_.storage_scales(at), p.scales, tensor_term_);
-            blocks != blocks_are::special)
+    const index_t step = grid_.stride[axis];
+    if constexpr (simd::vector_scaled<S>) {
+      using scale_unit = storage_t<typename S::scale_format>;
+      scale_unit kept[static_cast<std::size_t>(most_apart)];
+      if (step == 1 || count <= most_apart) {
+        scale_unit* scales = out_.storage_scales(at);
+        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
+        if (blocks != blocks_are::special) {
+          for (index_t b = 0; step != 1 && b < count; ++b) scales[b * step] = kept[b];
           return blocks;
+        }
+      }
+    }
     if constexpr (simd::vector_ranged<S>) {
-      if (grid_.stride[last] == 1 && out_.zero_grid().stride[last] == 1 &&
-          simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
-              blocks_are::special) {
-        std::copy_n(p.scales, count, out_.storage_scales(at));
+      if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
+          blocks_are::special) {
+        const auto scales = out_.storage_scales(at);
         const auto zeros = out_.storage_zero_points(at);
-        for (index_t b = 0; b < count; ++b)
-          zeros[b] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        const index_t zero_step = out_.zero_grid().stride[axis];
+        for (index_t b = 0; b < count; ++b) {
+          scales[b * step] = p.scales[b];
+          zeros[b * zero_step] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        }
         return blocks_are::fitting;
       }
     }
     bool special = false;
-    for (index_t b = 0; b < count; ++b) {
+    const index_t length = axis == last ? rows_.block_length : grid_.block[axis];
+    for (index_t b = 0; b < count; ++b, at[axis] += length) {
       const reference::block_parameters block = reference::parameters_of<S>(seen[b], tensor_term_);
-      at[last] = (first + b) * rows_.block_length;
       out_.set_storage_scale_code(at, block.scale_code);
       if constexpr (S::has_zero_point) {
         out_.set_storage_zero_point(at, block.zero_point);
@@ -197,6 +212,36 @@ class row_quantizer {
     }
   }
 
+  /// The same for the n codes of one block, from the one at an index on.
+  void mend_block(index_array at, index_t n, const element* x, const reference::block_statistics& seen) const {
+    const auto p = reference::parameters_of<S>(seen, tensor_term_);
+    if (!is_special(p)) return;
+    for (index_t i = 0; i < n; ++i, ++at[last])
+      out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), 0));
+  }
+
+  /// Codes of n numbers each of some rows, a byte each, that all share their parameters.
+  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t n, const parameters_view& p,
+                    std::uint8_t* bytes, index_t step) const {
+    simd::encoder_of<S, From>::uniform_bytes(x, x_step, rows, n, {p.scales[0], tensor_scale()},
+                                             p.zero_points != nullptr ? p.zero_points[0] : 0, bytes, step);
+  }
+  /// Codes of n elements of each of some rows, from the one at an index on: a byte each, that of element c of row r at
+  /// bytes[c * step + r].
+  void store_turned(index_array at, index_t rows, index_t n, const std::uint8_t* bytes, index_t step) const {
+    constexpr index_t high = 16, wide = 256;
+    constexpr int bits = S::code_format::bits;
+    alignas(64) std::uint8_t turned[high * wide];
+    for (index_t first = 0; first < rows; first += high) {
+      const index_t count = std::min(high, rows - first);
+      simd::transpose(bytes + first, step, count, n, turned, wide);
+      for (index_t r = 0; r < count; ++r, ++at[0]) {
+        auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + unit_of_element<S>(at[last]));
+        simd::pack_codes<simd::best_arch, bits>(turned + r * wide, n, to, streams_);
+      }
+    }
+  }
+
   /// Rows of codes lie at one distance, over all leading axes.
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
   /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
@@ -213,6 +258,7 @@ class row_quantizer {
   }
 
  private:
+  static constexpr index_t most_apart = 512;  // entries that are stored apart from each other at a time
   float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
   const span& out_;
   index_array extents_;

@@ -188,6 +188,18 @@ struct box_shape {
   }
 };
 
+/// Memory for numbers that begins a line of the cache, not cleared.
+inline constexpr std::align_val_t line_alignment{64};
+struct line_deleter {
+  void operator()(void* p) const { ::operator delete(p, line_alignment); }
+};
+template <class T>
+using line_memory = std::unique_ptr<T[], line_deleter>;
+template <class T>
+line_memory<T> lines_of(index_t n) {
+  return line_memory<T>(static_cast<T*>(::operator new(sizeof(T) * static_cast<std::size_t>(n), line_alignment)));
+}
+
 /// Boxes of a source's elements in memory: its own where its rows lie there, else copies.
 template <tile_source X>
 class box_reader {
@@ -212,8 +224,7 @@ class box_reader {
       stride_ = round_up(cols, 2 * line) + line;
       if (rows * stride_ > size_) {
         size_ = rows * stride_;
-        memory_.reset(
-            static_cast<element*>(::operator new(sizeof(element) * static_cast<std::size_t>(size_), alignment)));
+        memory_ = lines_of<element>(size_);
       }
       x_.read(row, rows, col, cols, memory_.get(), stride_);
       row_ = row, rows_ = rows, col_ = col, cols_ = cols;
@@ -236,14 +247,10 @@ class box_reader {
   }
 
  private:
-  static constexpr std::align_val_t alignment{64};
-  struct deleter {
-    void operator()(element* p) const { ::operator delete(p, alignment); }
-  };
   const X& x_;
   box_shape shape_;
   std::optional<index_t> step_;
-  std::unique_ptr<element[], deleter> memory_;
+  line_memory<element> memory_;
   index_t size_ = 0, stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0;
 };
 

@@ -39,6 +39,7 @@ using element_of = storage_t<element_format_of<X>>;
 ///   reads_rows                                  one row at a time is as cheap as a tile of rows (same storage order)
 ///   reads_twice                                 cheap enough to be read a second time instead of being kept
 ///   row_step()                                  optional: where every row is direct, the elements from one to the next
+///   columns()                                   optional: a std::optional of the rows that its columns are in memory
 ///   element_format                              optional: what elements are in memory, if not f32
 template <class X>
 concept tile_source = requires(const X x, index_t i, float* tile, element_of<X>* elements) {
@@ -65,6 +66,10 @@ struct matrix_ref {
   matrix_ref transposed() const { return {data, col_count, row_count, col_stride, row_stride}; }
   const T* direct(index_t row, index_t col) const { return col_stride == 1 ? data + row * row_stride + col : nullptr; }
   std::optional<index_t> row_step() const { return col_stride == 1 ? std::optional(row_stride) : std::nullopt; }
+  std::optional<matrix_ref<const T>> columns() const {
+    if (row_stride != 1) return std::nullopt;
+    return matrix_ref<const T>{data, col_count, row_count, col_stride, 1};
+  }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (std::is_same_v<std::remove_const_t<T>, float>)
       if (row_stride == 1 && col_stride != 1)
@@ -124,6 +129,11 @@ struct memory_source {
       for (std::size_t axis = 1; axis < last; ++axis)
         if (strides[axis - 1] != strides[axis] * sizes[axis]) return std::nullopt;
       return last == 0 ? sizes[0] : strides[last - (last > 0)];
+    }
+    std::optional<matrix_ref<const storage_t<F>>> columns() const {
+      if constexpr (last == 1)
+        if (strides[0] == 1) return matrix_ref<const storage_t<F>>{data, sizes[1], sizes[0], strides[1], 1};
+      return std::nullopt;
     }
     /// Elements as they are.
     void read(index_t row, index_t rows, index_t col, index_t cols, storage_t<F>* tile, index_t stride) const {
@@ -198,6 +208,12 @@ class row_range {
   const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
   auto row_step() const requires requires(const X& x) { x.row_step(); }
   { return x_->row_step(); }
+  auto columns() const requires requires(const X& x) { x.columns(); }
+  {
+    auto all = x_->columns();
+    if (all) all->data += first_, all->col_count = count_;
+    return all;
+  }
   template <class T>
   void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     x_->read(first_ + row, rows, col, cols, tile, stride);

@@ -350,6 +350,24 @@ struct vector_encoder {
     }
   }
 
+  /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs: to bytes + r * step.
+  static void uniform_bytes(const element* x, index_t x_step, index_t rows, index_t n, element_scale s,
+                            std::int32_t zero_point, std::uint8_t* bytes, index_t step) {
+    const auto by = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
+      const detail::uniform_parameters<S, By, A> p(s, zero_point);
+      for (index_t r = 0; r < rows; ++r) detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step);
+    };
+    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t i = 0; i < n; ++i)
+          bytes[r * step + i] =
+              static_cast<std::uint8_t>(quantize_element<S>(number<From>(x[r * x_step + i]), s, zero_point));
+    else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale))
+      by(std::integral_constant<quotient_by, fast>{});
+    else
+      by(std::integral_constant<quotient_by, safe>{});
+  }
+
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes, traffic t = {}) {
     const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {

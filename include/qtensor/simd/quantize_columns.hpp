@@ -147,6 +147,14 @@ class column_encoder {
     return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
   }
 
+  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs.
+  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
+                    index_t to_step) const {
+    for (index_t row = 0; row < rows; row += detail::rows_together)
+      encode_rows(x + row * x_step, x_step, std::min(rows - row, detail::rows_together), col, n, to + row * to_step,
+                  to_step, false);
+  }
+
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
   /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
@@ -157,7 +165,7 @@ class column_encoder {
         const element* from = x + row * x_step;
         unit* to = codes + row * code_step;
         if (writes_bytes && (!streams || are_aligned(to, code_step)))
-          encode_bytes(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
+          encode_rows(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
         else
           encode_kept(from, x_step, count, col, n, to, code_step, streams);
       }
@@ -187,8 +195,8 @@ class column_encoder {
     return reinterpret_cast<std::uintptr_t>(codes) % block == 0 && step % block == 0;
   }
 
-  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                    index_t to_step, bool streams) const {
+  void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
+                   index_t to_step, bool streams) const {
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
     if (fits_)
@@ -214,7 +222,7 @@ class column_encoder {
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_together * width)];
     for (index_t first = 0; first < n; first += width) {
       const index_t count = std::min(width, n - first);
-      encode_bytes(x + first, x_step, rows, col + first, count, kept, width, false);
+      encode_rows(x + first, x_step, rows, col + first, count, kept, width, false);
       for (index_t r = 0; r < rows; ++r) {
         auto* to = reinterpret_cast<std::uint8_t*>(codes + r * code_step + unit_of<S>(first));
         pack_codes<arch, bits>(kept + r * width, count, to, streams);

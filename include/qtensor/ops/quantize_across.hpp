@@ -1,0 +1,193 @@
+// Quantize across the order of a source: codes are made down its columns, which lie in memory, and turned.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/row_quantizer.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// The columns of a source as rows of memory, where they lie there.
+template <tile_source X>
+std::optional<matrix_ref<const element_of<X>>> columns_of(const X& x) {
+  if constexpr (requires { x.columns(); })
+    return x.columns();
+  else
+    return std::nullopt;
+}
+
+/// A matrix of S from the columns of a source, box by box: its memory is read in long runs, and what is turned is
+/// codes, a byte each, a quarter of the numbers. Scales are shared by all rows, or belong to one row each.
+template <class Quantizer>
+class across_quantizer {
+  using S = typename Quantizer::scheme_type;
+  using From = typename Quantizer::source_type;
+  using element = typename From::type;
+  using columns_type = typename Quantizer::columns_type;
+
+ public:
+  /// `length` elements of a row share a scale; pieces of rows are multiples of `step`.
+  across_quantizer(const Quantizer& q, const matrix_ref<const element>& columns, index_t length, index_t step)
+      : q_(q),
+        x_(columns),
+        rows_(columns.cols()),
+        cols_(columns.rows()),
+        length_(std::min(length, cols_)),
+        most_cols_(length_ < cols_ ? std::min(piece_length(step, wide), cols_) : cols_),
+        high_(std::min(round_up(rows_, 64), q.streams() ? index_t{512} : index_t{128})),
+        step_(high_ + 64),
+        codes_(lines_of<std::uint8_t>(wide * step_)),
+        divisors_(static_cast<std::size_t>(columns_type::memory_for(high_))) {}
+
+  /// Whether a matrix has scales of a kind that can be turned, and is worth it: in a cache numbers are turned as fast
+  /// where scales change with every few of them.
+  static bool fits(const Quantizer& q, const matrix_ref<const element>& columns) {
+    const bool is_large = q.streams() || std::min(q.block_length(), columns.rows()) >= wide;
+    return is_large && columns.cols() >= 16 && (q.panel_rows() == 1 || is_shared(q, columns));
+  }
+
+  /// Codes of all rows under scales that are stored.
+  void encode() {
+    if (is_shared(q_, x_)) {
+      parameters_memory<S> parameters(blocks());
+      q_.load({}, 0, blocks(), length_, parameters.view());
+      encode_shared(parameters.view());
+    } else {
+      for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
+        load(row, rows, col, cols, p);
+        encode_box(row, rows, col, cols, p, simd::blocks_are::ordinary);
+      });
+    }
+  }
+
+  /// Scales and codes of all rows. False, with some of them written, where shared scales have blocks whose codes no
+  /// division gives.
+  bool quantize() {
+    if (is_shared(q_, x_)) {
+      statistics_memory<S> statistics(blocks());
+      parameters_memory<S> parameters(blocks());
+      for (index_t col = 0; col < cols_; ++col)
+        join_statistics<S, From>(&x_(col, 0), rows_, rows_, statistics.view().from(col / length_));
+      if (q_.finish({}, 0, blocks(), statistics.view(), parameters.view()) == simd::blocks_are::special) return false;
+      encode_shared(parameters.view());
+      return true;
+    }
+    statistics_memory<S> statistics(divide_up(most_cols_, length_) * step_);
+    const statistics_view seen = statistics.view();
+    for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
+      auto blocks = simd::blocks_are::fitting;  // all of them
+      for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
+        seen.from(at).clear(rows);
+        join_column_statistics<S, From>(&x_(col + c, row), x_.row_stride, std::min(length_, cols - c), rows,
+                                        seen.from(at));
+        blocks = std::min(blocks, q_.finish_along({row, col + c}, 0, rows, seen.from(at), p.from(at)));
+      }
+      encode_box(row, rows, col, cols, p, blocks);
+      if (blocks == simd::blocks_are::special) mend(row, rows, col, cols, seen);
+    });
+    return true;
+  }
+
+ private:
+  static constexpr index_t wide = 256;  // codes of a row that are written at a time
+
+  static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
+    return q.panel_rows() >= columns.cols();
+  }
+  index_t blocks() const { return divide_up(cols_, length_); }
+  std::uint8_t* codes(index_t column) const { return codes_.get() + column * step_; }
+
+  /// Calls visit(row, rows, col, cols, p) for boxes of whole blocks; p has room for step_ entries a block, one a row.
+  template <class Visit>
+  void for_each_band(Visit visit) {
+    parameters_memory<S> parameters(divide_up(most_cols_, length_) * step_);
+    for (index_t row = 0; row < rows_; row += high_)
+      for (index_t col = 0; col < cols_; col += most_cols_)
+        visit(row, std::min(high_, rows_ - row), col, std::min(most_cols_, cols_ - col), parameters.view());
+  }
+
+  /// Scales (and zero points) that are stored, an array down the rows for each block.
+  void load(index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
+    const index_t count = divide_up(cols, length_);
+    parameters_memory<S> by_rows(rows * count);
+    const parameters_view from = by_rows.view();
+    for (index_t r = 0; r < rows; ++r) q_.load({row + r, 0}, col, count, length_, from.from(r * count));
+    simd::transpose(static_cast<const float*>(from.scales), count, count, rows, p.scales, step_);
+    if constexpr (S::has_zero_point)
+      simd::transpose(static_cast<const std::int32_t*>(from.zero_points), count, count, rows, p.zero_points, step_);
+  }
+
+  /// Codes of a box of whole blocks under the parameters of its rows.
+  void encode_box(index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p,
+                  simd::blocks_are blocks) {
+    for (index_t first = 0; first < cols; first += wide) {
+      const index_t n = std::min(wide, cols - first);
+      for_each_part(first, n, length_, [&](index_t c, index_t count) {
+        const columns_type down = q_.column_encoder(p.from(c / length_ * step_), rows, divisors_.data(), blocks);
+        down.encode_bytes(&x_(col + c, row), x_.row_stride, count, 0, rows, codes(c - first), step_);
+      });
+      q_.store_turned({row, col + first}, rows, n, codes(0), step_);
+    }
+  }
+  /// Codes of all rows under the parameters of their blocks.
+  void encode_shared(const parameters_view& p) {
+    for (index_t row = 0; row < rows_; row += high_)
+      for (index_t col = 0; col < cols_; col += wide) {
+        const index_t rows = std::min(high_, rows_ - row), n = std::min(wide, cols_ - col);
+        for_each_part(col, n, length_, [&](index_t c, index_t count) {
+          q_.encode_bytes(&x_(c, row), x_.row_stride, count, rows, p.from(c / length_), codes(c - col), step_);
+        });
+        q_.store_turned({row, col}, rows, n, codes(0), step_);
+      }
+  }
+  /// Calls part(col, count) for columns [first, first + n), cut where blocks end.
+  template <class Part>
+  static void for_each_part(index_t first, index_t n, index_t length, Part part) {
+    for (index_t c = first, count; c < first + n; c += count) {
+      count = std::min(length - c % length, first + n - c);
+      part(c, count);
+    }
+  }
+
+  /// The codes of special blocks again, by the reference, from the numbers of their rows.
+  void mend(index_t row, index_t rows, index_t col, index_t cols, const statistics_view& seen) {
+    std::vector<element> numbers(static_cast<std::size_t>(length_));
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0, at = r; c < cols; c += length_, at += step_) {
+        const index_t n = std::min(length_, cols - c);
+        for (index_t i = 0; i < n; ++i) numbers[static_cast<std::size_t>(i)] = x_(col + c + i, row + r);
+        q_.mend_block({row + r, col + c}, n, numbers.data(), seen[at]);
+      }
+  }
+
+  const Quantizer& q_;
+  matrix_ref<const element> x_;
+  index_t rows_, cols_, length_, most_cols_, high_, step_;
+  line_memory<std::uint8_t> codes_;  // column after column, step_ apart
+  std::vector<float> divisors_;
+};
+
+/// Calls use(across_quantizer) where a source and the tensor it goes to are matrices that it can quantize.
+template <tile_source X, class Quantizer, class Use>
+bool use_across(const X& x, const Quantizer& q, index_t step, Use use) {
+  using S = typename Quantizer::scheme_type;
+  if constexpr (Quantizer::rank == 2 && simd::detail::encodes_by_vectors<simd::encoder_of<S, source_elements<X>>>)
+    if (const auto columns = columns_of(x); columns && across_quantizer<Quantizer>::fits(q, *columns))
+      return use(across_quantizer<Quantizer>(q, *columns, q.block_length(), step));
+  return false;
+}
+
+/// Dynamic quantization of a source whose columns lie in memory. False where the passes over rows have to do it.
+template <tile_source X, class Quantizer>
+bool quantize_across(const X& x, const Quantizer& q, index_t step) {
+  return use_across(x, q, step, [](auto across) { return across.quantize(); });
+}
+/// Static quantization, likewise.
+template <tile_source X, class Quantizer>
+bool encode_across(const X& x, const Quantizer& q, index_t step) {
+  return use_across(x, q, step, [](auto across) {
+    across.encode();
+    return true;
+  });
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
