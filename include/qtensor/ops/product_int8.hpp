@@ -188,9 +188,12 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const auto layout = weights.layout();
   const index_t quads = layout.quads(), depth = layout.depth;
   const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
-  // Few tiles a panel wait for memory: they ask for the next one.
+  // A few tiles a panel would wait for memory: each asks for its share of the next panel.
+  constexpr bool is_packed = !requires { weights.weights(); };
+  constexpr index_t second_cache = index_t{1} << 20;
+  const index_t tiles = divide_up(rows, tile::max_rows), share = divide_up(4 * width, tiles);
   const bool looks_ahead =
-      rows > tile::max_rows && rows <= 8 * tile::max_rows && layout.panels() * layout.panel_bytes() > index_t{16} << 20;
+      is_packed && rows >= 2 * tile::max_rows && tiles <= 64 && layout.panels() * layout.panel_bytes() > second_cache;
 
   alignas(64) std::int32_t sums[tile::max_rows * width];
   alignas(64) float values[tile::max_rows * width];
@@ -201,7 +204,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
     else
       std::fill_n(panel.start, width, 0);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
-    index_t ahead = 0;
+    simd::reading_ahead ahead;
+    if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
     simd::for_each_row_tile(rows, tile::max_rows, [&](index_t m, index_t some) {
       const simd::unit_rows<A> units{x.row(m), x.stride()};
       if (spills) {
@@ -220,12 +224,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
         if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
         return;
       }
-      const std::int8_t* next = nullptr;
-      if (looks_ahead && p + 1 < first + count && ahead < layout.panel_bytes()) {
-        next = panel.codes() + layout.panel_bytes() + ahead;
-        ahead += quads * 128;
-      }
-      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, next);
+      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
+      if (ahead.from != nullptr) ahead.from += quads * share;
       if (!early || panel_type::has_zeros)
         for (index_t r = 0; r < some; ++r) {
           const auto zero = early ? 0u : static_cast<std::uint32_t>(std::int64_t{x.zero(m + r)} + unit_offset);
