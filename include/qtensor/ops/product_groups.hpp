@@ -255,7 +255,7 @@ void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   const bool one_scale = x.group() >= x.depth();
   const index_t w_group = std::max(std::min(layout.group, layout.depth), index_t{1});
   const index_t group = product_group(layout.depth, w_group, std::max(x.group(), index_t{1}));
-  sum_reach(w, x, group);
+  sum_reach(zero_reach(w), zero_reach(x), group);  // throws where the exact sum of a group might not fit
   multiply_group_rows<A>(
       w, x.outputs(), group, one_scale ? activation_scales::per_row : activation_scales::per_group,
       [&](auto& rows, index_t first, index_t count) { rows.take_codes(x, first, count); }, sink, by);
