@@ -72,6 +72,18 @@ template <class A, index_t Rows, int LinesAhead>
         const auto four = dot::broadcast(row + r * x.stride);
         repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
       });
+    } else if constexpr (requires { typename dot::half; }) {
+      repeat<2>([&](auto odd) __attribute__((always_inline)) {
+        typename dot::half w[vectors];
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+          w[v] = dot::template load_half<int{odd}>(panel + v * step * 4);
+        });
+        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          const auto two = dot::template broadcast_half<int{odd}>(row + r * x.stride);
+          repeat<vectors>([&](auto v)
+                              __attribute__((always_inline)) { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
+        });
+      });
     } else {
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const auto w = dot::load(panel + v * step * 4);
