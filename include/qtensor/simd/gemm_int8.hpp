@@ -50,10 +50,43 @@ struct unit_rows {
 
 namespace detail {
 
+/// sum[r][v] += one quad of the weights of vector v times the four units at row(r), in the order that suits the
+/// registers.
+template <class A, index_t Rows, index_t Vectors, class Row>
+QTENSOR_INLINE void add_quad(ints<A> (&sum)[Rows][Vectors], const std::int8_t* panel, const Row& row) {
+  using dot = quad_dot<A>;
+  constexpr index_t vector_bytes = 4 * lanes<A>;
+  if constexpr (int_tile<A>::many_registers) {
+    typename dot::weights w[Vectors];
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * vector_bytes); });
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      const auto four = dot::broadcast(row(r));
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+    });
+  } else if constexpr (requires { typename dot::half; }) {
+    repeat<2>([&](auto odd) __attribute__((always_inline)) {
+      typename dot::half w[Vectors];
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+        w[v] = dot::template load_half<int{odd}>(panel + v * vector_bytes);
+      });
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        const auto two = dot::template broadcast_half<int{odd}>(row(r));
+        repeat<Vectors>([&](auto v)
+                            __attribute__((always_inline)) { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
+      });
+    });
+  } else {
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+      const auto w = dot::load(panel + v * vector_bytes);
+      repeat<Rows>([&](auto r)
+                       __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row(r))); });
+    });
+  }
+}
+
 template <class A, index_t Rows, int LinesAhead>
 [[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
                                      std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
-  using dot = quad_dot<A>;
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
   repeat<vectors>([&](auto v) __attribute__((always_inline)) {
@@ -65,33 +98,8 @@ template <class A, index_t Rows, int LinesAhead>
     if constexpr (LinesAhead > 0) simd::prefetch(ahead.from);
     if constexpr (LinesAhead > 1) simd::prefetch(ahead.from + 64);
     if constexpr (LinesAhead > 0) ahead.from += ahead.step;
-    if constexpr (int_tile<A>::many_registers) {
-      typename dot::weights w[vectors];
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step * 4); });
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        const auto four = dot::broadcast(row + r * x.stride);
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
-      });
-    } else if constexpr (requires { typename dot::half; }) {
-      repeat<2>([&](auto odd) __attribute__((always_inline)) {
-        typename dot::half w[vectors];
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-          w[v] = dot::template load_half<int{odd}>(panel + v * step * 4);
-        });
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          const auto two = dot::template broadcast_half<int{odd}>(row + r * x.stride);
-          repeat<vectors>([&](auto v)
-                              __attribute__((always_inline)) { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
-        });
-      });
-    } else {
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        const auto w = dot::load(panel + v * step * 4);
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row + r * x.stride));
-        });
-      });
-    }
+    add_quad<A, Rows, vectors>(
+        sum, panel, [&](auto r) __attribute__((always_inline)) { return row + r * x.stride; });
     panel += width * 4;
     row += 4;
   }
