@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <map>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/simd/ops_bf16_dot.hpp>
+
+#include "context.hpp"
 
 namespace bench {
 
@@ -143,15 +144,10 @@ void add_candidate(const product& p, const std::string& who, run_product run) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);)
-    if (line.rfind("model name", 0) == 0) {
-      benchmark::AddCustomContext("cpu", line.substr(line.find(": ") + 2));
-      break;
-    }
-  benchmark::AddCustomContext("compiler", BENCH_COMPILER);
 #if defined(BENCH_ONEDNN)
-  benchmark::AddCustomContext("libraries", bench::onednn_version());
+  bench::add_context(BENCH_COMPILER, bench::onednn_version());
+#else
+  bench::add_context(BENCH_COMPILER, "");
 #endif
   bench::add_integer_products();
   bench::add_weight_products();

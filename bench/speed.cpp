@@ -23,6 +23,7 @@
 #include <regex>
 #include <sstream>
 
+#include "context.hpp"
 #include "memory.hpp"
 
 namespace bench {
@@ -303,16 +304,9 @@ int main(int argc, char** argv) {
   int count = static_cast<int>(rest.size());
   benchmark::Initialize(&count, rest.data());
   if (benchmark::ReportUnrecognizedArguments(count, rest.data())) return 1;
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);)
-    if (line.rfind("model name", 0) == 0) {
-      benchmark::AddCustomContext("cpu", line.substr(line.find(": ") + 2));
-      break;
-    }
-  benchmark::AddCustomContext("compiler", BENCH_COMPILER);
   std::string libraries;
   for (const auto& c : bench::columns)
     if (c.version != nullptr) libraries += (libraries.empty() ? "" : ", ") + c.version();
-  benchmark::AddCustomContext("libraries", libraries);
+  bench::add_context(BENCH_COMPILER, libraries);
   bench::run_all(wanted);
 }

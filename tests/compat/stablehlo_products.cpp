@@ -58,6 +58,57 @@ TEST_CASE("stablehlo dot_general: each step is rounded to the expressed type") {
   CHECK(shlo::dot_general(x, ones, {{}, {}, {0}, {0}}, basic_type::bf16).shape().empty());
 }
 
+TEST_CASE("stablehlo dot_general: f32 in tiles is the definition, in any order of dimensions") {
+  // lhs [b0][k0][m0][b1][k1][m1], rhs [k1][n0][b1][b0][k0]
+  const auto numbers_of = [](index_t n, unsigned seed) {
+    std::vector<float> x(static_cast<std::size_t>(n));
+    for (float& v : x) {
+      seed = seed * 1664525u + 1013904223u;
+      v = static_cast<float>(static_cast<std::int32_t>(seed)) * 0x1p-29f;
+    }
+    return x;
+  };
+  const index_t b0 = 2, b1 = 3, k0 = 5, k1 = 29, m0 = 4, m1 = 3, n0 = 37;
+  const auto a = numbers_of(b0 * k0 * m0 * b1 * k1 * m1, 1), b = numbers_of(k1 * n0 * b1 * b0 * k0, 2);
+  const auto y = shlo::dot_general(floats({b0, k0, m0, b1, k1, m1}, a), floats({k1, n0, b1, b0, k0}, b),
+                                   {{0, 3}, {3, 2}, {4, 1}, {0, 4}}, basic_type::f32);
+  CHECK(y.shape() == std::vector<index_t>{b0, b1, m0, m1, n0});
+  const auto found = y.to_vector<float>();
+  std::size_t at = 0;
+  for (index_t i = 0; i < b0; ++i)
+    for (index_t j = 0; j < b1; ++j)
+      for (index_t r = 0; r < m0; ++r)
+        for (index_t s = 0; s < m1; ++s)
+          for (index_t c = 0; c < n0; ++c) {
+            float want = 0.f;
+            for (index_t k = 0; k < k1; ++k)
+              for (index_t l = 0; l < k0; ++l)
+                want += qtensor::rounded(
+                    a[static_cast<std::size_t>(((((i * k0 + l) * m0 + r) * b1 + j) * k1 + k) * m1 + s)] *
+                    b[static_cast<std::size_t>((((k * n0 + c) * b1 + j) * b0 + i) * k0 + l)]);
+            REQUIRE(found[at++] == want);
+          }
+  // Quantized operands, sums that do not fit f32's digits: the same steps.
+  std::vector<std::int8_t> codes(64 * 40);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(i * 89 % 251);
+  const auto x = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 0.1:3>", {40, 64}, codes);
+  const auto w = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 0.3>", {64, 40}, codes);
+  const auto z = shlo::dot_general(x, w, {{}, {}, {1}, {0}}, parse_type("!quant.uniform<i32:f32, 0.01>"))
+                     .to_vector<std::int32_t>();
+  const auto type = x.type().quantized(), kernel = w.type().quantized();
+  for (std::size_t r = 0; r < 40; ++r)
+    for (std::size_t c = 0; c < 40; ++c) {
+      float sum = 0.f;
+      for (std::size_t k = 0; k < 64; ++k)
+        sum += qtensor::rounded(static_cast<float>(type.dequantize(codes[r * 64 + k])) *
+                                static_cast<float>(kernel.dequantize(codes[k * 40 + c])));
+      REQUIRE(z[r * 40 + c] ==
+              static_cast<std::int32_t>(parse_type("!quant.uniform<i32:f32, 0.01>").quantized().quantize(sum)));
+    }
+  CHECK(shlo::dot_general(floats({2, 0}, {}), floats({0, 2}, {}), {{}, {}, {1}, {0}}, basic_type::f32)
+            .to_vector<float>() == std::vector<float>(4, 0.f));
+}
+
 TEST_CASE("stablehlo convolution: strides, padding, dilations of both sides") {
   const auto x = floats({1, 4, 1}, {1, 2, 3, 4});
   const auto w = floats({2, 1, 1}, {10, 1});

@@ -172,6 +172,23 @@ TEST_CASE("matmul_into: sizes around tiles, panels and blocks") {
     for (int round = 0; round < 4; ++round) verify(numbered(s[0], s[1], s[2], i), plain), i = (i + 1009) % combinations;
 }
 
+TEST_CASE("matmul_into: rounded_step rounds every product, too") {
+  for (const index_t m : {1, 3, 7, 40})
+    for (const index_t n : {1, 5, 64, 70})
+      for (const index_t k : {1, 9, 130, 300})
+        for (const int layout : {0, 1}) {
+          const matrix a = matrix(m, k, layout).fill(plain), b = matrix(k, n, layout).fill(plain);
+          matrix y(m, n, 0);
+          matmul_into<qtensor::simd::best_arch, qtensor::simd::rounded_step>(a.view(), b.view(), y.ref());
+          for (index_t i = 0; i < m; ++i)
+            for (index_t j = 0; j < n; ++j) {
+              float want = 0.f;
+              for (index_t l = 0; l < k; ++l) want += qtensor::rounded(a.view()(i, l) * b.view()(l, j));
+              REQUIRE(y(i, j) == want);
+            }
+        }
+}
+
 TEST_CASE("matmul_into: touches no memory outside the operands") {
   check::on_every_arch([](auto arch) {
     for (const index_t m : {1, 3, 17, 34})

@@ -91,6 +91,33 @@ void check_product(index_t m, index_t n, index_t k, const By& by = {}) {
 
 }  // namespace
 
+TEST_CASE("multiply_integers_of_floats: rows are quantized as int8_per_channel has them, NaN rows and all") {
+  for (const index_t m : {1, 5, 40})
+    for (const index_t k : {1, 64, 131}) {
+      std::vector<float> numbers(static_cast<std::size_t>(m * k));
+      for (float& v : numbers) v = check::hard_float();
+      const matrix_ref<const float> rows{numbers.data(), m, k, k, 1};
+      tensor<int8_per_channel<0>, matrix_extents> x(matrix_extents(m, k));
+      reference::quantize([&](const auto& at) { return rows(at[0], at[1]); }, x.span());
+      const auto w = random_tensor<uint8_per_channel<0>>(70, k);
+      simd::archs::for_each([&](auto arch) {
+        using A = decltype(arch);
+        const auto product_of = [&](const auto& multiply) {
+          std::vector<float> y(static_cast<std::size_t>(m * 70));
+          const ops::store_floats<A> store{{y.data(), m, 70, 70, 1}};
+          multiply(pack<A>(w), ops::scaled<ops::store_floats<A>>{store});
+          return y;
+        };
+        const auto want = product_of([&](const auto& p, const auto& finish) {
+          ops::multiply_integers<A>(p, by_rows(std::as_const(x).view()), finish, serial{});
+        });
+        const auto found = product_of(
+            [&](const auto& p, const auto& finish) { ops::multiply_integers_of_floats<A>(p, rows, finish, serial{}); });
+        for (std::size_t i = 0; i < want.size(); ++i) REQUIRE(check::same_or_nan(found[i], want[i]));
+      });
+    }
+}
+
 TEST_CASE("integer products: every small shape, all pairs of signed and unsigned codes, zero points on both sides") {
   for (index_t m = 1; m <= 14; m += m < 8 ? 1 : 3)
     for (const index_t n : {1, 2, 3, 15, 16, 17, 40, 65})

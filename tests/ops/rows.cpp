@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "check.hpp"
+
 using namespace qtensor;
 
 namespace {
@@ -124,4 +126,26 @@ TEST_CASE("piece_length: whole steps, at least one") {
   CHECK(ops::piece_length(32, 4096) == 4096);
   CHECK(ops::piece_length(48, 4096) == 4080);
   CHECK(ops::piece_length(300, 256) == 300);
+}
+
+TEST_CASE("for_each_float_run: rows where they lie, or read a few at a time") {
+  const auto x = check::numbers(7 * 5, 1);
+  const matrix_ref<const float> direct{x.data(), 7, 5, 5, 1};
+  std::vector<float> room(15);
+  const auto sees_rows = [&](const auto& source, index_t first, index_t count, bool in_place) {
+    index_t seen = 0;
+    ops::for_each_float_run(
+        source, first, count, 3, room.data(), [&](index_t r, index_t n, const float* from, index_t step) {
+          REQUIRE(r == seen);
+          REQUIRE((n >= 1 && n <= 3));
+          CHECK((from == x.data() + (first + r) * 5) == in_place);
+          for (index_t i = 0; i < n; ++i)
+            for (index_t c = 0; c < 5; ++c) CHECK(from[i * step + c] == direct(first + r + i, c));
+          seen += n;
+        });
+    CHECK(seen == count);
+  };
+  sees_rows(direct, 0, 7, true);
+  sees_rows(check::tiled_source{direct}, 0, 7, false);
+  sees_rows(check::tiled_source{direct}, 2, 4, false);
 }

@@ -74,6 +74,7 @@ struct packed_group {
   simd::quad_parameters<S, A> parameters() const {
     simd::quad_parameters<S, A> p;
     p.load(scales.data(), zeros.data(), offsets.data(), tensor_scale);
+    p.load_steps(scales.data());
     return p;
   }
 

@@ -67,6 +67,29 @@ TEST_CASE("fma_tile: every tile is a chain over ascending k, in one go or contin
   });
 }
 
+TEST_CASE("fma_tile: steps of two roundings, by rows and across") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    using tile = simd::float_tile<arch_type>;
+    constexpr index_t depth = 11, cols = 2 * simd::lanes<arch_type>;
+    const auto w = hard_floats(depth * cols), x = hard_floats(2 * depth);
+    std::vector<float> turned(w.size());
+    for (index_t k = 0; k < depth; ++k)
+      for (index_t c = 0; c < cols; ++c) turned[static_cast<std::size_t>(c * depth + k)] = at(w, k * cols + c);
+    std::vector<float> down(static_cast<std::size_t>(2 * tile::panel)), across(down.size());
+    const simd::broadcast_block block = {x.data(), depth, 1};
+    simd::fma_tile<arch_type, simd::rounded_step>(w.data(), cols, 2, block, 2, depth, down.data(), true);
+    simd::fma_tile_across<arch_type, simd::rounded_step>(turned.data(), depth, 2, block, 2, depth, across.data(), true);
+    for (index_t r = 0; r < 2; ++r)
+      for (index_t c = 0; c < cols; ++c) {
+        float want = 0.f;
+        for (index_t k = 0; k < depth; ++k) want += qtensor::rounded(at(x, r * depth + k) * at(w, k * cols + c));
+        CHECK(check::same_or_nan(at(down, r * tile::panel + c), want));
+        CHECK(check::same_or_nan(at(across, r * tile::panel + c), want));
+      }
+  });
+}
+
 TEST_CASE("fma_tile_across: the same chains from contiguous columns") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

@@ -19,7 +19,7 @@ void check_tiles(index_t quads) {
   constexpr index_t width = simd::int_tile<A>::panel;
   const index_t depth = 4 * quads;
   for (index_t rows = 1; rows <= simd::int_tile<A>::max_rows; ++rows)
-    for (const bool ahead : {false, true}) {
+    for (const index_t step : {0, 64, 128}) {
       check::fenced<std::int8_t> panel(width * depth);
       for (index_t i = 0; i < panel.size(); ++i) panel[i] = code();
       check::fenced<unit> units(rows * depth);
@@ -30,7 +30,8 @@ void check_tiles(index_t quads) {
                             simd::code_sign::is_signed, units.data() + r * depth);
       alignas(64) std::int32_t start[width], sums[simd::int_tile<A>::max_rows * width];
       for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
-      simd::dot_tile<A>(panel.data(), {units.data(), depth}, rows, quads, start, sums, ahead ? panel.data() : nullptr);
+      simd::dot_tile<A>(panel.data(), {units.data(), depth}, rows, quads, start, sums,
+                        {step > 0 ? panel.data() : nullptr, step});
       for (index_t r = 0; r < rows; ++r)
         for (index_t c = 0; c < width; ++c) {
           auto want = static_cast<std::uint32_t>(start[c]);

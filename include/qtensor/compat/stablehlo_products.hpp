@@ -3,9 +3,11 @@
 #pragma once
 
 #include <qtensor/compat/stablehlo_elementwise.hpp>
+#include <qtensor/ops/matmul.hpp>
 
-// The definition, element by element: both sides dequantized, products and sums rounded to the expressed type one by
-// one, the result quantized. (Quantized products that are fast belong to ops/ and expr/.)
+// Both sides dequantized, products and sums rounded to the expressed type one by one, the result quantized. In f32
+// dot_general runs on the tiles of matmul_into; other types and convolution are the definition, element by element.
+// (Quantized products that are fast belong to ops/ and expr/.)
 namespace qtensor::compat::stablehlo {
 
 /// Which dimensions of both sides go together, and which are summed over; in pairs.
@@ -102,7 +104,58 @@ inline void set_result(tensor& y, index_t place, double sum) {
   y.set(place, stored(y.type(), scalar{sum, 0}, y.channel(place)));
 }
 
+/// Numbers, all of which are floats, as a matrix: element (r, c) is at origin + rows[r] + cols[c].
+inline std::vector<float> gathered(const std::vector<double>& numbers, index_t origin, const std::vector<index_t>& rows,
+                                   const std::vector<index_t>& cols) {
+  std::vector<float> out;
+  out.reserve(rows.size() * cols.size());
+  for (index_t row : rows)
+    for (index_t col : cols) out.push_back(static_cast<float>(numbers[static_cast<std::size_t>(origin + row + col)]));
+  return out;
+}
+
 }  // namespace detail
+
+inline namespace QTENSOR_ABI {
+
+namespace pieces {
+
+/// One operand of dot_general: its numbers, and where its matrices, their rows or columns and their terms begin.
+struct dot_operand {
+  std::vector<double> numbers;
+  std::vector<index_t> batches, free, terms;
+};
+
+/// All sums of products, in the order of the result, by the definition.
+template <class Use>
+void dots_of(const dot_operand& a, const dot_operand& b, basic_type type, const Use& use) {
+  for (std::size_t n = 0; n < a.batches.size(); ++n)
+    for (index_t row : a.free)
+      for (index_t col : b.free) {
+        double sum = 0.0;
+        for (std::size_t k = 0; k < a.terms.size(); ++k)
+          sum = detail::multiply_add(type, sum, a.numbers[static_cast<std::size_t>(a.batches[n] + row + a.terms[k])],
+                                     b.numbers[static_cast<std::size_t>(b.batches[n] + col + b.terms[k])]);
+        use(sum);
+      }
+}
+/// The same in f32. Steps in double that are rounded to f32 are steps in f32: 53 bits are more than twice 24.
+template <class Use>
+void float_dots_of(const dot_operand& a, const dot_operand& b, const Use& use) {
+  const auto m = static_cast<index_t>(a.free.size()), k = static_cast<index_t>(a.terms.size()),
+             n = static_cast<index_t>(b.free.size());
+  std::vector<float> sums(a.free.size() * b.free.size());
+  for (std::size_t i = 0; i < a.batches.size(); ++i) {
+    const auto left = detail::gathered(a.numbers, a.batches[i], a.free, a.terms);
+    const auto right = detail::gathered(b.numbers, b.batches[i], b.terms, b.free);
+    matmul_into<simd::best_arch, simd::rounded_step>(matrix_ref<const float>{left.data(), m, k, k, 1},
+                                                     matrix_ref<const float>{right.data(), k, n, n, 1},
+                                                     matrix_ref<float>{sums.data(), m, n, n, 1});
+    for (const float sum : sums) use(double{sum});
+  }
+}
+
+}  // namespace pieces
 
 /// dot_general: batching dimensions, then the other dimensions of lhs, then those of rhs; sums run over the contracting
 /// dimensions in the order they are given, last fastest. Throws naming the constraint that fails.
@@ -139,25 +192,22 @@ inline tensor dot_general(const tensor& lhs, const tensor& rhs, const dot_dimens
   for (index_t i : lhs_free) shape.push_back(lhs.shape()[static_cast<std::size_t>(i)]);
   for (index_t i : rhs_free) shape.push_back(rhs.shape()[static_cast<std::size_t>(i)]);
   tensor y(result, shape);
-  const auto a = detail::real_numbers(lhs), b = detail::real_numbers(rhs);
-  const auto a_batch = detail::places_over(lhs.shape(), d.lhs_batching),
-             b_batch = detail::places_over(rhs.shape(), d.rhs_batching),
-             a_free = detail::places_over(lhs.shape(), lhs_free), b_free = detail::places_over(rhs.shape(), rhs_free),
-             a_sum = detail::places_over(lhs.shape(), d.lhs_contracting),
-             b_sum = detail::places_over(rhs.shape(), d.rhs_contracting);
-  const basic_type type = result.computed();
+  const auto operand_of = [](const tensor& x, const auto& batching, const auto& free, const auto& contracting) {
+    return pieces::dot_operand{detail::real_numbers(x), detail::places_over(x.shape(), batching),
+                               detail::places_over(x.shape(), free), detail::places_over(x.shape(), contracting)};
+  };
+  const auto a = operand_of(lhs, d.lhs_batching, lhs_free, d.lhs_contracting);
+  const auto b = operand_of(rhs, d.rhs_batching, rhs_free, d.rhs_contracting);
   index_t place = 0;
-  for (std::size_t n = 0; n < a_batch.size(); ++n)
-    for (index_t row : a_free)
-      for (index_t col : b_free) {
-        double sum = 0.0;
-        for (std::size_t k = 0; k < a_sum.size(); ++k)
-          sum = detail::multiply_add(type, sum, a[static_cast<std::size_t>(a_batch[n] + row + a_sum[k])],
-                                     b[static_cast<std::size_t>(b_batch[n] + col + b_sum[k])]);
-        detail::set_result(y, place++, sum);
-      }
+  const auto store = [&](double sum) { detail::set_result(y, place++, sum); };
+  if (result.computed() == basic_type::f32)
+    pieces::float_dots_of(a, b, store);
+  else
+    pieces::dots_of(a, b, result.computed(), store);
   return y;
 }
+
+}  // namespace QTENSOR_ABI
 
 /// convolution, with dilations of both sides, strides, padding (real 0), feature groups and batch groups. A sum runs
 /// over the kernel's spatial dimensions, then its input features. Throws naming the constraint that fails.

@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <qtensor/ops/matmul.hpp>
 #include <qtensor/ops/product.hpp>
+#include <qtensor/ops/quantized_rows.hpp>
 #include <qtensor/ops/rows.hpp>
-#include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/gemm_groups.hpp>
-#include <qtensor/simd/quantize.hpp>
-#include <qtensor/simd/scales.hpp>
-#include <qtensor/simd/statistics.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -37,8 +34,6 @@ struct activation_form {
 /// One block of memory, on the stack where it is small.
 template <simd::usable_arch A, simd::quads_of Q>
 class activation_rows {
-  using per_row = int8_per_channel<0>;
-  using per_group = int8_group<>;
   static constexpr index_t line = 64, most_floats_rows = box_rows;
 
  public:
@@ -77,20 +72,13 @@ class activation_rows {
   void quantize(const X& x, index_t first, index_t count) {
     has_zeros_ = false;
     fits_ = true;
-    const index_t tile = reads_by_rows(x, first) ? 1 : std::min(floats_rows_, count);
-    for (index_t r = 0; r < count; ++r) {
-      const float* from = floats_of_row(x, first + r);
-      if (from == nullptr) {
-        if (r % tile == 0) x.read(first + r, std::min(tile, count - r), 0, form_.depth, floats_, form_.depth);
-        from = floats_ + r % tile * form_.depth;
-      }
-      std::int8_t* const codes = in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
-      if (form_.scales == activation_scales::per_row)
-        quantize_row(from, r, codes);
-      else
-        quantize_row_groups(from, r, codes);
-      lay_out(codes, r);
-    }
+    for_each_float_run(x, first, count, floats_rows_, floats_,
+                       [&](index_t begin, index_t rows, const float* from, index_t step) {
+                         if (form_.scales == activation_scales::per_row)
+                           quantize_whole_rows(from, step, begin, rows);
+                         else
+                           quantize_groups(from, step, begin, rows);
+                       });
   }
   /// Takes rows [first, first + count) of codes that exist: x as weights_of, integers of at most 8 bits, with scales
   /// and zero points that are constant over the groups of the form.
@@ -102,7 +90,7 @@ class activation_rows {
     has_zeros_ = S::has_zero_point || code::offset != 0;
     fits_ = true;
     for (index_t r = 0; r < count; ++r) {
-      std::int8_t* const codes = in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
+      std::int8_t* const codes = codes_of(r);
       x.read(first + r, 1, 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), form_.depth);
       for (index_t g = 0; g < groups_; ++g) {
         const index_t at = r * groups_ + g, k = g * form_.group;
@@ -157,44 +145,25 @@ class activation_rows {
   /// Codes are units, and groups whole quads: they are made where tiles read them.
   bool in_place() const { return sizeof(unit) == 1 && form_.group % 4 == 0; }
 
-  void quantize_row(const float* x, index_t r, std::int8_t* codes) {
-    reference::block_statistics seen;
-    seen.amax_bits = simd::amax_bits<simd::best_arch>(x, form_.depth);
-    const reference::block_parameters p = reference::parameters_of<per_row>(seen);
-    row_scales_[r] = p.code_scale;
-    if (p.poisoned)
-      std::fill_n(codes, form_.depth, std::int8_t{0});
-    else
-      simd::encode_uniform<per_row>(x, form_.depth, element_scale{p.code_scale, 1.f}, 0, codes);
-    std::fill_n(scales_ + r * groups_, groups_, p.code_scale);
+  /// Where the codes of a row are made.
+  std::int8_t* codes_of(index_t r) {
+    return in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
   }
-  void quantize_row_groups(const float* x, index_t r, std::int8_t* codes) {
-    const index_t n = form_.depth, whole = n / form_.group;
-    float* const scales = scales_ + r * groups_;
+  void quantize_whole_rows(const float* x, index_t step, index_t begin, index_t rows) {
+    quantize_rows(x, step, rows, form_.depth, row_scales_ + begin, [&](index_t r, const auto& encode) {
+      encode(codes_of(begin + r));
+      std::fill_n(scales_ + (begin + r) * groups_, groups_, row_scales_[begin + r]);
+      lay_out(codes_of(begin + r), begin + r);
+    });
+  }
+  void quantize_groups(const float* x, index_t step, index_t begin, index_t rows) {
     auto* const amax = reinterpret_cast<std::uint32_t*>(quad_sums_);  // free until the sums are taken
-    if (form_.group == 32)
-      simd::amax_blocks_of<simd::best_arch, 32>(x, whole, amax);
-    else
-      simd::amax_blocks<simd::best_arch>(x, whole, form_.group, amax);
-    if (whole < groups_)
-      amax[whole] = simd::amax_bits<simd::best_arch>(x + whole * form_.group, n - whole * form_.group);
-    float* const stored = reinterpret_cast<float*>(starts_ + r * groups_);  // likewise
-    if (simd::block_scales<per_group>(amax, groups_, stored, scales) != simd::blocks_are::special) {
-      simd::encode_grouped<per_group>(x, n, form_.group, scales, nullptr, codes);
-    } else {
-      for (index_t g = 0; g < groups_; ++g) {
-        const index_t k = g * form_.group, some = std::min(form_.group, n - k);
-        reference::block_statistics seen;
-        seen.amax_bits = amax[g];
-        const reference::block_parameters p = reference::parameters_of<per_group>(seen);
-        scales[g] = p.code_scale;
-        if (p.poisoned)
-          std::fill_n(codes + k, some, std::int8_t{0});
-        else
-          simd::encode_uniform<per_group>(x + k, some, element_scale{p.code_scale, 1.f}, 0, codes + k);
-      }
+    for (index_t r = begin; r < begin + rows; ++r, x += step) {
+      float* const scales = scales_ + r * groups_;
+      quantize_row_groups(x, form_.depth, form_.group, amax, scales, codes_of(r));
+      row_scales_[r] = groups_ > 0 ? scales[0] : 1.f;
+      lay_out(codes_of(r), r);
     }
-    row_scales_[r] = groups_ > 0 ? scales[0] : 1.f;
   }
 
   /// Codes of a row to units, and all that depends on their sums.

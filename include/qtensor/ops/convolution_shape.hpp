@@ -55,6 +55,9 @@ struct kernel_map {
 
 namespace detail {
 
+/// Where a spatial letter stands in a position.
+constexpr std::size_t axis_of(char letter) { return letter == 'D' ? 0 : letter == 'H' ? 1 : 2; }
+
 /// Extents and strides by letter.
 struct letters {
   std::array<index_t, 128> extent{}, stride{};
@@ -137,9 +140,7 @@ struct convolution_plan {
     for (const char c : order)
       l.extents.push_back(c == 'N'   ? shape.result_batch()
                           : c == 'C' ? shape.outputs
-                          : c == 'D' ? shape.axes[0].out()
-                          : c == 'H' ? shape.axes[1].out()
-                                     : shape.axes[2].out());
+                                     : shape.axes[detail::axis_of(c)].out());
     return activations(l);
   }
 };

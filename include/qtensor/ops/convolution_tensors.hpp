@@ -5,6 +5,9 @@
 #include <optional>
 #include <qtensor/ops/convolution_float.hpp>
 #include <qtensor/ops/dequantize.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 // Integers: 8-bit activations of one scale and zero point that meet integer weights of up to 8 bits whose scales and
 // zero points vary along the outputs only; y = RN(RN(float(sum) * scale of x) * scale of w). Everything else is a chain
@@ -65,7 +68,7 @@ class tensor_activations {
 
   void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
     index_array index = reordered<typename View::order_type>(index_under<index_array>(order_, [&](char c) {
-      return c == 'N' ? batch : c == 'C' ? first : c == 'D' ? at[0] : c == 'H' ? at[1] : at[2];
+      return c == 'N' ? batch : c == 'C' ? first : at[detail::axis_of(c)];
     }));
     if (channel_axis_ + 1 == index.size()) return decode_(index, first, n, to);
     for (index_t c = 0; c < n; ++c) {
@@ -168,12 +171,7 @@ class tensor_convolution {
     const index_t each = plan_.kernel.group_outputs;
     const bool grouped = order.find('G') != std::string_view::npos;
     return reordered<typename Weights::order_type>(ops::index_under<typename Weights::index_array>(order, [&](char c) {
-      return c == 'G'   ? o / each
-             : c == 'O' ? (grouped ? o % each : o)
-             : c == 'I' ? i
-                        : tap[c == 'D'   ? 0
-                              : c == 'H' ? 1
-                                         : 2];
+      return c == 'G' ? o / each : c == 'O' ? (grouped ? o % each : o) : c == 'I' ? i : tap[detail::axis_of(c)];
     }));
   }
   /// Whether an entry of the grid holds all weights of an output.

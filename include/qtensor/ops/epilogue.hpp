@@ -352,7 +352,42 @@ struct quantize_tiles {
     using lines = quantized_lines<S, E, O>;
     const auto part =
         out.span().template slice<lines::line_axis>(t.row, t.rows).template slice<lines::output_axis>(t.col, t.cols);
+    if constexpr (walks_rows<S>)
+      if (t.cols == t.stride && t.rows * t.cols <= most_together && t.cols * S::code_format::bits % 8 == 0)
+        return quantize_together(t, part);
     quantize_into(matrix_ref<const float>{t.values, t.rows, t.cols, t.stride, 1}, part);
+  }
+
+ private:
+  static constexpr index_t most_together = 1024;
+
+  /// Rows without gaps: quantized as one run into memory of its own, then dealt out.
+  template <class Part>
+  static void quantize_together(const product_tile& t, const Part& part) {
+    using dense = tensor_span<S, matrix_extents, O>;
+    using index_array = typename dense::index_array;
+    const auto sizes = reordered<O>(index_array{t.rows, t.cols});
+    alignas(64) typename dense::code_unit codes[most_together];
+    std::remove_pointer_t<typename dense::scale_pointer> scales[most_together];
+    [[maybe_unused]] std::remove_pointer_t<typename dense::zero_pointer> zeros[S::has_zero_point ? most_together : 1];
+    typename dense::arrays memory{codes, scales};
+    if constexpr (S::has_zero_point) memory.zero_points = zeros;
+    const dense whole({matrix_extents(sizes[0], sizes[1]), part.granularity(), part.zero_granularity()}, memory);
+    quantize_into(matrix_ref<const float>{t.values, t.rows, t.cols, t.cols, 1}, whole);
+
+    const auto deal = [&](const auto& from_grid, const auto& to_grid, const auto* from, auto entries_of) {
+      const index_t count = divide_up(t.cols, from_grid.block[1]);
+      for (index_t r = 0; r < t.rows; ++r, from += count) {
+        auto* to = entries_of(index_array{r, 0});
+        for (index_t i = 0; i < count; ++i) to[i * to_grid.stride[1]] = from[i];
+      }
+    };
+    deal(whole.scale_grid(), part.scale_grid(), scales, [&](const index_array& at) { return part.storage_scales(at); });
+    if constexpr (S::has_zero_point)
+      deal(whole.zero_grid(), part.zero_grid(), zeros,
+           [&](const index_array& at) { return part.storage_zero_points(at); });
+    const index_t units = whole.row_strides()[0];
+    for (index_t r = 0; r < t.rows; ++r) std::copy_n(codes + r * units, units, part.row({r, 0}));
   }
 };
 

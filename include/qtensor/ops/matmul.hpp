@@ -177,7 +177,7 @@ struct product_blocks {
 };
 
 // y = x * w, columns of w in lanes. All extents >= 1.
-template <class Arch, class X, class W>
+template <class Arch, class Step, class X, class W>
 void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, accumulate mode) {
   using tile = simd::float_tile<Arch>;
   const index_t rows = x.rows(), depth = x.cols(), cols = w.cols();
@@ -207,8 +207,8 @@ void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, a
             float* const sums = one_pass ? all_sums : all_sums + c * row_block + r * tile::panel;
             const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride,
                                                 block.depth_stride};
-            simd::fma_tile<Arch>(panel.data, panel.stride, divide_up(some_cols, simd::lanes<Arch>), part, done,
-                                 some_depth, sums, k == 0);
+            simd::fma_tile<Arch, Step>(panel.data, panel.stride, divide_up(some_cols, simd::lanes<Arch>), part, done,
+                                       some_depth, sums, k == 0);
             if (k + some_depth == depth)
               simd::finish_tile<Arch>(sums, done, some_cols, &y(row + r, col + c), y.row_stride, y.col_stride, alpha,
                                       mode);
@@ -218,7 +218,7 @@ void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, a
 }
 
 // The same for at most rows_across rows and a w that stands in columns, which are then not packed.
-template <class Arch, class X, class W>
+template <class Arch, class Step, class X, class W>
 void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float alpha, accumulate mode) {
   using tile = simd::float_tile<Arch>;
   constexpr index_t most_cols = 2 * simd::lanes<Arch>;
@@ -237,23 +237,23 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
       for (index_t r = 0, done = 0; r < rows; r += done) {
         done = rows - r >= 4 ? 4 : rows - r >= 2 ? 2 : 1;
         const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride, block.depth_stride};
-        simd::fma_tile_across<Arch>(columns.data, columns.stride, vectors, part, done, some_depth,
-                                    sums + r * tile::panel, k == 0);
+        simd::fma_tile_across<Arch, Step>(columns.data, columns.stride, vectors, part, done, some_depth,
+                                          sums + r * tile::panel, k == 0);
       }
     }
     simd::finish_tile<Arch>(sums, rows, some_cols, &y(0, col), y.row_stride, y.col_stride, alpha, mode);
   }
 }
 
-template <class Arch, class X, class W>
+template <class Arch, class Step, class X, class W>
 void multiply_either(const X& x, const W& w, const matrix_ref<float>& y, float alpha, accumulate mode) {
   if constexpr (is_matrix_ref<W> || is_turned<W>) {
     if (x.rows() <= product_blocks::rows_across && stands_in_columns(w)) {
-      multiply_across<Arch>(x, w, y, alpha, mode);
+      multiply_across<Arch, Step>(x, w, y, alpha, mode);
       return;
     }
   }
-  multiply<Arch>(x, w, y, alpha, mode);
+  multiply<Arch, Step>(x, w, y, alpha, mode);
 }
 
 }  // namespace ops
@@ -261,14 +261,15 @@ void multiply_either(const X& x, const W& w, const matrix_ref<float>& y, float a
 /// y = alpha * (a b), y += alpha * (a b) or y -= alpha * (a b) for a of M x K, b of K x N and y of M x N.
 ///
 /// Element (m, n) of a b is reference::dot(a, b, m, n, K): one chain of fma over ascending k from +0, the same bits on
-/// every architecture for every shape and stride; only the payload of a NaN is open. It is then multiplied by alpha
-/// (one rounding; left out when alpha is 1) and assigned, added or subtracted (one rounding). With K = 0, assign writes
-/// +0 and the others leave y as it is, whatever alpha. Extents may be 0, strides anything; y overlaps neither a nor b.
+/// every architecture for every shape and stride; only the payload of a NaN is open. (With simd::rounded_step a term
+/// takes two roundings, RN(sum + RN(a b)).) It is then multiplied by alpha (one rounding; left out when alpha is 1) and
+/// assigned, added or subtracted (one rounding). With K = 0, assign writes +0 and the others leave y as it is, whatever
+/// alpha. Extents may be 0, strides anything; y overlaps neither a nor b.
 ///
 /// Reads an operand once per 256 columns or 240 rows of y; one of at most 8 rows (or columns) more often. Memory: at
 /// most 500 KB, on the stack up to 38 KB and else in one allocation. Throws qtensor::error where the sizes do not
 /// agree, before anything is read, std::bad_alloc, and what the sources throw.
-template <simd::usable_arch Arch = simd::best_arch, tile_source A, tile_source B>
+template <simd::usable_arch Arch = simd::best_arch, class Step = simd::fused_step, tile_source A, tile_source B>
 void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f, accumulate mode = accumulate::assign) {
   require(a.cols() == b.rows() && y.rows() == a.rows() && y.cols() == b.cols(), "a product of ", a.rows(), "x",
           a.cols(), " and ", b.rows(), "x", b.cols(), " is written to ", y.rows(), "x", y.cols(),
@@ -287,9 +288,9 @@ void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f,
   const bool narrow = y.cols() < simd::lanes<Arch> && y.rows() > y.cols();
   const bool in_columns = y.rows() >= simd::lanes<Arch> && y.row_stride == 1 && ops::stands_in_columns(left);
   if (narrow || in_columns) {
-    ops::multiply_either<Arch>(ops::transpose_of(right), ops::transpose_of(left), y.transposed(), alpha, mode);
+    ops::multiply_either<Arch, Step>(ops::transpose_of(right), ops::transpose_of(left), y.transposed(), alpha, mode);
   } else {
-    ops::multiply_either<Arch>(left, right, y, alpha, mode);
+    ops::multiply_either<Arch, Step>(left, right, y, alpha, mode);
   }
 }
 

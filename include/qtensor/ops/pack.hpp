@@ -319,7 +319,7 @@ auto pack(const W& w) {
   const ops::panel_packer<weights, A> packer{weights(view)};
   using scheme_type = typename ops::packed_scheme<typename weights::scheme_type, Depth>::type;
   const auto& sizes = packer.sizes();
-  ops::zero_reach(packer.weights());
+  ops::zero_reach(packer.weights());  // throws where a zero point is none that products take
   packed<scheme_type, A> out(packed_layout<scheme_type, A>{sizes.outputs, sizes.depth, sizes.group});
   out.set_tensor_scale(weights(view).tensor_scale());
   for (index_t p = 0; p < packer.sizes().panels(); ++p) packer.fill(p, out.data(), packer.sizes(), p);

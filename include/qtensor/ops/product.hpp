@@ -99,11 +99,10 @@ std::int64_t zero_reach(const packed<S, A>& weights) {
   return reach;
 }
 
-/// The largest magnitude that the exact sums of a product may have, from what zero points leave of codes. Throws where
+/// The largest magnitude that the exact sums of a product may have, from the zero_reach of both operands. Throws where
 /// it does not fit 63 bits.
-template <class W, class X>
-std::int64_t sum_reach(const W& w, const X& x, index_t depth) {
-  const std::int64_t w_reach = zero_reach(w) + 128, x_reach = zero_reach(x) + 128;
+inline std::int64_t sum_reach(std::int64_t w_zeros, std::int64_t x_zeros, index_t depth) {
+  const std::int64_t w_reach = w_zeros + 128, x_reach = x_zeros + 128;
   std::int64_t each = 0, all = 0;
   require(!__builtin_mul_overflow(w_reach, x_reach, &each) && !__builtin_mul_overflow(each, depth, &all),
           "a product of ", depth, " terms up to ", w_reach, " times ", x_reach,

@@ -42,16 +42,14 @@ class bf16_operand {
 
   template <tile_source X>
   void fill(const X& x, index_t first, index_t count) {
-    for (index_t r = 0; r < count; ++r) {
-      const float* from = floats_of_row(x, first + r);
-      if (from == nullptr) {
-        if (r % rows_each == 0) x.read(first + r, std::min(rows_each, count - r), 0, depth_, floats_.data(), depth_);
-        from = floats_.data() + r % rows_each * depth_;
-      }
-      unit* to = units_.data() + r * stride_;
-      for (index_t k = 0; k < depth_; k += group_, to += round_up(group_, 4))
-        simd::pack_bf16_units<A>(from + k, std::min(group_, depth_ - k), to);
-    }
+    for_each_float_run(x, first, count, rows_each, floats_.data(),
+                       [&](index_t begin, index_t rows, const float* from, index_t step) {
+                         for (index_t r = begin; r < begin + rows; ++r, from += step) {
+                           unit* to = units_.data() + r * stride_;
+                           for (index_t k = 0; k < depth_; k += group_, to += round_up(group_, 4))
+                             simd::pack_bf16_units<A>(from + k, std::min(group_, depth_ - k), to);
+                         }
+                       });
   }
   /// From row r and quad q on.
   simd::bf16_rows<A> from(index_t r, index_t q) const { return {units_.data() + r * stride_ + 4 * q, stride_}; }
@@ -119,6 +117,7 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
 
 /// Dots of pairs while codes are decoded to their numbers: a group's sum is multiplied by its scale and added to sums.
 struct direct_dots {
+  static constexpr bool minds_missing_rows = false;
   /// Up to which number of rows this is faster than blocks, measured.
   template <class Decoder>
   static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? 32 : 8;

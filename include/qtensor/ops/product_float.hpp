@@ -60,10 +60,13 @@ class panel_decoder {
     for (index_t q = first; q < end;) {
       const index_t g = q / each, stop = std::min((g + 1) * each, end), k = k_of(q);
       const index_t group_end = std::min((g + 1) * layout_.group, layout_.depth);
-      part(q, panel_.codes + q * layout_type::quad_bytes, std::min((stop - q) * 4, group_end - k), parameters_of(g));
+      parameters_of(g);
+      parameters_.load_steps(panel_.scales + g * width);
+      part(q, panel_.codes + q * layout_type::quad_bytes, std::min((stop - q) * 4, group_end - k), parameters_);
       q = stop;
     }
   }
+  /// Without steps: those of few rows.
   const parameters& parameters_of(index_t g) {
     if (g != group_) {
       const index_t at = g * width;
@@ -242,6 +245,9 @@ struct direct_rows {
 /// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over `depth` codes of each of
 /// the streams, which share their rows of x.
 struct direct_chains {
+  /// Whether rows that are not there are worth loops of their own: a row costs half as much as decoding.
+  static constexpr bool minds_missing_rows = true;
+
   template <index_t Rows, index_t Streams, class Decoder>
   [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
                                     const typename Decoder::parameters* const* parameters, const float* const* rows,
@@ -352,11 +358,15 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
                   const Sink& sink, const By& by) {
   const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
   qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
-    if (rows == 1)
-      multiply_directly<1, Chains, Panels>(w, layout, panel, panels, x, x_stride, 1, sink);
-    else
-      multiply_directly<direct_rows<Panels>::at_once, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows,
-                                                                      sink);
+    const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+      multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, sink);
+    };
+    if (rows == 1) return together(std::integral_constant<index_t, 1>{});
+    if constexpr (Chains::minds_missing_rows) {
+      if (rows == 2) return together(std::integral_constant<index_t, 2>{});
+      if (rows == 3) return together(std::integral_constant<index_t, 3>{});
+    }
+    together(std::integral_constant<index_t, direct_rows<Panels>::at_once>{});
   });
 }
 

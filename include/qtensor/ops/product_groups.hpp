@@ -43,6 +43,10 @@ class group_engine {
       : panels_(std::move(panels)),
         layout_(panels_.layout()),
         form_(form),
+        one_group_(is_one_group(form)),
+        groups_(form.groups()),
+        whole_groups_(form.depth / form.group),
+        block_groups_(group_block<Panels>::size(form.group)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + group_block<Panels>::space(form.group)),
         block_(layout_, form.group, space_.data() + sums_size_) {}
@@ -53,7 +57,7 @@ class group_engine {
     const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
     for (index_t p = first; p < first + count; ++p) {
       const packed_panel<S, A> panel = panels_.panel(p);
-      if (one_group()) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
+      if (one_group_) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
@@ -66,12 +70,11 @@ class group_engine {
   }
 
  private:
+  /// Both sides have one scale along k, and the weights are integers: the scale of x comes first
+  /// (reference::scaled_sum).
   static bool is_one_group(const activation_form& f) {
     return code::is_integer && !S::has_offset && f.depth > 0 && f.groups() == 1;
   }
-  /// Both sides have one scale along k, and the weights are integers: the scale of x comes first
-  /// (reference::scaled_sum).
-  bool one_group() const { return is_one_group(form_); }
 
   /// Zero points and codes of 8 bits: no product exceeds 255 * 255, and groups up to here do not overflow.
   static constexpr index_t largest_group = 32768;
@@ -86,16 +89,14 @@ class group_engine {
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
     const auto all = x.rows();
-    const index_t groups = form_.groups(), quads = divide_up(form_.group, 4);
-    const index_t whole = form_.depth / form_.group;  // groups that are not short
-    const index_t step = group_block<Panels>::size(form_.group);
-    const index_t last_quads = divide_up(form_.depth - whole * form_.group, 4);
+    const index_t quads = divide_up(form_.group, 4);
+    const index_t last_quads = divide_up(form_.depth - whole_groups_ * form_.group, 4);
     float* const sums = space_.data();
-    if (groups == 0) std::fill_n(sums, rows * width, 0.f);
-    for (index_t g = 0; g < groups || g == 0; g += step) {
-      const index_t count = std::min(step, groups - g), full = std::min(count, whole - g);
-      const bool ends = g + count == groups;
-      if (count > 0) block_.load(panel, g, count, one_group(), all.zeros != nullptr);
+    if (groups_ == 0) std::fill_n(sums, rows * width, 0.f);
+    for (index_t g = 0; g < groups_ || g == 0; g += block_groups_) {
+      const index_t count = std::min(block_groups_, groups_ - g), full = std::min(count, whole_groups_ - g);
+      const bool ends = g + count == groups_;
+      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr);
       const index_t ahead = codes_ahead(rows);
       if (rows <= few_rows) ask_for_scales(panel, g + count);
       if constexpr (wide) {
@@ -136,7 +137,7 @@ class group_engine {
   /// The scales of the next block, while this one is computed: what few rows would wait for.
   void ask_for_scales(const packed_panel<S, A>& panel, index_t group) const {
     constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
-    const index_t count = group_block<Panels>::size(form_.group) * width;
+    const index_t count = block_groups_ * width;
     for (index_t i = 0; i < count; i += line) simd::prefetch(panel.scales + group * width + i);
   }
 
@@ -153,7 +154,7 @@ class group_engine {
         float* const at = values + r * width + i;
         floats<A> y = simd::load<A>(at);
         if (row_scales) y = simd::mul(y, s);
-        if (one_group()) y = simd::mul(y, simd::load<A>(panel_scales_ + c + i));
+        if (one_group_) y = simd::mul(y, simd::load<A>(panel_scales_ + c + i));
         if constexpr (S::has_tensor_scale) y = simd::mul(y, last);
         simd::store(at, y);
       }
@@ -170,7 +171,7 @@ class group_engine {
     const index_t cols = std::min(width, layout_.outputs - col), parts = divide_up(layout_.group, form_.group);
     std::fill_n(sums, rows * width, 0.f);
     for (index_t g = 0; g < form_.groups(); ++g) {
-      block_.load(panel, g, 1, one_group(), false);
+      block_.load(panel, g, 1, one_group_, false);
       const simd::group_columns w = block_.columns(0);
       const index_t n = std::min(form_.group, form_.depth - g * form_.group);
       for (index_t c = 0; c < cols; ++c) {
@@ -195,7 +196,9 @@ class group_engine {
   Panels panels_;
   layout_type layout_;
   activation_form form_;
-  index_t sums_size_;
+  bool one_group_;
+  index_t groups_, whole_groups_;  // of the product; those that are not short
+  index_t block_groups_, sums_size_;
   product_space space_;
   group_block<Panels> block_;
   alignas(64) float panel_scales_[width];
@@ -255,7 +258,7 @@ void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   const bool one_scale = x.group() >= x.depth();
   const index_t w_group = std::max(std::min(layout.group, layout.depth), index_t{1});
   const index_t group = product_group(layout.depth, w_group, std::max(x.group(), index_t{1}));
-  sum_reach(w, x, group);
+  sum_reach(zero_reach(w), zero_reach(x), group);  // throws where the exact sum of a group might not fit
   multiply_group_rows<A>(
       w, x.outputs(), group, one_scale ? activation_scales::per_row : activation_scales::per_group,
       [&](auto& rows, index_t first, index_t count) { rows.take_codes(x, first, count); }, sink, by);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <qtensor/ops/product.hpp>
+#include <qtensor/ops/quantized_rows.hpp>
+#include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/scales.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -18,7 +20,8 @@ struct integer_tile {
 namespace ops {
 
 /// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
-/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from a matrix again and again.
+/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from codes or floats again and
+/// again.
 template <simd::usable_arch A>
 class integer_rows {
   using unit = typename simd::quad_dot<A>::unit;
@@ -61,6 +64,25 @@ class integer_rows {
     for (index_t r = 1; r < count; ++r) one_zero_ = one_zero_ && zeros_[static_cast<std::size_t>(r)] == zeros_[0];
   }
 
+  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
+  template <tile_source X>
+  void quantize(const X& x, index_t first, index_t count) {
+    bytes_.resize(static_cast<std::size_t>(stride_));
+    const index_t most = std::min(box_rows, count);
+    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
+    for_each_float_run(x, first, count, most, floats_.data(),
+                       [&](index_t begin, index_t rows, const float* from, index_t step) {
+                         float* const scales = scales_.data() + begin;
+                         quantize_rows(from, step, rows, depth_, scales, [&](index_t r, const auto& encode) {
+                           encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
+                           sums_[static_cast<std::size_t>(begin + r)] =
+                               simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
+                         });
+                       });
+    std::fill_n(zeros_.begin(), count, 0);
+    one_zero_ = true;
+  }
+
   index_t depth() const { return depth_; }
   index_t stride() const { return stride_; }
   unit* row(index_t r) { return units_.get() + r * stride_; }
@@ -74,6 +96,7 @@ class integer_rows {
   index_t depth_, stride_;
   std::unique_ptr<unit[]> units_;
   std::vector<std::uint8_t> bytes_;
+  std::vector<float> floats_;
   std::vector<std::int32_t> sums_, zeros_;
   std::vector<float> scales_;
   bool one_zero_ = true;
@@ -188,9 +211,12 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const auto layout = weights.layout();
   const index_t quads = layout.quads(), depth = layout.depth;
   const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
-  // Few tiles a panel wait for memory: they ask for the next one.
+  // A few tiles a panel would wait for memory: each asks for its share of the next panel.
+  constexpr bool is_packed = !requires { weights.weights(); };
+  constexpr index_t second_cache = index_t{1} << 20;
+  const index_t tiles = divide_up(rows, tile::max_rows), share = divide_up(4 * width, tiles);
   const bool looks_ahead =
-      rows > tile::max_rows && rows <= 8 * tile::max_rows && layout.panels() * layout.panel_bytes() > index_t{16} << 20;
+      is_packed && rows >= 2 * tile::max_rows && tiles <= 64 && layout.panels() * layout.panel_bytes() > second_cache;
 
   alignas(64) std::int32_t sums[tile::max_rows * width];
   alignas(64) float values[tile::max_rows * width];
@@ -201,7 +227,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
     else
       std::fill_n(panel.start, width, 0);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
-    index_t ahead = 0;
+    simd::reading_ahead ahead;
+    if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
     simd::for_each_row_tile(rows, tile::max_rows, [&](index_t m, index_t some) {
       const simd::unit_rows<A> units{x.row(m), x.stride()};
       if (spills) {
@@ -220,12 +247,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
         if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
         return;
       }
-      const std::int8_t* next = nullptr;
-      if (looks_ahead && p + 1 < first + count && ahead < layout.panel_bytes()) {
-        next = panel.codes() + layout.panel_bytes() + ahead;
-        ahead += quads * 128;
-      }
-      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, next);
+      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
+      if (ahead.from != nullptr) ahead.from += quads * share;
       if (!early || panel_type::has_zeros)
         for (index_t r = 0; r < some; ++r) {
           const auto zero = early ? 0u : static_cast<std::uint32_t>(std::int64_t{x.zero(m + r)} + unit_offset);
@@ -291,33 +314,67 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   }
 }
 
-/// result(m, n) = sum over k of (x(m, k) - its zero point) (w(n, k) - its zero point), exact; x as weights_of, w as
-/// packed or weights_of, both of integer codes with at most 8 bits and parameters that do not change along k.
-template <simd::usable_arch A, class W, class X, class Finish, executor By>
-void multiply_integers(const W& w, const X& x, const Finish& finish, const By& by) {
+/// All rows of a product on an executor: fill(units, first, count) makes rows ready.
+template <simd::usable_arch A, class W, class Fill, class Finish, executor By>
+void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fill, const Finish& finish,
+                           const By& by) {
   const auto shape = layout_of<A>(w);
-  const index_t rows = x.outputs();
-  if (rows == 0 || shape.outputs == 0) return;
-  require(shape.depth < index_t{1} << 24, "an integer product sums over ", shape.depth,
-          " elements; it takes fewer than 16777216.");
-  const bool spills = !Finish::wraps && sum_reach(w, x, shape.depth) > std::int64_t{1} << 31;
-  if (shape.depth == 0) return give_zeros<A, typename Finish::tile_type>(rows, shape.outputs, finish.sink);
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       const index_t block =
                           rows_at_once(count, (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)},
                                        16 * simd::int_tile<A>::max_rows);
                       auto reader = panels_of<A>(w);
-                      if constexpr (requires { w.line(0); })
-                        if (count <= 3 && !spills && shape.depth <= simd::int_tile<A>::exact_depth)
-                          return integer_lines(reader, panel, panels, x, first, count, finish);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);
-                        units.fill(x, first + m, some);
+                        fill(units, first + m, some);
                         integer_tiles(reader, panel, panels, units, some, first + m, spills, finish);
                       }
                     });
+}
+
+/// What integer products ask of their sizes; false where there is nothing left to do, because the result is empty or
+/// zeros.
+template <simd::usable_arch A, class W, class Finish>
+bool has_integer_sums(const W& w, index_t rows, index_t depth, const Finish& finish) {
+  const auto shape = layout_of<A>(w);
+  if (rows == 0 || shape.outputs == 0) return false;
+  require(shape.depth == depth, "a product sums over ", shape.depth, " elements of the weights and ", depth,
+          " of the activations; they must be equal.");
+  require(depth < index_t{1} << 24, "an integer product sums over ", depth, " elements; it takes fewer than 16777216.");
+  if (depth == 0) give_zeros<A, typename Finish::tile_type>(rows, shape.outputs, finish.sink);
+  return depth > 0;
+}
+
+/// result(m, n) = sum over k of (x(m, k) - its zero point) (w(n, k) - its zero point), exact; x as weights_of, w as
+/// packed or weights_of, both of integer codes with at most 8 bits and parameters that do not change along k.
+template <simd::usable_arch A, class W, class X, class Finish, executor By>
+void multiply_integers(const W& w, const X& x, const Finish& finish, const By& by) {
+  const index_t rows = x.outputs(), depth = x.depth();
+  if (!has_integer_sums<A>(w, rows, depth, finish)) return;
+  const bool spills = !Finish::wraps && sum_reach(zero_reach(w), zero_reach(x), depth) > std::int64_t{1} << 31;
+  if constexpr (requires { w.line(0); })
+    if (rows <= 3 && !spills && depth <= simd::int_tile<A>::exact_depth) {
+      const auto shape = layout_of<A>(w);
+      return for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
+                               [&](index_t panel, index_t panels, index_t first, index_t count) {
+                                 auto reader = panels_of<A>(w);
+                                 integer_lines(reader, panel, panels, x, first, count, finish);
+                               });
+    }
+  multiply_integer_rows<A>(
+      w, rows, spills, [&](auto& units, index_t first, index_t count) { units.fill(x, first, count); }, finish, by);
+}
+
+/// The same for a source of floats, whose rows are quantized to 8 bits first.
+template <simd::usable_arch A, class W, tile_source X, class Finish, executor By>
+void multiply_integers_of_floats(const W& w, const X& x, const Finish& finish, const By& by) {
+  if (!has_integer_sums<A>(w, x.rows(), x.cols(), finish)) return;
+  const bool spills = !Finish::wraps && sum_reach(zero_reach(w), 128, x.cols()) > std::int64_t{1} << 31;
+  multiply_integer_rows<A>(
+      w, x.rows(), spills, [&](auto& units, index_t first, index_t count) { units.quantize(x, first, count); }, finish,
+      by);
 }
 
 }  // namespace ops

@@ -170,6 +170,25 @@ bool reads_by_rows(const X& x, index_t row) {
   return X::reads_rows || x.direct(row, 0) != nullptr;
 }
 
+/// Calls visit(r, n, from, step) for runs of n rows that make up rows [first, first + count) of a source, the first of
+/// a run being first + r: row i of it are the floats at from + i * step. Rows that do not lie in memory as floats are
+/// read into `room`, at most `most` of x.cols() at a time; no run is longer.
+template <tile_source X, class Visit>
+void for_each_float_run(const X& x, index_t first, index_t count, index_t most, float* room, const Visit& visit) {
+  const index_t cols = x.cols(), together = reads_by_rows(x, first) ? 1 : most;
+  for (index_t r = 0, n; r < count; r += n) {
+    if (const float* here = floats_of_row(x, first + r); here != nullptr) {
+      const auto step = row_step(x);
+      n = step ? std::min(most, count - r) : 1;
+      visit(r, n, here, step ? *step : cols);
+    } else {
+      n = std::min(together, count - r);
+      x.read(first + r, n, 0, cols, room, cols);
+      visit(r, n, static_cast<const float*>(room), cols);
+    }
+  }
+}
+
 /// Rows and columns that a source is read in where it does not lie in memory.
 struct box_shape {
   index_t rows, cols;

@@ -115,13 +115,14 @@ struct quad_parameters {
   alignas(64) std::uint32_t steps[may_step ? width : 1];  ///< what step_exponents takes
   float tensor_scale = 1.f;
   bool far_zeros = false;  ///< a zero point from which codes cannot be subtracted in 32 bits
-  bool steps_fit = false;  ///< all numbers times their scales are normal
+  bool steps_fit = false;  ///< all numbers times their scales are normal; see load_steps
 
   /// From the units of a packed panel; zeros are packed numbers. Arrays that S does not have may be null.
   template <class Zero>
   void load(const storage_t<scale_format>* scale_units, const Zero* zero_units, const float* offset_units,
             float two_level = 1.f) {
     tensor_scale = two_level;
+    steps_fit = false;
     decode_scales<scale_format, A>(scale_units, width, scales);
     if constexpr (S::has_zero_point) {
       std::copy_n(zero_units, width, zeros);
@@ -131,6 +132,9 @@ struct quad_parameters {
       }
     }
     if constexpr (S::has_offset) std::copy_n(offset_units, width, offsets);
+  }
+  /// What pairs_of makes values with, where it can. Without it they are products of floats.
+  void load_steps([[maybe_unused]] const storage_t<scale_format>* scale_units) {
     if constexpr (may_step) {
       constexpr auto range = detail::exponents_of<typename S::code_format>;
       int low = 255, high = 0;

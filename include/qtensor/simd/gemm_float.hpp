@@ -1,4 +1,4 @@
-// The float product's inner loops: register tiles in which every output is one chain of fused multiply-adds.
+// The float product's inner loops: register tiles in which every output is one chain of multiply-adds.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -19,7 +19,7 @@ enum class accumulate { assign, add, subtract };
 
 // One operand has its columns in lanes (the panel), the other gives one value at a time to all lanes. No lane ever
 // mixes with another and k only ascends, so neither registers, tiles nor blocks change a bit of the result: each output
-// is reference::dot.
+// is reference::dot, or the same with every product rounded.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// Sizes of tiles. `accumulators` is what fits in the registers beside the operands; where fma is emulated it only
@@ -44,6 +44,21 @@ struct float_tile {
   }
 };
 
+/// How a chain takes its next term: in one rounding, ...
+struct fused_step {
+  template <class A>
+  static QTENSOR_INLINE floats<A> add(const floats<A>& sum, const floats<A>& x, const floats<A>& w) {
+    return simd::fma(x, w, sum);
+  }
+};
+/// ... or the product rounded, and then the sum.
+struct rounded_step {
+  template <class A>
+  static QTENSOR_INLINE floats<A> add(const floats<A>& sum, const floats<A>& x, const floats<A>& w) {
+    return simd::add(sum, simd::mul(x, w));
+  }
+};
+
 /// The operand whose values go to all lanes: element (row, k) is data[row * row_stride + k * depth_stride].
 struct broadcast_block {
   const float* data;
@@ -61,7 +76,7 @@ QTENSOR_INLINE void repeat(F f) {
   (std::make_integer_sequence<index_t, N>{});
 }
 
-template <class A, index_t Rows, index_t Vectors>
+template <class A, class Step, index_t Rows, index_t Vectors>
 [[gnu::noinline]] void fma_registers(const float* panel, index_t panel_stride, broadcast_block x, index_t depth,
                                      float* sums, bool first) {
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
@@ -78,8 +93,9 @@ template <class A, index_t Rows, index_t Vectors>
                         __attribute__((always_inline)) { column[v] = simd::rounded(simd::load<A>(panel + v * step)); });
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
       const floats<A> value(x.data[r * x.row_stride]);
-      repeat<Vectors>([&](auto v)
-                          __attribute__((always_inline)) { sum[r][v] = simd::fma(value, column[v], sum[r][v]); });
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+        sum[r][v] = Step::template add<A>(sum[r][v], value, column[v]);
+      });
     });
     panel += panel_stride;
     x.data += x.depth_stride;
@@ -121,25 +137,26 @@ QTENSOR_INLINE void with_tile_rows(index_t rows, const Run& run) {
 
 }  // namespace detail
 
-/// sums(r, c) = fma(x(r, k), panel(k, c), sums(r, c)) for k = 0 .. depth-1, from +0 if `first`.
+/// sums(r, c) = fma(x(r, k), panel(k, c), sums(r, c)) for k = 0 .. depth-1, from +0 if `first`; another Step rounds
+/// more often.
 ///
 /// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Row k of the panel
 /// starts at panel + k * panel_stride, row r of sums at sums + r * float_tile<A>::panel. Any alignment. Reads and
 /// writes these elements and nothing else.
-template <usable_arch A>
+template <usable_arch A, class Step = fused_step>
 void fma_tile(const float* panel, index_t panel_stride, index_t vectors, const broadcast_block& x, index_t rows,
               index_t depth, float* sums, bool first) {
   detail::with_tile_rows<A>(rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
     detail::for_each_register_tile<A, Rows>(
         vectors, [&]<index_t Vectors>(std::integral_constant<index_t, Vectors>, index_t col) {
-          detail::fma_registers<A, Rows, Vectors>(panel + col, panel_stride, x, depth, sums + col, first);
+          detail::fma_registers<A, Step, Rows, Vectors>(panel + col, panel_stride, x, depth, sums + col, first);
         });
   });
 }
 
 namespace detail {
 
-template <class A, index_t Rows, index_t Vectors>
+template <class A, class Step, index_t Rows, index_t Vectors>
 [[gnu::noinline]] void fma_columns(const float* columns, index_t stride, broadcast_block x, index_t depth, float* sums,
                                    bool first) {
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
@@ -156,7 +173,7 @@ template <class A, index_t Rows, index_t Vectors>
       repeat<Rows>([&](auto r) __attribute__((always_inline)) {
         const float* value = x.data + r * x.row_stride;
         repeat<4>([&](auto i) __attribute__((always_inline)) {
-          sum[r][v] = simd::fma(floats<A>(value[i * x.depth_stride]), column[i], sum[r][v]);
+          sum[r][v] = Step::template add<A>(sum[r][v], floats<A>(value[i * x.depth_stride]), column[i]);
         });
       });
     });
@@ -168,7 +185,7 @@ template <class A, index_t Rows, index_t Vectors>
       for (index_t i = 0; i < step; ++i) lane[i] = columns[(v * step + i) * stride + k];
       const floats<A> column = simd::load<A>(lane);
       repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        sum[r][v] = simd::fma(floats<A>(x.data[r * x.row_stride]), column, sum[r][v]);
+        sum[r][v] = Step::template add<A>(sum[r][v], floats<A>(x.data[r * x.row_stride]), column);
       });
     });
   }
@@ -184,23 +201,23 @@ template <class A, index_t Rows, index_t Vectors>
 /// The columns are turned into lanes in registers, once for all rows.
 ///
 /// rows is 1, 2 or 4; vectors is 1 or 2, and all vectors * lanes columns exist.
-template <usable_arch A>
+template <usable_arch A, class Step = fused_step>
 void fma_tile_across(const float* columns, index_t stride, index_t vectors, const broadcast_block& x, index_t rows,
                      index_t depth, float* sums, bool first) {
   const bool two = vectors == 2;
   if (rows == 4) {
-    detail::fma_columns<A, 4, 1>(columns, stride, x, depth, sums, first);
-    if (two) detail::fma_columns<A, 4, 1>(columns + lanes<A> * stride, stride, x, depth, sums + lanes<A>, first);
+    detail::fma_columns<A, Step, 4, 1>(columns, stride, x, depth, sums, first);
+    if (two) detail::fma_columns<A, Step, 4, 1>(columns + lanes<A> * stride, stride, x, depth, sums + lanes<A>, first);
   } else if (rows == 2) {
     if (two)
-      detail::fma_columns<A, 2, 2>(columns, stride, x, depth, sums, first);
+      detail::fma_columns<A, Step, 2, 2>(columns, stride, x, depth, sums, first);
     else
-      detail::fma_columns<A, 2, 1>(columns, stride, x, depth, sums, first);
+      detail::fma_columns<A, Step, 2, 1>(columns, stride, x, depth, sums, first);
   } else {
     if (two)
-      detail::fma_columns<A, 1, 2>(columns, stride, x, depth, sums, first);
+      detail::fma_columns<A, Step, 1, 2>(columns, stride, x, depth, sums, first);
     else
-      detail::fma_columns<A, 1, 1>(columns, stride, x, depth, sums, first);
+      detail::fma_columns<A, Step, 1, 1>(columns, stride, x, depth, sums, first);
   }
 }
 

@@ -146,15 +146,23 @@ requires(!nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> {
   }
 };
 
-template <class A, quads_of Q, index_t Rows, index_t Pairs>
+/// What the loops of a tile are compiled for: quads of a group to one step; whether codes are asked for before they are
+/// read; whether there are no zeros or offsets to look for.
+struct group_loops {
+  index_t unroll;
+  bool ahead, plain;
+};
+
+template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 [[gnu::noinline]] void group_registers(group_columns w, group_rows<typename quad_reader<A, Q>::unit> x, index_t groups,
                                        index_t quads, float* sums, index_t sums_stride, bool first) {
   using reader = quad_reader<A, Q>;
   constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
   constexpr std::size_t at_once = reader::at_once;
-  // g++ 12 spills where a quad at a time is rolled with many registers, or unrolled with few.
-  constexpr index_t unroll = group_tile<A>::many_registers || at_once > 1 ? 8 : 1;
   constexpr bool in_registers = group_tile<A>::many_registers;
+  // The dots of one row wait for each other: every second quad has sums of its own.
+  constexpr index_t chains = in_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
+  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : 4 * step;
   const reader read(w.table);
 
   floats<A> total[in_registers ? Rows : 1][vectors];
@@ -169,19 +177,21 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs>
   });
 
   for (index_t g = 0; g < groups; ++g) {
-    ints<A> dot[Rows][vectors];
+    ints<A> dot[Rows * chains][vectors];
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-      repeat<vectors>([&](auto v)
-                          __attribute__((always_inline)) { dot[r][v] = ints<A>(x.starts[v % 2][r * x.groups + g]); });
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        dot[r][v] = ints<A>(x.starts[v % 2][r * x.groups + g]);
+        if constexpr (chains == 2) dot[1][v] = ints<A>(0);
+      });
     });
     // `count` quads at once, from quad q on.
-    const auto add = [&](auto count, index_t q) __attribute__((always_inline)) {
+    const auto add = [&](auto count, index_t q, auto chain) __attribute__((always_inline)) {
       constexpr auto some = static_cast<std::size_t>(decltype(count)::value);
       typename reader::weights weights[vectors][some];
       repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
         repeat<Pairs>([&](auto p) __attribute__((always_inline)) {
-          const std::uint8_t* words = w.codes + (q + i) * w.quad_bytes + p * (8 * step);
-          if constexpr (Rows <= 5) __builtin_prefetch(words + w.ahead, 0, 2);
+          const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * (8 * step);
+          if constexpr (Loops.ahead) __builtin_prefetch(words + w.ahead, 0, 2);
           const auto both = read.read(words);
           weights[2 * p][i] = both.of[0];
           weights[2 * p + 1][i] = both.of[1];
@@ -192,29 +202,34 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs>
         repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
           values[i] = reader::broadcast(x.units + r * x.stride + 4 * (q + i));
         });
-        repeat<vectors>([&](auto v)
-                            __attribute__((always_inline)) { dot[r][v] = reader::dot(dot[r][v], weights[v], values); });
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+          auto& sum = dot[r + chain][v];
+          sum = reader::dot(sum, weights[v], values);
+        });
       });
     };
     index_t q = 0;
-    for (; q + unroll <= quads; q += unroll)
-      repeat<unroll / index_t{at_once}>([&](auto u) __attribute__((always_inline)) {
-        add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once});
+    for (; q + Loops.unroll <= quads; q += Loops.unroll)
+      repeat<Loops.unroll / index_t{at_once}>([&](auto u) __attribute__((always_inline)) {
+        add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once},
+            std::integral_constant<index_t, u % chains>{});
       });
-    for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q);
+    for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q, std::integral_constant<index_t, 0>{});
+    if constexpr (chains == 2)
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) { dot[0][v] = dot[0][v] + dot[1][v]; });
     x.units += 4 * quads;
-    w.codes += quads * w.quad_bytes;
+    w.codes += quads * quad_bytes;
 
     if constexpr (reader::shares)
       repeat<Rows>([&](auto r) __attribute__((always_inline)) { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
-    if (w.zeros != nullptr)
+    if (!Loops.plain && w.zeros != nullptr)
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const ints<A> zero = simd::load<A>(w.zeros + g * w.stride + v * step);
         repeat<Rows>([&](auto r) __attribute__((always_inline)) {
           dot[r][v] = simd::multiply_add(dot[r][v], zero, ints<A>(x.sums[r * x.groups + g]));
         });
       });
-    if (x.zeros != nullptr)
+    if (!Loops.plain && x.zeros != nullptr)
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const ints<A> sum = simd::load<A>(w.sums + g * w.stride + v * step);
         repeat<Rows>([&](auto r) __attribute__((always_inline)) {
@@ -240,7 +255,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs>
                    __attribute__((always_inline)) { return simd::mul(column, floats<A>(x.scales[r * x.groups + g])); });
     else
       scale_by([&](const floats<A>& column, auto) __attribute__((always_inline)) { return column; });
-    if (w.offsets != nullptr)
+    if (!Loops.plain && w.offsets != nullptr)
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const floats<A> offset = simd::load<A>(w.offsets + g * w.stride + v * step);
         repeat<Rows>([&](auto r) __attribute__((always_inline)) {
@@ -263,12 +278,30 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs>
     });
 }
 
+/// The same by the loops that suit it. g++ 12 spills where quads are rolled with many registers, or a quad at a time is
+/// unrolled with few. One row is a stream of memory that has no time for requests, nor for what it does not need.
+template <class A, quads_of Q, index_t Rows, index_t Pairs>
+void group_registers_of(const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x, index_t groups,
+                        index_t quads, float* sums, index_t sums_stride, bool first) {
+  constexpr bool unrolls = group_tile<A>::many_registers || quad_reader<A, Q>::at_once > 1;
+  constexpr group_loops longer{unrolls ? 8 : 1, Rows <= 5, false}, shorter{unrolls ? 4 : 1, Rows <= 5, false};
+  const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
+    group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums, sums_stride, first);
+  };
+  if constexpr (Rows == 1 && unrolls)
+    if (w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr) {
+      if (quads < 8) return run(std::integral_constant<group_loops, group_loops{4, true, true}>{});
+      if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{8, false, true}>{});
+    }
+  quads >= 8 ? run(std::integral_constant<group_loops, longer>{}) : run(std::integral_constant<group_loops, shorter>{});
+}
+
 template <class A, quads_of Q, index_t Pairs, index_t Rows>
 void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
                      index_t groups, index_t quads, float* sums, index_t sums_stride, bool first) {
   if constexpr (Rows > 1)
     if (rows < Rows) return group_tile_rows<A, Q, Pairs, Rows - 1>(rows, w, x, groups, quads, sums, sums_stride, first);
-  group_registers<A, Q, Rows, Pairs>(w, x, groups, quads, sums, sums_stride, first);
+  group_registers_of<A, Q, Rows, Pairs>(w, x, groups, quads, sums, sums_stride, first);
 }
 
 }  // namespace detail
@@ -298,7 +331,7 @@ void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, i
 template <usable_arch A>
 void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t groups,
                      index_t quads, float* sums, bool first) {
-  detail::group_registers<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums, 0, first);
+  detail::group_registers_of<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums, 0, first);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -34,6 +34,13 @@ QTENSOR_INLINE void for_each_row_tile(index_t m, index_t height, const F& f) {
   }
 }
 
+/// Memory that will be read after a tile, which asks for it meanwhile: from each quad to the next `step` bytes more, of
+/// at most 128. Spread evenly over what is computed, requests keep memory as busy as the sums.
+struct reading_ahead {
+  const std::int8_t* from = nullptr;  ///< null: nothing
+  index_t step = 0;
+};
+
 /// Rows of units as the tiles read them: row r begins at data + r * stride.
 template <usable_arch A>
 struct unit_rows {
@@ -43,10 +50,43 @@ struct unit_rows {
 
 namespace detail {
 
-template <class A, index_t Rows, bool Ahead>
-[[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
-                                     std::int32_t* sums, [[maybe_unused]] const std::int8_t* ahead) {
+/// sum[r][v] += one quad of the weights of vector v times the four units at row(r), in the order that suits the
+/// registers.
+template <class A, index_t Rows, index_t Vectors, class Row>
+QTENSOR_INLINE void add_quad(ints<A> (&sum)[Rows][Vectors], const std::int8_t* panel, const Row& row) {
   using dot = quad_dot<A>;
+  constexpr index_t vector_bytes = 4 * lanes<A>;
+  if constexpr (int_tile<A>::many_registers) {
+    typename dot::weights w[Vectors];
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * vector_bytes); });
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      const auto four = dot::broadcast(row(r));
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+    });
+  } else if constexpr (requires { typename dot::half; }) {
+    repeat<2>([&](auto odd) __attribute__((always_inline)) {
+      typename dot::half w[Vectors];
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+        w[v] = dot::template load_half<int{odd}>(panel + v * vector_bytes);
+      });
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        const auto two = dot::template broadcast_half<int{odd}>(row(r));
+        repeat<Vectors>([&](auto v)
+                            __attribute__((always_inline)) { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
+      });
+    });
+  } else {
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+      const auto w = dot::load(panel + v * vector_bytes);
+      repeat<Rows>([&](auto r)
+                       __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row(r))); });
+    });
+  }
+}
+
+template <class A, index_t Rows, int LinesAhead>
+[[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
+                                     std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
   repeat<vectors>([&](auto v) __attribute__((always_inline)) {
@@ -55,26 +95,11 @@ template <class A, index_t Rows, bool Ahead>
   });
   const auto* row = x.data;
   for (index_t q = 0; q < quads; ++q) {
-    if constexpr (Ahead) {
-      simd::prefetch(ahead);
-      simd::prefetch(ahead + 64);
-      ahead += 128;
-    }
-    if constexpr (int_tile<A>::many_registers) {
-      typename dot::weights w[vectors];
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step * 4); });
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        const auto four = dot::broadcast(row + r * x.stride);
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
-      });
-    } else {
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        const auto w = dot::load(panel + v * step * 4);
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row + r * x.stride));
-        });
-      });
-    }
+    if constexpr (LinesAhead > 0) simd::prefetch(ahead.from);
+    if constexpr (LinesAhead > 1) simd::prefetch(ahead.from + 64);
+    if constexpr (LinesAhead > 0) ahead.from += ahead.step;
+    add_quad<A, Rows, vectors>(
+        sum, panel, [&](auto r) __attribute__((always_inline)) { return row + r * x.stride; });
     panel += width * 4;
     row += 4;
   }
@@ -114,13 +139,15 @@ template <class A>
 
 template <class A, index_t Rows>
 void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, index_t quads, const std::int32_t* start,
-              std::int32_t* sums, const std::int8_t* ahead) {
+              std::int32_t* sums, const reading_ahead& ahead) {
   if constexpr (Rows > 1) {
     if (rows < Rows) return dot_rows<A, Rows - 1>(rows, panel, x, quads, start, sums, ahead);
-    if (ahead != nullptr)
-      dot_registers<A, Rows, true>(panel, x, quads, start, sums, ahead);
+    if (ahead.from == nullptr)
+      dot_registers<A, Rows, 0>(panel, x, quads, start, sums, ahead);
+    else if (ahead.step <= 64)
+      dot_registers<A, Rows, 1>(panel, x, quads, start, sums, ahead);
     else
-      dot_registers<A, Rows, false>(panel, x, quads, start, sums, ahead);
+      dot_registers<A, Rows, 2>(panel, x, quads, start, sums, ahead);
   } else {
     dot_one_row<A>(panel, x.data, quads, start, sums);
   }
@@ -129,11 +156,11 @@ void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, ind
 }  // namespace detail
 
 /// sums[r * panel + c] = start[c] + sum over k < 4 * quads of unit(r, k) * weight(k, c), for r < rows <= max_rows and
-/// all columns c of a panel; modulo 2^32. Weight (4q + i, c) is panel_codes[(q * panel + c) * 4 + i]. `ahead`, where
-/// given, is memory that will be read next: two cache lines a quad are asked for.
+/// all columns c of a panel; modulo 2^32. Weight (4q + i, c) is panel_codes[(q * panel + c) * 4 + i]. `ahead` is memory
+/// that will be read next.
 template <usable_arch A>
 void dot_tile(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t rows, index_t quads,
-              const std::int32_t* start, std::int32_t* sums, const std::int8_t* ahead = nullptr) {
+              const std::int32_t* start, std::int32_t* sums, const reading_ahead& ahead = {}) {
   detail::dot_rows<A, int_tile<A>::max_rows>(rows, panel_codes, x, quads, start, sums, ahead);
 }
 

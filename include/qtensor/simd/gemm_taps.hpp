@@ -31,21 +31,8 @@ template <class A, index_t Rows, index_t Vectors>
   for (index_t s = 0; s < taps.count; ++s) {
     repeat<Rows>([&](auto r) __attribute__((always_inline)) { row[r] = rows[r] + taps.offsets[s]; });
     for (index_t q = 0; q < 4 * taps.quads; q += 4) {
-      if constexpr (int_tile<A>::many_registers) {
-        typename dot::weights w[vectors];
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step * 4); });
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          const auto four = dot::broadcast(row[r] + q);
-          repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
-        });
-      } else {
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-          const auto w = dot::load(panel + v * step * 4);
-          repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-            sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row[r] + q));
-          });
-        });
-      }
+      add_quad<A, Rows, vectors>(
+          sum, panel, [&](auto r) __attribute__((always_inline)) { return row[r] + q; });
       panel += width * 4;
     }
   }

@@ -103,8 +103,24 @@ struct avx2_dot : pair_dot {
     return _mm256_add_epi32(sum.data, _mm256_madd_epi16(wide, _mm256_set1_epi16(1)));
   }
   static QTENSOR_INLINE ints<avx2_arch> dot(const ints<avx2_arch>& sum, const weights& w, const row& x) {
-    const __m256i even = _mm256_add_epi32(sum.data, _mm256_madd_epi16(w.even, x.even));
-    return _mm256_add_epi32(even, _mm256_madd_epi16(w.odd, x.odd));
+    return dot_half(dot_half(sum, w.even, x.even), w.odd, x.odd);
+  }
+
+  // A quad in two halves, for tiles whose registers do not hold both.
+  using half = __m256i;
+  template <int Odd>
+  static QTENSOR_INLINE half load_half(const std::int8_t* quads) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quads));
+    return _mm256_srai_epi16(Odd != 0 ? v : _mm256_slli_epi16(v, 8), 8);
+  }
+  template <int Odd>
+  static QTENSOR_INLINE half broadcast_half(const unit* four) {
+    return _mm256_set1_epi32(load_pair(four + 2 * Odd));
+  }
+  static QTENSOR_INLINE ints<avx2_arch> dot_half(const ints<avx2_arch>& sum, half w, half x) {
+    __m256i all = _mm256_add_epi32(sum.data, _mm256_madd_epi16(w, x));
+    asm("" : "+x"(all));  // g++ 12 otherwise adds all second halves to the first ones, and sums leave the registers
+    return all;
   }
 };
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/encode.hpp>
@@ -274,11 +275,18 @@ void decode_scales(const storage_t<F>* units, index_t n, float* out) {
     for (; i + step <= n; i += step) simd::store(out + i, simd::from_f16::load<A>(units + i));
   } else if constexpr (F::bits == 8) {
     const decoder<F, A> decode;
+    const auto values = [&](const std::uint8_t* from)
+                            QTENSOR_INLINE_LAMBDA { return decode(code_bytes<A>{from}, no_zero_points<A>{}); };
     for (; i + 4 * step <= n; i += 4 * step) {
-      const code_bytes<A> codes{reinterpret_cast<const std::uint8_t*>(units + i)};
-      const std::array<floats<A>, 4> v = decode(codes, no_zero_points<A>{});
+      const std::array<floats<A>, 4> v = values(reinterpret_cast<const std::uint8_t*>(units + i));
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) simd::store(out + i + k * step, v[static_cast<std::size_t>(k)]);
+    }
+    if (i + step <= n) {  // whole batches of what is left
+      alignas(64) std::uint8_t rest[static_cast<std::size_t>(4 * step)] = {};
+      std::memcpy(rest, units + i, static_cast<std::size_t>(n - i));
+      const std::array<floats<A>, 4> v = values(rest);
+      for (int k = 0; k < 3 && i + step <= n; ++k, i += step) simd::store(out + i, v[static_cast<std::size_t>(k)]);
     }
   }
   for (; i < n; ++i) out[i] = qtensor::decode<F>(qtensor::detail::code_of<F>(units[i]));

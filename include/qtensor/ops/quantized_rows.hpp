@@ -1,0 +1,67 @@
+// Activations of floats as signed bytes: how products quantize the rows that they are given.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <qtensor/core/support.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/statistics.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+using row_scheme = scheme<int8, qtensor::group<dynamic>>;
+
+/// Codes and scales of a row of n floats in groups, as int8_group<> has them (amax_scale of NUMERICS 11); the last
+/// group may be short. A group with an infinity or NaN has a NaN scale and codes 0. `amax` is memory for a word a
+/// group.
+inline void quantize_row_groups(const float* x, index_t n, index_t group, std::uint32_t* amax, float* scales,
+                                std::int8_t* codes) {
+  using S = row_scheme;
+  const index_t whole = n / group, groups = divide_up(n, group);
+  if (group == 32)
+    simd::amax_blocks_of<simd::best_arch, 32>(x, whole, amax);
+  else
+    simd::amax_blocks<simd::best_arch>(x, whole, group, amax);
+  if (whole < groups) amax[whole] = simd::amax_bits<simd::best_arch>(x + whole * group, n - whole * group);
+  const auto blocks = simd::block_scales<S>(amax, groups, scales, scales);  // stored scales are the scales
+  if (blocks == simd::blocks_are::fitting) return simd::encode_fitting<S>(x, n, group, scales, nullptr, codes);
+  if (blocks == simd::blocks_are::ordinary) return simd::encode_grouped<S>(x, n, group, scales, nullptr, codes);
+  for (index_t g = 0; g < groups; ++g) {
+    const index_t k = g * group, some = std::min(group, n - k);
+    reference::block_statistics seen;
+    seen.amax_bits = amax[g];
+    const reference::block_parameters p = reference::parameters_of<S>(seen);
+    scales[g] = p.code_scale;
+    if (p.poisoned)
+      std::fill_n(codes + k, some, std::int8_t{0});
+    else
+      simd::encode_uniform<S>(x + k, some, element_scale{p.code_scale, 1.f}, 0, codes + k);
+  }
+}
+
+/// The same for rows with one scale each, as int8_per_channel<0> has them; row r begins at x + r * step. Calls take(r,
+/// encode) for every row: encode(codes) writes its codes, and scales[r] is there. Scales of several rows come at once,
+/// which hides how long one takes.
+template <class Take>
+void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float* scales, const Take& take) {
+  constexpr index_t most = 16, first_cache = 8192;
+  const index_t together = std::clamp(first_cache / std::max(n, index_t{1}), index_t{1}, most);
+  for (index_t first = 0; first < rows; first += together) {
+    const index_t count = std::min(together, rows - first);
+    std::uint32_t amax[most];
+    for (index_t r = 0; r < count; ++r) amax[r] = simd::amax_bits<simd::best_arch>(x + (first + r) * step, n);
+    const bool fit =
+        simd::block_scales<row_scheme>(amax, count, scales + first, scales + first) == simd::blocks_are::fitting;
+    for (index_t r = first; r < first + count; ++r)
+      take(r, [&](std::int8_t* codes) {
+        if (fit)
+          simd::encode_fitting<row_scheme>(x + r * step, n, std::max(n, index_t{1}), scales + r, nullptr, codes);
+        else
+          quantize_row_groups(x + r * step, n, std::max(n, index_t{1}), amax, scales + r, codes);
+      });
+  }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
