@@ -8,6 +8,7 @@
 #include <limits>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/memory.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -105,7 +106,39 @@ struct element_arrays {
   }
   QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
   static constexpr bool products_are_normal(index_t) { return false; }
-  static constexpr bool pairs_share = false;
+  static constexpr bool pairs_share = false, entry_an_element = true;
+};
+
+/// The entries of a block of which the first n elements exist, in registers; n >= 1.
+template <class S, class A>
+struct held_arrays {
+  std::array<floats<A>, 4> scales;
+  std::array<ints<A>, S::has_zero_point ? 4 : 0> zeros;
+  std::array<floats<A>, S::has_offset ? 4 : 0> offsets;
+
+  template <class Parameters>
+  held_arrays(const Parameters& from, index_t n) {
+    const block_arrays& p = from.p;
+    const auto load = [&]<class T>(const T* entries, int k) QTENSOR_INLINE_LAMBDA {
+      using batch = xsimd::batch<T, A>;
+      const index_t at = k * lanes<A>;
+      if (entries == nullptr) return batch(T{0});
+      if constexpr (Parameters::entry_an_element)
+        return simd::load_n<A>(entries + std::min(at, n), std::clamp(n - at, index_t{0}, lanes<A>));
+      else
+        return batch(entries[from.entry(std::min(at, n - 1))]);
+    };
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      scales[at] = load(p.scales, k);
+      if constexpr (S::has_zero_point) zeros[at] = load(p.zero_points, k);
+      if constexpr (S::has_offset) offsets[at] = load(p.offsets, k);
+    }
+  }
+  QTENSOR_INLINE floats<A> scale(int k) const { return scales[static_cast<std::size_t>(k)]; }
+  QTENSOR_INLINE ints<A> zero(int k) const { return zeros[static_cast<std::size_t>(k)]; }
+  QTENSOR_INLINE floats<A> offset(int k) const { return offsets[static_cast<std::size_t>(k)]; }
 };
 
 /// One entry for BatchesOfGroup batches: 1, 2, or whole blocks (4: `blocks` of them; 0: all there are).
@@ -134,7 +167,7 @@ struct group_arrays {
   bool products_are_normal(index_t n) const {
     return detail::products_are_normal<S, A>(p.scales, entries(n), p.tensor_scale);
   }
-  static constexpr bool pairs_share = BatchesOfGroup != 1;
+  static constexpr bool pairs_share = BatchesOfGroup != 1, entry_an_element = false;
   /// Entries of the next n blocks.
   index_t entries(index_t n) const {
     return BatchesOfGroup == 0   ? 1
@@ -143,31 +176,30 @@ struct group_arrays {
   }
 };
 
-/// Parameters of single elements, copied from those of their groups, for a short run.
-template <class S, index_t Most>
+/// Parameters of single elements (or of batches), copied from those of their groups, for a short run.
+template <class S, class A, index_t Most>
 class spread_arrays {
  public:
   /// Those of elements [first, first + n), n <= Most.
   block_arrays fill(const block_arrays& p, index_t group, index_t first, index_t n) {
-    const index_t end = first + n;
-    for (index_t i = first; i < end;) {
-      const index_t g = i / group, part = std::min((g + 1) * group, end) - i;
-      std::fill_n(scales_.begin() + (i - first), part, p.scales[g]);
-      if constexpr (S::has_zero_point)
-        std::fill_n(zeros_.begin() + (i - first), part, p.zero_points != nullptr ? p.zero_points[g] : 0);
-      if constexpr (S::has_offset)
-        std::fill_n(offsets_.begin() + (i - first), part, p.offsets != nullptr ? p.offsets[g] : 0.f);
-      i += part;
-    }
-    return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr, S::has_offset ? offsets_.data() : nullptr,
-            p.tensor_scale};
+    const auto spread = [&]<class T, std::size_t N>(const T* entries, std::array<T, N>& copies) {
+      if (entries != nullptr)
+        spread_entries<A>(entries, group, first, n, copies.data());
+      else
+        copies.fill(T{0});
+      return copies.data();
+    };
+    block_arrays own{spread(p.scales, scales_), nullptr, nullptr, p.tensor_scale};
+    if constexpr (S::has_zero_point) own.zero_points = spread(p.zero_points, zeros_);
+    if constexpr (S::has_offset) own.offsets = spread(p.offsets, offsets_);
+    return own;
   }
 
  private:
-  static constexpr std::size_t most = static_cast<std::size_t>(Most);
-  alignas(64) std::array<float, most> scales_;
-  alignas(64) std::array<std::int32_t, S::has_zero_point ? most : 1> zeros_;
-  alignas(64) std::array<float, S::has_offset ? most : 1> offsets_;
+  static constexpr std::size_t room = static_cast<std::size_t>(Most + lanes<A>);
+  alignas(64) std::array<float, room> scales_;
+  alignas(64) std::array<std::int32_t, S::has_zero_point ? room : 1> zeros_;
+  alignas(64) std::array<float, S::has_offset ? room : 1> offsets_;
 };
 
 }  // namespace detail

@@ -137,6 +137,8 @@ struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
   static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
+  /// Groups from this length on are runs of their own where others would be spread to their elements.
+  static constexpr index_t own_run = 400;
 
   template <number_format F = f32>
   static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
@@ -181,11 +183,22 @@ struct vector_decoder {
     if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out);
     if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out);
     if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
-    detail::spread_arrays<S, short_chunk> elements;
+    if (group >= own_run && group * format::bits % 8 == 0) {
+      for (index_t first = 0, g = 0; first < n; first += group, ++g)
+        uniform<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first);
+      return;
+    }
+    // Every batch gets its own copy of the parameters, or every element where groups do not fill batches.
+    detail::spread_arrays<S, A, short_chunk> copies;
     for (index_t first = 0; first < n; first += short_chunk) {
       const index_t count = std::min(short_chunk, n - first);
-      run<F>(codes + unit_of<S>(first), count, detail::element_arrays<S, A>{elements.fill(p, group, first, count)},
-             out + first);
+      const unit* from = codes + unit_of<S>(first);
+      if (group % lanes<A> == 0) {
+        const block_arrays own = copies.fill(p, group / lanes<A>, first / lanes<A>, divide_up(count, lanes<A>));
+        run<F>(from, count, detail::group_arrays<S, A, 1>{own}, out + first);
+      } else {
+        run<F>(from, count, detail::element_arrays<S, A>{copies.fill(p, group, first, count)}, out + first);
+      }
     }
   }
 
@@ -251,21 +264,11 @@ struct vector_decoder {
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {
-    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step * format::bits / 8)] = {};
+    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step)];  // a register, of which codes may take a part
     alignas(64) storage_t<F> values[static_cast<std::size_t>(step)];
-    std::memcpy(bytes, codes, static_cast<std::size_t>(packed_bytes<format::bits>(n)));
-    // Entries beyond the end may not exist: every element gets its own copy, the last one's for what is missing.
-    alignas(64) float scales[static_cast<std::size_t>(step)], offsets[static_cast<std::size_t>(step)];
-    alignas(64) std::int32_t zeros[static_cast<std::size_t>(step)];
-    for (index_t i = 0; i < step; ++i) {
-      const index_t at = p.entry(std::min(i, n - 1));
-      scales[i] = p.p.scales[at];
-      zeros[i] = p.p.zero_points != nullptr ? p.p.zero_points[at] : 0;
-      offsets[i] = p.p.offsets != nullptr ? p.p.offsets[at] : 0.f;
-    }
-    const detail::element_arrays<S, A> padded{{scales, zeros, offsets, p.p.tensor_scale}};
+    simd::store(bytes, simd::load_n<A>(codes, packed_bytes<format::bits>(n)));
     detail::store_four<F, detail::numbers_are::any, A>(
-        values, detail::decode_block<S, A>(decode, bytes, padded, p.p.tensor_scale));
+        values, detail::decode_block<S, A>(decode, bytes, detail::held_arrays<S, A>(p, n), p.p.tensor_scale));
     std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof *out);
   }
 };
@@ -308,7 +311,7 @@ void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const blo
   } else {
     constexpr index_t chunk = 512;
     float tile[static_cast<std::size_t>(chunk)];
-    spread_arrays<S, chunk> elements;
+    spread_arrays<S, best_arch, chunk> elements;
     for (index_t first = 0; first < n; first += chunk) {
       const index_t count = std::min(chunk, n - first);
       if (group >= n)

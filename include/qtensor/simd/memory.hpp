@@ -231,6 +231,15 @@ QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>&
 
 }  // namespace detail
 
+/// to[i] = entries[(first + i) / group] for i < n: an entry of a group for each of its elements. Up to a batch behind
+/// to[n] is written, too.
+template <usable_arch A, class T>
+void spread_entries(const T* entries, index_t group, index_t first, index_t n, T* to) {
+  const T* entry = entries + first / group;
+  for (index_t begin = 0, end = group - first % group; begin < n; begin = end, end += group, ++entry)
+    for (index_t i = begin; i < std::min(end, n); i += lanes<A>) simd::store(to + i, xsimd::batch<T, A>(*entry));
+}
+
 /// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
 /// stream_fence<A>() after the last one.
 template <usable_arch A = best_arch>

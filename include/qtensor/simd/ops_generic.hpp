@@ -265,13 +265,14 @@ QTENSOR_INLINE words<A> shift_right(any_isa, const words<A>& v, const words<A>& 
 template <class A, class T>
 QTENSOR_INLINE xsimd::batch<T, A> load_n(any_isa, const T* from, index_t n, T fill) {
   buffer<T, A> b;
-  for (index_t i = 0; i < b.size; ++i) b[i] = i < n ? from[i] : fill;
+  b.lane.fill(fill);
+  std::memcpy(b.lane.data(), from, static_cast<std::size_t>(n) * sizeof(T));
   return b.batch();
 }
 template <class A, class T>
 QTENSOR_INLINE void store_n(any_isa, T* to, index_t n, const xsimd::batch<T, A>& v) {
-  buffer<T, A> b(v);
-  for (index_t i = 0; i < n; ++i) to[i] = b[i];
+  const buffer<T, A> b(v);
+  std::memcpy(to, b.lane.data(), static_cast<std::size_t>(n) * sizeof(T));
 }
 
 // Widening: T is the narrow type, Wide the lane type.

@@ -388,7 +388,7 @@ struct vector_encoder {
     if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group % step == 0 && group <= detail::chunk_elements)
       return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group > detail::chunk_elements && group % 8 == 0) {
+    if (group >= own_run && group * S::code_format::bits % 8 == 0) {
       for (index_t first = 0, g = 0; first < n; first += group, ++g)
         uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale},
                 zero_points != nullptr ? zero_points[g] : 0, codes + unit_of<S>(first), t);
@@ -443,6 +443,8 @@ struct vector_encoder {
   }
 
   static constexpr index_t long_group = 512;
+  /// Groups from this length on are runs of their own where others would be spread to their elements.
+  static constexpr index_t own_run = 256;
 
   /// The groups of a chunk.
   template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
@@ -482,23 +484,25 @@ struct vector_encoder {
     detail::for_each_group_chunk<S, A>(n, group, codes, t, encode);
   }
 
-  /// Groups that do not fill batches: every element gets its own copy of the parameters, a chunk at a time.
+  /// Other groups, a chunk at a time: every batch gets its own copy of the parameters, or every element where groups do
+  /// not fill batches.
   static void spread(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes, traffic t) {
-    alignas(64) float element_scales[static_cast<std::size_t>(detail::chunk_elements)];
-    alignas(64) std::int32_t element_zeros[static_cast<std::size_t>(detail::chunk_elements)];
-    index_t g = 0, left = group;
+    constexpr auto room = static_cast<std::size_t>(detail::chunk_elements + lanes<A>);
+    alignas(64) float own_scales[room];
+    alignas(64) std::int32_t own_zeros[S::has_zero_point ? room : 1];
+    const bool by_batches = group % lanes<A> == 0;
+    const index_t alike = by_batches ? lanes<A> : 1;  // elements of a copy
     for (index_t first = 0; first < n; first += detail::chunk_elements) {
-      const index_t count = std::min(detail::chunk_elements, n - first);
-      for (index_t i = 0; i < count;) {
-        if (left == 0) ++g, left = group;
-        const index_t part = std::min(left, count - i);
-        std::fill_n(element_scales + i, part, scales[g]);
-        if (zero_points != nullptr) std::fill_n(element_zeros + i, part, zero_points[g]);
-        i += part, left -= part;
-      }
-      vector(x + first, count, element_scales, zero_points != nullptr ? element_zeros : nullptr, tensor_scale,
-             codes + unit_of<S>(first), t);
+      const index_t count = std::min(detail::chunk_elements, n - first), copies = divide_up(count, alike);
+      spread_entries<A>(scales, group / alike, first / alike, copies, own_scales);
+      if constexpr (S::has_zero_point)
+        if (zero_points != nullptr) spread_entries<A>(zero_points, group / alike, first / alike, copies, own_zeros);
+      const std::int32_t* zeros = zero_points != nullptr ? own_zeros : nullptr;
+      if (by_batches)
+        grouped_by<1>(x + first, count, lanes<A>, own_scales, zeros, tensor_scale, codes + unit_of<S>(first), t);
+      else
+        vector(x + first, count, own_scales, zeros, tensor_scale, codes + unit_of<S>(first), t);
     }
   }
 };
