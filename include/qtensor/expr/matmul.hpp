@@ -174,7 +174,7 @@ void store_matrix(const Call& call, Dst& dst) {
   if constexpr (std::is_same_v<scalar, float>)
     call.to(ops::store_floats<simd::best_arch>{writable_memory_of(dst).transposed()});
   else
-    call.to(ops::store_narrow<narrow_format<scalar>>{
+    call.to(ops::store_narrow<typename scalar_format<scalar>::type>{
         {reinterpret_cast<std::uint16_t*>(dst.data()), dst.cols(), dst.rows(), dst.colStride(), dst.rowStride()}});
 }
 
