@@ -341,6 +341,9 @@ struct vector_encoder {
 
   static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
                       traffic t = {}) {
+    if constexpr (!detail::counting_format<typename S::code_format>)
+      if (s.scale == 1.f && s.tensor_scale == 1.f)  // a mere cast
+        return encode_uniform_by<quotient_by::nothing>(x, n, s, zero_point, codes, t);
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
       reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {

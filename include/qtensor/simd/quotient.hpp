@@ -9,12 +9,12 @@
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// How x / s is computed. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and the rule of the
-/// policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision: rounded to
-/// integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every
-/// half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN. `moved_grid`: x stays as it is,
-/// and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
-enum class quotient_by { division, inverse, two_products, moved_grid };
+/// How x / s is computed. `nothing`: s is 1. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and
+/// the rule of the policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision:
+/// rounded to integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at
+/// every half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN. `moved_grid`: x stays as
+/// it is, and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
+enum class quotient_by { nothing, division, inverse, two_products, moved_grid };
 
 /// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
 /// step, as after a scale that a rule made of their largest magnitude (block_scales says when); or a code does not
@@ -73,6 +73,8 @@ struct divisor {
   floats<A> value;  ///< the scale, or its inverse
 };
 template <usable_arch A>
+struct divisor<quotient_by::nothing, A> {};
+template <usable_arch A>
 struct divisor<quotient_by::two_products, A> {
   floats<A> value;  ///< r = RN(1 / s)
   floats<A> rest;   ///< r' = RN((1 - s * r) / s); times r instead is not good enough (s = 2 - 2^-23, x = 1)
@@ -100,7 +102,9 @@ QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale)
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
   const floats<A> one(1.f);
-  if constexpr (By == quotient_by::division) {
+  if constexpr (By == quotient_by::nothing) {
+    return {};
+  } else if constexpr (By == quotient_by::division) {
     return {whole_scale<S>(scale, tensor_scale)};
   } else if constexpr (By == quotient_by::moved_grid) {
     const auto grid =
@@ -156,7 +160,9 @@ QTENSOR_INLINE floats<A> through(const floats<A>& x) {
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) {
   floats<A> q;
-  if constexpr (By == quotient_by::division)
+  if constexpr (By == quotient_by::nothing)
+    q = x;
+  else if constexpr (By == quotient_by::division)
     q = simd::div(x, d.value);
   else if constexpr (By == quotient_by::inverse)
     q = simd::mul(x, d.value);
