@@ -163,10 +163,10 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
   index_t b = 0;
   const auto block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
-    const index_t first = (b + k) * length;
+    const auto* from = x + (b + k) * length;
     const auto load = [&](index_t i) QTENSOR_INLINE_LAMBDA {
-      const auto m = load_magnitudes<Source, A>(x + first + i);
-      also(first + i, m);
+      const auto m = load_magnitudes<Source, A>(from + i);
+      also((b + k) * length + i, m);
       return m;
     };
     auto m = load(0);
