@@ -1,4 +1,4 @@
-// Operations: Eigen expressions quantized without a temporary, beside what the expression alone costs.
+// Operations: Eigen expressions quantized without a temporary, beside what they cost alone; results by columns.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
 #include <qtensor/expr/quantize.hpp>
@@ -72,6 +72,22 @@ void add_expressions(operations& all, const std::string& source, const std::stri
                            [](const auto& a, const auto& b) { return a * 2.f + b; });
 }
 
+/// A scheme back to numbers of format F that lie by columns.
+template <class S, class F>
+void add_columns_back(operations& all, const std::string& label) {
+  operation op = describe<F, S>(verb::dequantize, scales::given,
+                                label + " -> " + std::string(std::string_view(F::name)) + " by columns");
+  op.is_expression = true;
+  op.prepare = fill<S>;
+  op.ours = [](const task& t) -> std::function<void()> {
+    const auto from = view_of<S>(t);
+    auto* out = static_cast<qt::storage_t<F>*>(t.numbers);
+    if (t.threads == 1) return [=, rows = t.rows] { qt::dequantize_into<F>(from, out, {1, rows}); };
+    return [=, rows = t.rows, pool = on_team(t.threads)] { qt::dequantize_into<F>(from, out, {1, rows}, pool); };
+  };
+  all.push_back(std::move(op));
+}
+
 }  // namespace
 
 void add_expressions(operations& all) {
@@ -79,6 +95,11 @@ void add_expressions(operations& all) {
   add_expressions<Eigen::RowMajor, qt::int8_per_channel<0>>(all, "A", "int8 row, dynamic");
   add_expressions<Eigen::ColMajor, qt::mxfp8_e4m3>(all, "A by columns", "mxfp8_e4m3");
   add_expressions<Eigen::ColMajor, qt::int8_per_channel<0>>(all, "A by columns", "int8 row, dynamic");
+  add_expressions<Eigen::ColMajor, qt::int8_per_tensor>(all, "A by columns", "int8 tensor, dynamic");
+  add_columns_back<qt::int8_per_tensor, qt::f32>(all, "int8 tensor");
+  add_columns_back<qt::int8_per_tensor, qt::bf16>(all, "int8 tensor");
+  add_columns_back<qt::mxfp8_e4m3, qt::f32>(all, "mxfp8_e4m3");
+  add_columns_back<qt::mxfp4, qt::f32>(all, "mxfp4");
 }
 
 }  // namespace bench
