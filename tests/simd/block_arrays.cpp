@@ -70,7 +70,7 @@ TEST_CASE("spread_arrays: every element gets the entry of its group, missing arr
   using S = stored<scheme<uint4, group<32>, zero_point<uint8>>>;
   const std::vector<float> scales = {1.f, 2.f, 3.f, 4.f, 5.f};
   const std::vector<std::int32_t> zeros = {7, 6, 5, 4, 3};
-  simd::detail::spread_arrays<S, 64> elements;
+  simd::detail::spread_arrays<S, simd::best_arch, 64> elements;
   for (const index_t group : {1, 3, 7, 64})
     for (const index_t first : {0, 2, 4}) {
       const index_t n = std::min<index_t>(64, 5 * group - first);
