@@ -9,17 +9,20 @@ using namespace qtensor;
 
 namespace {
 
-struct sixteen_values {
-  static constexpr int bits = 4;
+template <int Bits>
+struct list_of_values {
+  static constexpr int bits = Bits;
   static constexpr bool is_integer = false, is_signed = true;
   static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "sixteen_values";
-  static constexpr float decode(std::uint32_t code) { return static_cast<float>(code & 15) / 7.5f - 1.f; }
+  static constexpr fixed_string name = "list_of_values";
+  static constexpr float decode(std::uint32_t code) {
+    return static_cast<float>(code & low_bits(Bits)) * 2.f / static_cast<float>(low_bits(Bits)) - 1.f;
+  }
 };
 
 }  // namespace
 
-TEST_CASE("vector_encodable: formats with a formula, deterministic roundings, codes in order") {
+TEST_CASE("vector_encodable: formulas and short lists, deterministic roundings, codes in order") {
   CHECK(simd::vector_encodable<int8_per_tensor>);
   CHECK(simd::vector_encodable<uint4_group<32>>);
   CHECK(simd::vector_encodable<scheme<int2, group<32>>>);
@@ -29,7 +32,8 @@ TEST_CASE("vector_encodable: formats with a formula, deterministic roundings, co
   CHECK(simd::vector_encodable<hif8_block<1, 1>>);
   CHECK_FALSE(simd::vector_encodable<with<hif8_block<1, 1>, to_special>>);
   CHECK_FALSE(simd::vector_encodable<scheme<int16, per_tensor>>);
-  CHECK_FALSE(simd::vector_encodable<scheme<sixteen_values, per_tensor>>);
+  CHECK(simd::vector_encodable<scheme<list_of_values<4>, per_tensor>>);
+  CHECK_FALSE(simd::vector_encodable<scheme<list_of_values<6>, per_tensor>>);
   CHECK_FALSE(simd::vector_encodable<with<int8_per_tensor, stochastic<1>>>);
   CHECK_FALSE(simd::vector_encodable<with<mxfp4, planar<high_first>>>);
 }
