@@ -138,10 +138,12 @@ void add_roof(const task& t, candidates& all) {
     return [part, threads] { team::instance().run(threads, part); };
   };
   all.push_back({kind::roof, "roof", streams ? "non-temporal stores" : "", over_team(run)});
-  const index_t half = static_cast<index_t>(n * op.bytes() / 2) / t.threads;
+  const index_t half = static_cast<index_t>(n * op.bytes() / 2) / t.threads, room = 5 * t.size() / t.threads;
   all.push_back({kind::copy, "memcpy", "", over_team([=](int part) {
-                   std::memcpy(t.scratch + part * half, reinterpret_cast<const std::uint8_t*>(t.floats) + part * half,
-                               static_cast<std::size_t>(half));
+                   const auto* source = reinterpret_cast<const std::uint8_t*>(t.floats) + part * room;
+                   for (index_t done = 0; done < half; done += room)
+                     std::memcpy(t.scratch + part * room, source,
+                                 static_cast<std::size_t>(std::min(room, half - done)));
                  })});
 }
 
