@@ -140,7 +140,7 @@ class row_decoder {
   }
   /// Fetches the codes of elements [col, col + n) of so many rows.
   QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
-    if constexpr (turns_codes) {
+    if constexpr (decodes_runs<S> && last > 0) {
       constexpr index_t line = 64;
       const auto* codes = w_.row(at) + unit_of_element<S>(col);
       for (index_t r = 0; r < rows; ++r)
@@ -407,10 +407,13 @@ class number_writer {
   /// One after the other.
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
-    constexpr index_t most = tile_floats / 2;
+    // Codes further on are asked for: where stores alternate with reads, no CPU does so by itself.
+    constexpr index_t most = tile_floats / 2, ahead = 8 * most;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
+      const index_t next = std::min(col + ahead, length);
+      decode_.prefetch(at, 1, next, std::min(most, length - next));
       decode_(at, col, n, tile);
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
@@ -430,6 +433,10 @@ class number_writer {
       decode_.columns(at, wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; row += high) {
           const index_t some = std::min(high, rows - row);
+          index_array below = at;
+          below[last - 1] += row + high;
+          if (const index_t left = extents_[last - 1] - below[last - 1]; left > 0)
+            decode_.prefetch(below, std::min(high, left), col, cols);
           decode(row, some, tile, wide);
           for (index_t r = 0; r < some; ++r)
             simd::stream_bytes(tile + r * wide, cols * static_cast<index_t>(sizeof *to), to + (row + r) * step + col);
