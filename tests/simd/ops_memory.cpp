@@ -342,12 +342,14 @@ TEST_CASE("join_nibbles ignores upper bits; split_nibbles is its inverse") {
   });
 }
 
-TEST_CASE("stream stores what store does; prefetch takes any address") {
+TEST_CASE("stream and put store what store does; prefetch takes any address") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     alignas(64) std::array<std::uint32_t, 16> words{};
     alignas(64) std::array<float, 16> floats{};
-    alignas(64) std::array<std::uint8_t, 64> bytes{};
+    alignas(64) std::array<std::uint8_t, 64> bytes{}, past{}, through{};
+    simd::put(past.data(), simd::bytes<A>(std::uint8_t{9}), true);
+    simd::put(through.data(), simd::bytes<A>(std::uint8_t{9}), false);
     simd::stream(words.data(), simd::words<A>(0x12345678u));
     simd::stream(floats.data(), simd::floats<A>(1.5f));
     simd::stream(bytes.data(), simd::bytes<A>(std::uint8_t{9}));
@@ -359,5 +361,7 @@ TEST_CASE("stream stores what store does; prefetch takes any address") {
       CHECK(floats[i] == (i < n ? 1.5f : 0.0f));
     }
     for (std::size_t i = 0; i < 64; ++i) CHECK(bytes[i] == (i < 4 * n ? 9 : 0));
+    CHECK(past == bytes);
+    CHECK(through == bytes);
   });
 }

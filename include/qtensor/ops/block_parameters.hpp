@@ -118,11 +118,9 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
       join_statistics<S, From>(x + whole * length, n - whole * length, length, seen.from(whole));
     }
   } else {
-    constexpr bool by_sixteens = simd::detail::static_group<typename S::granularity_type> == 16;
-    if (length == 32)
-      simd::amax_blocks_of<arch, 32, From>(x, whole, seen.amax);
-    else if (by_sixteens && length == 16)
-      simd::amax_blocks_of<arch, by_sixteens ? 16 : 32, From>(x, whole, seen.amax);
+    constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
+    if (length == usual)
+      simd::amax_blocks_of<arch, usual, From>(x, whole, seen.amax);
     else
       simd::amax_blocks<arch, From>(x, whole, length, seen.amax);
     if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);

@@ -88,7 +88,7 @@ class across_quantizer {
   }
 
  private:
-  static constexpr index_t wide = 256;  // codes of a row that are written at a time
+  static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
 
   static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
     return q.panel_rows() >= columns.cols();

@@ -226,18 +226,20 @@ class row_quantizer {
     simd::encoder_of<S, From>::uniform_bytes(x, x_step, rows, n, {p.scales[0], tensor_scale()},
                                              p.zero_points != nullptr ? p.zero_points[0] : 0, bytes, step);
   }
-  /// Codes of n elements of each of some rows, from the one at an index on: a byte each, that of element c of row r at
-  /// bytes[c * step + r].
+  /// How many codes of a row are turned at a time, at most.
+  static constexpr index_t turned_cols = 256;
+  /// Codes of n <= turned_cols elements of each of some rows, from the one at an index on: a byte each, that of element
+  /// c of row r at bytes[c * step + r].
   void store_turned(index_array at, index_t rows, index_t n, const std::uint8_t* bytes, index_t step) const {
-    constexpr index_t high = 16, wide = 256;
+    constexpr index_t high = 16;
     constexpr int bits = S::code_format::bits;
-    alignas(64) std::uint8_t turned[high * wide];
+    alignas(64) std::uint8_t turned[high * turned_cols];
     for (index_t first = 0; first < rows; first += high) {
       const index_t count = std::min(high, rows - first);
-      simd::transpose(bytes + first, step, count, n, turned, wide);
+      simd::transpose(bytes + first, step, count, n, turned, turned_cols);
       for (index_t r = 0; r < count; ++r, ++at[0]) {
         auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + unit_of_element<S>(at[last]));
-        simd::pack_codes<simd::best_arch, bits>(turned + r * wide, n, to, streams_);
+        simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, n, to, streams_);
       }
     }
   }

@@ -104,16 +104,10 @@ inline constexpr bool packs_registers = Bits == 4 || (Bits == 6 && has_join_sixe
 template <class A, int Bits>
 void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool streams = false) {
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
-  const auto put = [streams](std::uint8_t* at, const bytes<A>& v) QTENSOR_INLINE_LAMBDA {
-    if (streams)
-      simd::stream(at, v);
-    else
-      simd::store(at, v);
-  };
   index_t i = 0;
   if constexpr (Bits == 4) {
     for (; i + 2 * step <= n; i += 2 * step)
-      put(to + i / 2, simd::join_nibbles(load<A>(codes + i), simd::load<A>(codes + i + step)));
+      simd::put(to + i / 2, simd::join_nibbles(load<A>(codes + i), simd::load<A>(codes + i + step)), streams);
     if (i + step <= n) {
       simd::store_n(to + i / 2, step / 2, simd::join_nibbles(load<A>(codes + i), bytes<A>(std::uint8_t{0})));
       i += step;
@@ -127,7 +121,7 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
             simd::join_sixes(simd::load<A>(from), simd::load<A>(from + step), simd::load<A>(from + 2 * step),
                              simd::load<A>(from + 3 * step));
 #pragma GCC unroll 3
-        for (int k = 0; k < 3; ++k) put(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)]);
+        for (int k = 0; k < 3; ++k) simd::put(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)], streams);
       }
     }
     // Whole batches are written, of which three quarters count: while there is room for them.

@@ -265,6 +265,14 @@ template <class T, usable_arch A>
 QTENSOR_INLINE void stream(T* to, const xsimd::batch<T, A>& v) {
   stream(detail::isa<A>{}, to, v);
 }
+/// Past the caches or not, as the caller finds out.
+template <class T, usable_arch A>
+QTENSOR_INLINE void put(T* to, const xsimd::batch<T, A>& v, bool past_caches) {
+  if (past_caches)
+    simd::stream(to, v);
+  else
+    simd::store(to, v);
+}
 /// Orders the streaming stores of this thread before everything that follows.
 template <usable_arch A>
 QTENSOR_INLINE void stream_fence() {

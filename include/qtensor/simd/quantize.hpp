@@ -251,10 +251,8 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
     if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
     if (left < step) [[unlikely]]
       simd::store_n(codes, left, c);
-    else if (t.streams)
-      simd::stream(codes, c);
     else
-      simd::store(codes, c);
+      simd::put(codes, c, t.streams);
   }
 }
 
@@ -285,6 +283,15 @@ QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S
     encode(first, count, g, divide_up(count, group), bytes, of_chunk);
     g += groups_of_chunk;
   });
+}
+
+/// How many batches share a scale along a row, for whole blocks of four: 1, 2 or 4; 0 where kernels do not know it.
+template <class S, class A>
+constexpr int batches_of_group() {
+  constexpr index_t known = static_group<typename S::granularity_type>;
+  if (known == lanes<A>) return 1;
+  if (known == 2 * lanes<A>) return 2;
+  return known > 0 && known % (4 * lanes<A>) == 0 ? 4 : 0;
 }
 
 /// Whether the zero points that a scheme can store need a look before vectors take them.
@@ -405,7 +412,7 @@ struct vector_encoder {
                       float tensor_scale, unit* codes, traffic t = {}) {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
-    constexpr int batches = known == lanes<A> ? 1 : known == 2 * lanes<A> ? 2 : known % step == 0 ? 4 : 0;
+    constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
     const bool regular =
         by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
     if constexpr (known == 0)
@@ -557,44 +564,47 @@ using encoder_of = typename detail::encoder_of<S, From>::type;
 
 // ---- What callers call ---------------------------------------------------------------------------------------------
 
-// `traffic` is a hint: kernels of yours need not take it.
+namespace detail {
+
+/// Calls run(t) for our kernels and run() for kernels of yours: traffic is a hint that they need not take.
+template <class Kernel, class Run>
+QTENSOR_INLINE void run_hinted([[maybe_unused]] traffic t, Run run) {
+  if constexpr (encodes_by_vectors<Kernel>)
+    run(t);
+  else
+    run();
+}
+
+}  // namespace detail
 
 /// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_uniform(const typename From::type* x, index_t n, element_scale s, std::int32_t zero_point,
-                    code_unit_t<S>* codes, [[maybe_unused]] traffic t = {}) {
+                    code_unit_t<S>* codes, traffic t = {}) {
   using best = encoder_of<S, From>;
   if (n <= 0) return;
-  if constexpr (detail::encodes_by_vectors<best>)
-    best::uniform(x, n, s, zero_point, codes, t);
-  else
-    best::uniform(x, n, s, zero_point, codes);
+  detail::run_hinted<best>(t, [&](auto... hint) { best::uniform(x, n, s, zero_point, codes, hint...); });
 }
 
 /// Element i has scales[i] and zero_points[i]. Reads n of each.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_vector(const typename From::type* x, index_t n, const float* scales, const std::int32_t* zero_points,
-                   code_unit_t<S>* codes, float tensor_scale = 1.f, [[maybe_unused]] traffic t = {}) {
+                   code_unit_t<S>* codes, float tensor_scale = 1.f, traffic t = {}) {
   using best = encoder_of<S, From>;
   if (n <= 0) return;
-  if constexpr (detail::encodes_by_vectors<best>)
-    best::vector(x, n, scales, zero_points, tensor_scale, codes, t);
-  else
-    best::vector(x, n, scales, zero_points, tensor_scale, codes);
+  detail::run_hinted<best>(
+      t, [&](auto... hint) { best::vector(x, n, scales, zero_points, tensor_scale, codes, hint...); });
 }
 
 /// Element i has scales[i / group] and zero_points[i / group]; any group >= 1, the last one may be short.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_grouped(const typename From::type* x, index_t n, index_t group, const float* scales,
-                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f,
-                    [[maybe_unused]] traffic t = {}) {
+                    const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f, traffic t = {}) {
   QTENSOR_ASSERT(group >= 1, "encode_grouped needs groups of at least one element");
   using best = encoder_of<S, From>;
   if (n <= 0) return;
-  if constexpr (detail::encodes_by_vectors<best>)
-    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes, t);
-  else
-    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+  detail::run_hinted<best>(
+      t, [&](auto... hint) { best::grouped(x, n, group, scales, zero_points, tensor_scale, codes, hint...); });
 }
 
 /// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales

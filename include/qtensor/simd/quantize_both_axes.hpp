@@ -41,12 +41,6 @@ void encode_twice(const typename From::type* x, index_t n, RowParameters p, Colu
   constexpr quotient_by row_quotient = fitting_quotient<R, A>, column_quotient = fitting_quotient<C, A>;
   std::uint8_t *rows = by_rows.bytes(), *columns = by_columns.bytes();
   const bool rows_stream = by_rows.streams(), columns_stream = by_columns.streams();
-  const auto put = [](std::uint8_t* to, const bytes<A>& c, bool streams) QTENSOR_INLINE_LAMBDA {
-    if (streams)
-      simd::stream(to, c);
-    else
-      simd::store(to, c);
-  };
   tail_space<A> row_space, column_space;
   for (index_t i = 0; i < n; i += step, p.next(), q.next()) {
     std::array<floats<A>, 4> v;
@@ -56,8 +50,8 @@ void encode_twice(const typename From::type* x, index_t n, RowParameters p, Colu
       if (next != nullptr)
 #pragma GCC unroll 4
         for (index_t k = 0; k < step; k += 64 / index_t{sizeof(*x)}) simd::prefetch(next + i + k);
-      put(rows + i, encode_codes<R, row_quotient, A, numbers::fitting>(v, p), rows_stream);
-      put(columns + i, encode_codes<C, column_quotient, A, numbers::fitting>(v, q), columns_stream);
+      simd::put(rows + i, encode_codes<R, row_quotient, A, numbers::fitting>(v, p), rows_stream);
+      simd::put(columns + i, encode_codes<C, column_quotient, A, numbers::fitting>(v, q), columns_stream);
     } else {
       const index_t left = n - i;
 #pragma GCC unroll 4
@@ -69,15 +63,6 @@ void encode_twice(const typename From::type* x, index_t n, RowParameters p, Colu
       simd::store_n(columns + i, left, encode_codes<C, column_quotient, A, numbers::fitting>(v, q));
     }
   }
-}
-
-/// How many batches share a scale along a row, for whole blocks of four: 1, 2 or 4; 0 where kernels do not know it.
-template <class S, class A>
-constexpr int batches_of_group() {
-  constexpr index_t known = static_group<typename S::granularity_type>;
-  if (known == lanes<A>) return 1;
-  if (known == 2 * lanes<A>) return 2;
-  return known > 0 && known % (4 * lanes<A>) == 0 ? 4 : 0;
 }
 
 }  // namespace detail

@@ -76,10 +76,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     const held_parameters<By, S, A, Parameters> held(p);
     for (index_t r = 0; r < rows; ++r) {
       const bytes<A> codes = codes_of(x + r * x_step + i, held);
-      if (streams)
-        simd::stream(to + r * to_step + i, codes);
-      else
-        simd::store(to + r * to_step + i, codes);
+      simd::put(to + r * to_step + i, codes, streams);
     }
   }
   if (i == n) return;
