@@ -171,3 +171,50 @@ TEST_CASE("large tensors: scales of columns") {
     }
   CHECK(ok);
 }
+
+namespace {
+
+/// Numbers of F at lines of the caches, and one element behind them; by rows and by columns.
+template <class F, class S>
+bool arrives_anywhere(const tensor<S>& w) {
+  using number = storage_t<F>;
+  std::vector<number> memory(static_cast<std::size_t>(2 * height * width) + 64);
+  number* at_line = memory.data();
+  while (!simd::begins_line(at_line)) ++at_line;
+  number* elsewhere = at_line + height * width + 1;
+  bool ok = true;
+  for (const auto& steps : {std::array<index_t, 2>{width, 1}, std::array<index_t, 2>{1, height}}) {
+    dequantize_into<F>(w.view(), at_line, steps);
+    dequantize_into<F>(w.view(), elsewhere, steps);
+    ok = ok && std::memcmp(at_line, elsewhere, static_cast<std::size_t>(height * width) * sizeof(number)) == 0;
+    for (index_t row = 0; row < height; row += 61)
+      for (index_t col = 0; col < width; ++col) {
+        const std::uint32_t want = encode<F, nearest_even, to_special>(reference::value(w.view(), {row, col}));
+        if constexpr (std::is_same_v<F, f32>)
+          ok = ok && bits_of(at_line[row * steps[0] + col * steps[1]]) == want;
+        else
+          ok = ok && at_line[row * steps[0] + col * steps[1]] == want;
+      }
+  }
+  return ok;
+}
+template <class S>
+void check_places() {
+  CAPTURE(std::string(std::string_view(name<S>)));
+  std::vector<float> finite(numbers().begin(), numbers().begin() + height * width);
+  for (float& f : finite) f = is_finite(f) ? f : 1.f;
+  const auto w = quantize<S>(source(finite.data(), extents(height, width)));
+  CHECK(arrives_anywhere<f32>(w));
+  CHECK(arrives_anywhere<bf16>(w));
+}
+
+}  // namespace
+
+TEST_CASE("large tensors: numbers that go to lines of the caches, and elsewhere") {
+  check_places<int8_per_tensor>();
+  check_places<int8_per_channel<0>>();
+  check_places<int8_per_channel<1>>();
+  check_places<uint8_per_channel<1>>();
+  check_places<mxfp8_e4m3>();
+  check_places<nvfp4>();
+}

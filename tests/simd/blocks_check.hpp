@@ -84,13 +84,14 @@ void check_decode(const std::vector<std::uint8_t>& bytes, index_t n) {
   std::vector<float> expected;
   reference::dequantize(row<S>(from.data(), n), [&](const auto&, float v) { expected.push_back(v); });
   check::on_every_arch([&](auto arch) {
-    check::fenced<float> to(n);
-    simd::decode_interleaved<S, decltype(arch)>(from.data(), n, to.data());
+    const bool streams = n % 64 == 0;
+    check::fenced<float> to(n, streams);
+    simd::decode_interleaved<S, decltype(arch)>(from.data(), n, to.data(), streams);
     bool same = true;
     for (index_t i = 0; i < n; ++i) same = same && check::same_or_nan(expected[static_cast<std::size_t>(i)], to[i]);
     const auto rounded = [&]<class F>(std::type_identity<F>) {
-      check::fenced<std::uint16_t> halves(n);
-      simd::decode_interleaved<S, decltype(arch), F>(from.data(), n, halves.data());
+      check::fenced<std::uint16_t> halves(n, streams);
+      simd::decode_interleaved<S, decltype(arch), F>(from.data(), n, halves.data(), streams);
       for (index_t i = 0; i < n; ++i) {
         const std::uint32_t want = encode<F, to_special>(expected[static_cast<std::size_t>(i)]);
         same = same && (halves[i] == want || (is_nan(decode<F>(halves[i])) && is_nan(decode<F>(want))));

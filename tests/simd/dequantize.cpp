@@ -42,6 +42,7 @@ void check_run(index_t n, index_t group, bool tame = false) {
     using number = storage_t<F>;
     const index_t entries = group == 0 ? 1 : divide_up(n, group);
     for (const bool at_start : {false, true}) {
+      const simd::traffic t = n % 2 == 0 ? simd::traffic{true, true} : simd::traffic{};
       check::fenced<unit> codes(check::random_codes<unit>(units<S>(n)), at_start);
       check::fenced<float> scales(entries, at_start), offsets(entries, at_start);
       check::fenced<number> got(n, at_start);
@@ -57,13 +58,13 @@ void check_run(index_t n, index_t group, bool tame = false) {
       std::vector<float> want(static_cast<std::size_t>(n));
       if (group == 0) {
         reference::uniform(codes.data(), n, p, want.data());
-        kernel::template uniform<F>(codes.data(), n, p, got.data());
+        kernel::template uniform<F>(codes.data(), n, p, got.data(), t);
       } else if (group == 1) {
         reference::vector(codes.data(), n, p, want.data());
-        kernel::template vector<F>(codes.data(), n, p, got.data());
+        kernel::template vector<F>(codes.data(), n, p, got.data(), t);
       } else {
         reference::grouped(codes.data(), n, group, p, want.data());
-        kernel::template grouped<F>(codes.data(), n, group, p, got.data());
+        kernel::template grouped<F>(codes.data(), n, group, p, got.data(), t);
       }
       for (index_t i = 0; i < n; ++i) {
         const float s = scales[group == 0 ? 0 : i / group];
@@ -77,17 +78,17 @@ void check_run(index_t n, index_t group, bool tame = false) {
   }
 }
 
-/// Three rows, with gaps between them, equal themselves one by one.
+/// Three rows, with gaps between them, equal themselves one by one, past the caches or not.
 template <class S, class F, class Arch>
-void check_columns(index_t n, bool tame) {
+void check_columns(index_t n, bool tame, bool streams) {
   if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
     using kernel = simd::kernel<simd::op::decode, S, Arch>;
     using unit = simd::code_unit_t<S>;
-    const index_t code_step = units<S>(n) + 3, out_step = n + 5;
+    const index_t code_step = units<S>(n) + 3, out_step = streams ? round_up(n, 64) : n + 5;  // at lines of the caches
     check::fenced<unit> codes(check::random_codes<unit>(2 * code_step + units<S>(n)));
     check::fenced<float> scales(n), offsets(n);
     check::fenced<std::int32_t> zeros(n);
-    check::fenced<storage_t<F>> got(2 * out_step + n);
+    check::fenced<storage_t<F>> got(2 * out_step + n, streams);
     std::vector<storage_t<F>> want(static_cast<std::size_t>(n));
     for (index_t i = 0; i < n; ++i) {
       scales[i] = tame ? 0.01f * static_cast<float>(i + 1) : check::hard_finite();
@@ -96,7 +97,7 @@ void check_columns(index_t n, bool tame) {
     }
     const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
                                S::has_offset ? offsets.data() : nullptr, 0.37f};
-    kernel::template columns<F>(codes.data(), code_step, 3, n, p, got.data(), out_step);
+    kernel::template columns<F>(codes.data(), code_step, 3, n, p, got.data(), out_step, {streams, streams});
     for (index_t r = 0; r < 3; ++r) {
       kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
       if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
@@ -118,7 +119,8 @@ void check_runs_of() {
         check_run<S, F, A>(n, group, true);
       }
     for (const index_t n : {1, 31, 64, 65, 130, 515})
-      for (const bool tame : {false, true}) check_columns<S, F, A>(n, tame);
+      for (const bool tame : {false, true})
+        for (const bool streams : {false, true}) check_columns<S, F, A>(n, tame, streams);
   });
 }
 template <class S>

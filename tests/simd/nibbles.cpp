@@ -57,6 +57,26 @@ TEST_CASE("pack_codes, unpack_codes: every length to 4 batches + 3, both ends fe
   });
 }
 
+TEST_CASE("split_pairs: two runs out of bytes of two codes, in place, every length to 4 batches + 3") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 0; n <= 16 * simd::lanes<A> + 3; ++n) {
+      const auto size = static_cast<std::size_t>(n), half = (size + 1) / 2;
+      std::vector<std::uint8_t> bytes(size), lower(size), upper(size), low(half + 1, 0xaa), high(half + 1, 0xaa);
+      for (std::size_t i = 0; i < size; ++i) {
+        bytes[i] = static_cast<std::uint8_t>(37 * i + 11);
+        lower[i] = bytes[i] & 15, upper[i] = bytes[i] >> 4;
+      }
+      simd::pack_codes<A, 4>(lower.data(), n, low.data());
+      simd::pack_codes<A, 4>(upper.data(), n, high.data());
+      std::vector<std::uint8_t> back(half + 1, 0xaa);
+      simd::split_pairs<A>(bytes.data(), n, bytes.data(), back.data());
+      if (back != high) FAIL("upper codes of ", n, " bytes");
+      if (!std::equal(low.begin(), low.end() - 1, bytes.begin())) FAIL("lower codes of ", n, " bytes");
+    }
+  });
+}
+
 TEST_CASE("pack_nibbles: first code in the low half, an odd row ends with 0") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

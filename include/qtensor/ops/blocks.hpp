@@ -29,10 +29,11 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   if (streams) simd::stream_fence<simd::best_arch>();
 }
 
-/// Decodes elements [col, col + n) of the row at `at` (an index in storage order), to numbers of F.
+/// Decodes elements [col, col + n) of the row at `at` (an index in storage order), to numbers of F, past the caches on
+/// demand.
 template <format F = f32, simd::block_decodable S, tensor_extents E, storage_order O, class A>
 void dequantize_blocks(const basic_tensor_view<S, E, O, A>& w, typename E::array at, index_t col, index_t n,
-                       storage_t<F>* out) {
+                       storage_t<F>* out, bool past_caches = false) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   const index_t end = col + n;
@@ -40,7 +41,7 @@ void dequantize_blocks(const basic_tensor_view<S, E, O, A>& w, typename E::array
     at[E::rank - 1] = col;
     *out++ = simd::round_to<F>(reference::storage_value(w, at));
   }
-  simd::decode_interleaved<S, simd::best_arch, F>(w.row(at) + col / elements * bytes, end - col, out);
+  simd::decode_interleaved<S, simd::best_arch, F>(w.row(at) + col / elements * bytes, end - col, out, past_caches);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -40,14 +40,11 @@ class turned_codes {
       simd::transpose(from, step, n, rows, to, apart_);
     } else {
       // Pairs of columns first: bytes [0, rows) of each pair, packed where they stand.
-      std::uint8_t low[most_rows], high[most_rows];
       const index_t pairs = divide_up(n, 2);
       simd::transpose(from, step, pairs, rows, to, 2 * apart_);
       for (index_t p = 0; p < pairs; ++p) {
         std::uint8_t* pair = to + 2 * p * apart_;
-        for (index_t r = 0; r < rows; ++r) low[r] = pair[r] & 15, high[r] = pair[r] >> 4;
-        simd::pack_codes<simd::best_arch, 4>(low, rows, pair);
-        simd::pack_codes<simd::best_arch, 4>(high, rows, pair + apart_);
+        simd::split_pairs<simd::best_arch>(pair, rows, pair, pair + apart_);
       }
     }
   }
@@ -80,17 +77,17 @@ class row_decoder {
 
   /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
   /// as one run, and single elements up to the next byte.
-  void operator()(index_array at, index_t col, index_t n, number* out) const {
+  void operator()(index_array at, index_t col, index_t n, number* out, simd::traffic t = {}) const {
     if constexpr (simd::block_decodable<S>) {
-      dequantize_blocks<F>(w_, at, col, n, out);
+      dequantize_blocks<F>(w_, at, col, n, out, t.streams);
     } else if constexpr (!decodes_runs<S>) {
       for (index_t i = 0; i < n; ++i) out[i] = single(at, col + i);
     } else {
       for (; n > 0 && col % byte_step<S> != 0; ++col, --n) *out++ = single(at, col);
       if (alike_.has_value())
-        (*alike_)(w_.row(at) + unit_of_element<S>(col), n, out);
+        (*alike_)(w_.row(at) + unit_of_element<S>(col), n, out, t);
       else
-        runs(at, col, n, out);
+        runs(at, col, n, out, t);
     }
   }
 
@@ -110,7 +107,7 @@ class row_decoder {
     return 1;
   }
   /// Rows alike, from the one at an index on, by columns of at most `wide` elements: calls part(col, cols, decode),
-  /// whose decode(row, rows, out, step) writes those of some rows, `step` numbers apart.
+  /// whose decode(row, rows, out, step, traffic) writes those of some rows, `step` numbers apart.
   template <class Part>
   void columns(const index_array& at, index_t wide, Part part) const {
     if constexpr (decodes_runs<S> && last > 0) {
@@ -121,9 +118,9 @@ class row_decoder {
       for (index_t col = 0; col < length; col += wide) {
         const index_t cols = std::min(wide, length - col);
         const float* scales = parameters.load(col, cols);
-        part(col, cols, [&](index_t row, index_t rows, number* out, index_t step) {
+        part(col, cols, [&](index_t row, index_t rows, number* out, index_t step, simd::traffic t) {
           simd::decode_columns<S, F>(codes + row * code_step + unit_of_element<S>(col), code_step, rows, cols, scales,
-                                     parameters.zero_points(), out, step, w_.tensor_scale());
+                                     parameters.zero_points(), out, step, w_.tensor_scale(), nullptr, t);
         });
       }
     }
@@ -155,7 +152,7 @@ class row_decoder {
   /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row
   /// r to out[c * step + r].
   void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
-            number* out, index_t step) const {
+            number* out, index_t step, simd::traffic t) const {
     if constexpr (turns_codes) {
       float scales[turned_codes<S>::most_rows];
       std::int32_t zeros[S::has_zero_point ? turned_codes<S>::most_rows : 1];
@@ -168,10 +165,10 @@ class row_decoder {
         const auto* first = codes.column(c - from);
         if (uniform)
           simd::decode_uniform<S, F>(first, rows, element_scale{*scales, w_.tensor_scale()},
-                                     S::has_zero_point ? *zeros : 0, out);
+                                     S::has_zero_point ? *zeros : 0, out, 0.f, t);
         else
           simd::decode_columns<S, F>(first, codes.step(), count, rows, scales, S::has_zero_point ? zeros : nullptr, out,
-                                     step, w_.tensor_scale());
+                                     step, w_.tensor_scale(), nullptr, t);
       }
     }
   }
@@ -237,7 +234,7 @@ class row_decoder {
     std::int32_t zeros_[S::has_zero_point ? room : 1];
   };
 
-  void runs(index_array at, index_t col, index_t n, number* out) const {
+  void runs(index_array at, index_t col, index_t n, number* out, simd::traffic t) const {
     const auto codes = w_.row(at);
     const index_t scale_length = w_.scale_grid().block[last];
     const bool alike = !S::has_zero_point || scale_length == w_.zero_grid().block[last];
@@ -254,16 +251,16 @@ class row_decoder {
       } else if (count < length || count == left) {
         const float* scales = parameters.load(col, 1);
         simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale},
-                                   S::has_zero_point ? *parameters.zero_points() : 0, out);
+                                   S::has_zero_point ? *parameters.zero_points() : 0, out, 0.f, t);
       } else {
         const index_t blocks = std::min(parameters.most(), left / length);
         const float* scales = parameters.load(col, blocks);
         const std::int32_t* zero = parameters.zero_points();
         count = blocks * length;
         if (length == 1)
-          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale);
+          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale, nullptr, t);
         else
-          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale);
+          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale, nullptr, t);
       }
       col += count;
       out += count;
@@ -404,31 +401,28 @@ class number_writer {
     return true;
   }
 
-  /// One after the other.
+  /// One after the other: where they belong, or past the caches by way of a tile where they begin no line.
   void contiguous(const index_array& at, index_t length, number* to) const {
-    if (!streams_) return decode_(at, 0, length, to);
-    // Codes further on are asked for: where stores alternate with reads, no CPU does so by itself.
-    constexpr index_t most = tile_floats / 2, ahead = 8 * most;
+    if (!streams_ || simd::begins_line(to)) return decode_(at, 0, length, to, {streams_, streams_});
+    constexpr index_t most = tile_floats / 2;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
-      const index_t next = std::min(col + ahead, length);
-      decode_.prefetch(at, 1, next, std::min(most, length - next));
-      decode_(at, col, n, tile);
+      decode_(at, col, n, tile, {true, false});
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
   }
 
-  /// Rows that share a scale for each element: where they belong, or past the caches by way of a tile.
+  /// Rows that share a scale for each element, likewise.
   void columns(const index_array& at, index_t rows, number* to) const {
     if constexpr (last > 0) {
       const index_t step = steps_[last - 1];
       if (!streams_)
         return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
-          decode(index_t{0}, rows, to + col, step);
+          decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
-      // Several rows at once where all there is to do is to read and to write; with more to do a row at a time.
-      constexpr index_t high = View::scheme_type::has_zero_point ? 1 : 8, wide = high == 1 ? 512 : 256;
+      const bool direct = simd::begins_line(to, step);
+      constexpr index_t high = 8, wide = 256;
       alignas(64) number tile[static_cast<std::size_t>(high * wide)];
       decode_.columns(at, wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; row += high) {
@@ -437,12 +431,21 @@ class number_writer {
           below[last - 1] += row + high;
           if (const index_t left = extents_[last - 1] - below[last - 1]; left > 0)
             decode_.prefetch(below, std::min(high, left), col, cols);
-          decode(row, some, tile, wide);
-          for (index_t r = 0; r < some; ++r)
-            simd::stream_bytes(tile + r * wide, cols * static_cast<index_t>(sizeof *to), to + (row + r) * step + col);
+          number* first = to + row * step + col;
+          if (direct) {
+            decode(row, some, first, step, simd::traffic{false, true});
+          } else {
+            decode(row, some, tile, wide, simd::traffic{});
+            stream_rows(tile, wide, some, cols, first, step);
+          }
         }
       });
     }
+  }
+  /// Rows of a tile past the caches.
+  static void stream_rows(const number* tile, index_t wide, index_t rows, index_t cols, number* to, index_t step) {
+    for (index_t r = 0; r < rows; ++r)
+      simd::stream_bytes(tile + r * wide, cols * static_cast<index_t>(sizeof *to), to + r * step);
   }
 
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
@@ -468,9 +471,7 @@ class number_writer {
     for (index_t first = 0; first < width; first += at_once) {
       const index_t count = std::min(at_once, width - first);
       simd::transpose(static_cast<const number*>(tile + first), wide, count, height, turned, high);
-      for (index_t c = 0; c < count; ++c)
-        simd::stream_bytes(turned + c * high, height * static_cast<index_t>(sizeof(number)),
-                           to + (first + c) * steps_[last]);
+      stream_rows(turned, high, count, height, to + first * steps_[last], steps_[last]);
     }
   }
 
@@ -487,7 +488,7 @@ class number_writer {
         if (streams_)
           stream_down(at, height, col, width, codes, corner);
         else
-          decode_.down(at, height, col, col, width, codes, corner, steps_[last]);
+          decode_.down(at, height, col, col, width, codes, corner, steps_[last], {});
       }
   }
   /// One box of them past the caches, a few columns at a time; meanwhile the codes beside it are fetched, a few rows at
@@ -496,12 +497,17 @@ class number_writer {
                    const turned_codes<typename View::scheme_type>& codes, number* to) const {
     constexpr index_t high = turned_codes<typename View::scheme_type>::most_rows, at_once = 16;
     const index_t beside = std::min(width, extents_[last] - col - width), share = divide_up(height * at_once, width);
+    const bool direct = simd::begins_line(to, steps_[last]);
     alignas(64) number kept[at_once * high];
     for (index_t c = 0, row = 0; c < width; c += at_once, row += share) {
       const index_t n = std::min(at_once, width - c);
-      decode_.down(at, height, col, col + c, n, codes, kept, high);
-      for (index_t k = 0; k < n; ++k)
-        simd::stream_bytes(kept + k * high, height * static_cast<index_t>(sizeof(number)), to + (c + k) * steps_[last]);
+      number* first = to + c * steps_[last];
+      if (direct) {
+        decode_.down(at, height, col, col + c, n, codes, first, steps_[last], {false, true});
+      } else {
+        decode_.down(at, height, col, col + c, n, codes, kept, high, {});
+        stream_rows(kept, high, n, height, first, steps_[last]);
+      }
       if (beside == 0 || row >= height) continue;
       index_array below = at;
       below[last - 1] += row;

@@ -102,6 +102,13 @@
 /// a lambda is called more than once.
 #define QTENSOR_INLINE_LAMBDA __attribute__((always_inline))
 
+/// Before a loop over short records, which clang would turn into gathers and scatters.
+#if defined(__clang__)
+#define QTENSOR_KEEP_LOOP _Pragma("clang loop vectorize(disable)")
+#else
+#define QTENSOR_KEEP_LOOP
+#endif
+
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// Text of QTENSOR_ABI.

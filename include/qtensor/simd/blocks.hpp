@@ -195,16 +195,16 @@ class block_decoder {
  public:
   /// At most block_chunk elements.
   template <number_format F>
-  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out) {
+  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, bool past_caches) {
     const index_t n = blocks * b::elements, whole = n / step * step;
     split(from, blocks);
     if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset) {
       if (products_are_normal<S, A>(scales_, n / b::group, 1.f))
-        values<F, numbers_are::normal>(whole, out);
+        values<F, numbers_are::normal>(whole, out, past_caches);
       else
-        values<F, numbers_are::any>(whole, out);
+        values<F, numbers_are::any>(whole, out, past_caches);
     } else {
-      values<F, numbers_are::any>(whole, out);
+      values<F, numbers_are::any>(whole, out, past_caches);
     }
     if (whole == n) return;
     std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
@@ -221,6 +221,7 @@ class block_decoder {
     [[maybe_unused]] qtensor::detail::unit_t<offset_format> offset_units[offset_room];
     std::uint8_t* codes = codes_;
     index_t g = 0;
+    QTENSOR_KEEP_LOOP
     for (index_t block = 0; block < blocks; ++block, from += b::bytes)
 #pragma GCC unroll 4
       for (index_t k = 0; k < b::groups; ++k, ++g, codes += b::group) {
@@ -232,8 +233,8 @@ class block_decoder {
     if constexpr (S::has_offset) decode_scales<offset_format, A>(offset_units, g, offsets_);
   }
   template <number_format F, numbers_are Known>
-  QTENSOR_INLINE void values(index_t n, storage_t<F>* out) const {
-    for (index_t i = 0; i < n; i += step) store_four<F, Known, A>(out + i, four(i));
+  QTENSOR_INLINE void values(index_t n, storage_t<F>* out, bool past_caches) const {
+    for (index_t i = 0; i < n; i += step) store_four<F, Known, A>(out + i, four(i), past_caches);
   }
   /// Values from element i on.
   QTENSOR_INLINE std::array<floats<A>, 4> four(index_t i) const {
@@ -268,15 +269,17 @@ concept block_decodable = quantization_scheme<S> && detail::has_regular_blocks<S
 /// dequantize_element<S>, bit for bit, as bf16 or f16 rounded once more; only the payload of a NaN that comes of a NaN
 /// scale is the CPU's.
 ///
-/// Reads the bytes of the codes and scales of n elements, writes out[0, n).
+/// Reads the bytes of the codes and scales of n elements, writes out[0, n), past the caches on demand.
 template <block_decodable S, usable_arch A = best_arch, number_format F = f32>
-void decode_interleaved(const std::uint8_t* bytes, index_t n, storage_t<F>* out) {
+void decode_interleaved(const std::uint8_t* bytes, index_t n, storage_t<F>* out, bool past_caches = false) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
+  past_caches = past_caches && begins_line(out, most * b::elements);
   detail::block_decoder<S, A> decode;
   for (index_t first = 0; first < blocks; first += most)
-    decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements);
+    decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements,
+                             past_caches);
   if (const index_t rest = n - blocks * b::elements; rest > 0)
     reference::dequantize(
         b::template row<read_only>(bytes + blocks * b::bytes, rest),

@@ -313,7 +313,7 @@ class block_encoder {
   void encode(const element* x, index_t n) {
     const bool fetches = fetches_;  // codes might be stored to a member
     for (index_t i = 0; i < n; i += step) {
-      if (fetches) fetch_ahead<A>(x + i);
+      if (fetches) fetch_ahead<step * index_t{sizeof(element)}>(x + i);
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
       else

@@ -81,13 +81,14 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
   return v;
 }
 
-/// Whole blocks of codes.
+/// Whole blocks of codes, to where lines begin if they are streamed.
 template <class S, number_format F, numbers_are Known, class A, class Decoder, class Parameters>
 QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
-                                  float tensor_scale, storage_t<F>* out) {
+                                  float tensor_scale, storage_t<F>* out, traffic t) {
   constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
-    store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * bytes, p, tensor_scale));
+    if (t.fetches) fetch_ahead<bytes>(codes + b * bytes);
+    store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * bytes, p, tensor_scale), t.streams);
     p.next();
   }
 }
@@ -101,7 +102,8 @@ inline constexpr bool steps_exponents =
 /// At most Most elements of such a scheme: whole blocks. False, with p as it was, where the scales do not fit or a code
 /// is an infinity or a NaN.
 template <class S, class A, index_t Most, class Parameters>
-QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Parameters& p, std::uint16_t* out) {
+QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Parameters& p, std::uint16_t* out,
+                                traffic t) {
   using F = typename S::code_format;
   constexpr index_t step = 4 * lanes<A>, block_bytes = step * F::bits / 8;
   std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
@@ -110,6 +112,7 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
   bytes<A> largest(std::uint8_t{0});
   Parameters at = p;
   for (index_t b = 0; b < blocks; ++b) {
+    if (t.fetches) fetch_ahead<block_bytes>(codes + b * block_bytes);
     const auto planes = decode.planes(simd::order_for_halves(codes_of<F, A>{codes + b * block_bytes}.batch()));
     // Without its sign the upper byte of a special number is 0x7f, that of another one is smaller.
     if constexpr (!is_finite_format<F>) largest = simd::max(largest, planes.high + planes.high);
@@ -117,8 +120,8 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
     const std::uint16_t* here = steps + (at.p.scales - p.p.scales);
 #pragma GCC unroll 2
     for (int k = 0; k < 2; ++k)
-      simd::store(out + b * step + k * step / 2,
-                  simd::step_finite_exponents<A>(v[k], halves<A>(here[at.entry(k * step / 2)])));
+      simd::put(out + b * step + k * step / 2,
+                simd::step_finite_exponents<A>(v[k], halves<A>(here[at.entry(k * step / 2)])), t.streams);
     at.next();
   }
   if constexpr (!is_finite_format<F>) {
@@ -139,9 +142,10 @@ struct vector_decoder {
   static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
   /// Groups from this length on are runs of their own where others would be spread to their elements.
   static constexpr index_t own_run = 400;
+  static constexpr bool takes_traffic = true;
 
   template <number_format F = f32>
-  static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+  static void uniform(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t = {}) {
     if (far_zero_point(p, 1)) return reference::template uniform<F>(codes, n, p, out);
     if constexpr (S::has_offset || S::has_zero_point) {
       // Missing arrays are zeros: so that the loop need not ask.
@@ -150,42 +154,43 @@ struct vector_decoder {
       run<F>(codes, n,
              detail::group_arrays<S, A, 0>{{p.scales, p.zero_points != nullptr ? p.zero_points : &no_zero,
                                             p.offsets != nullptr ? p.offsets : &none, p.tensor_scale}},
-             out);
+             out, t);
     } else {
-      run<F>(codes, n, detail::group_arrays<S, A, 0>{p}, out);
+      run<F>(codes, n, detail::group_arrays<S, A, 0>{p}, out, t);
     }
   }
 
   template <number_format F = f32>
-  static void vector(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out) {
+  static void vector(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t = {}) {
     if (far_zero_point(p, n)) return reference::template vector<F>(codes, n, p, out);
-    run<F>(codes, n, detail::element_arrays<S, A>{p}, out);
+    run<F>(codes, n, detail::element_arrays<S, A>{p}, out, t);
   }
 
   /// vector for many rows, whose codes and numbers lie code_step units and out_step numbers apart.
   template <number_format F = f32>
   static void columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
-                      storage_t<F>* out, index_t out_step) {
+                      storage_t<F>* out, index_t out_step, traffic t = {}) {
     if (far_zero_point(p, n)) {
-      for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step);
+      for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step, t);
     } else if (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset &&
                detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) {
-      run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step);
+      run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step, t);
     } else {
-      run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step);
+      run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
     }
   }
 
   template <number_format F = f32>
-  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
-    if (group >= n) return uniform<F>(codes, n, p, out);
+  static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
+                      traffic t = {}) {
+    if (group >= n) return uniform<F>(codes, n, p, out, t);
     if (far_zero_point(p, divide_up(n, group))) return reference::template grouped<F>(codes, n, group, p, out);
-    if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out);
-    if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out);
-    if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out);
+    if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out, t);
+    if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out, t);
+    if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out, t);
     if (group >= own_run && group * format::bits % 8 == 0) {
       for (index_t first = 0, g = 0; first < n; first += group, ++g)
-        uniform<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first);
+        uniform<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first, t);
       return;
     }
     // Every batch gets its own copy of the parameters, or every element where groups do not fill batches.
@@ -195,9 +200,9 @@ struct vector_decoder {
       const unit* from = codes + unit_of<S>(first);
       if (group % lanes<A> == 0) {
         const block_arrays own = copies.fill(p, group / lanes<A>, first / lanes<A>, divide_up(count, lanes<A>));
-        run<F>(from, count, detail::group_arrays<S, A, 1>{own}, out + first);
+        run<F>(from, count, detail::group_arrays<S, A, 1>{own}, out + first, t);
       } else {
-        run<F>(from, count, detail::element_arrays<S, A>{copies.fill(p, group, first, count)}, out + first);
+        run<F>(from, count, detail::element_arrays<S, A>{copies.fill(p, group, first, count)}, out + first, t);
       }
     }
   }
@@ -218,8 +223,9 @@ struct vector_decoder {
 
   /// Any run: chunks of whole blocks, the last block through a padded copy.
   template <number_format F, class Parameters>
-  static void run(const unit* codes, index_t n, Parameters p, storage_t<F>* out) {
+  static void run(const unit* codes, index_t n, Parameters p, storage_t<F>* out, traffic t) {
     using detail::numbers_are;
+    t.streams = t.streams && begins_line(out);
     const decoder<format, A> decode;
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
     const float tensor_scale = p.p.tensor_scale;
@@ -228,20 +234,21 @@ struct vector_decoder {
       const index_t blocks = std::min(chunk, whole - first) / step;
       const std::uint8_t* here = from + first * format::bits / 8;
       if constexpr (detail::steps_exponents<S, F, A> && Parameters::pairs_share)
-        if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first)) continue;
+        if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first, t)) continue;
       if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
         if (p.products_are_normal(blocks)) {
-          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, blocks, p, tensor_scale, out + first);
+          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, blocks, p, tensor_scale, out + first, t);
           continue;
         }
-      detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first);
+      detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first, t);
     }
     if (whole < n) last_block<F>(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
   }
 
   template <number_format F, detail::numbers_are Known>
   static void run_columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
-                          storage_t<F>* out, index_t out_step) {
+                          storage_t<F>* out, index_t out_step, traffic t) {
+    t.streams = t.streams && begins_line(out, out_step);
     const decoder<format, A> decode;
     const index_t whole = n / step * step;
     const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
@@ -251,8 +258,8 @@ struct vector_decoder {
       const index_t blocks = std::min(strip, whole - i) / step;
       for (index_t r = 0; r < rows; ++r) {
         detail::element_arrays<S, A> here{p.from(i)};
-        detail::decode_blocks<S, F, Known, A>(decode, bytes(r, i), blocks, here, p.tensor_scale,
-                                              out + r * out_step + i);
+        detail::decode_blocks<S, F, Known, A>(decode, bytes(r, i), blocks, here, p.tensor_scale, out + r * out_step + i,
+                                              t);
       }
     }
     if (whole < n)
@@ -291,16 +298,19 @@ concept writes_numbers = requires(const code_unit_t<S>* codes, const block_array
 
 /// Group 1: a scale for each element; n: one scale.
 template <quantization_scheme S, class F>
-void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out) {
+void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
+                traffic t = {}) {
   using K = best_kernel<op::decode, stored<S>>;
   if (n <= 0) return;
   if constexpr (writes_numbers<K, S, F>) {
-    if (group >= n)
-      K::template uniform<F>(codes, n, p, out);
-    else if (group == 1)
-      K::template vector<F>(codes, n, p, out);
-    else
-      K::template grouped<F>(codes, n, group, p, out);
+    run_hinted<K>(t, [&](auto... hint) {
+      if (group >= n)
+        K::template uniform<F>(codes, n, p, out, hint...);
+      else if (group == 1)
+        K::template vector<F>(codes, n, p, out, hint...);
+      else
+        K::template grouped<F>(codes, n, group, p, out, hint...);
+    });
   } else if constexpr (std::same_as<F, f32>) {
     if (group >= n)
       K::uniform(codes, n, p, out);
@@ -354,10 +364,10 @@ class uniform_decoder {
   }
 
   /// out[i] = the number of code i, for i < n. Reads the units of n codes.
-  void operator()(const code_unit_t<S>* codes, index_t n, storage_t<F>* out) const {
+  void operator()(const code_unit_t<S>* codes, index_t n, storage_t<F>* out, traffic t = {}) const {
     if constexpr (may_tabulate)
-      if (table_.has_value()) return (*table_)(reinterpret_cast<const std::uint8_t*>(codes), n, out);
-    detail::decode_run<S, F>(codes, n, n, parameters(), out);
+      if (table_.has_value()) return (*table_)(reinterpret_cast<const std::uint8_t*>(codes), n, out, t);
+    detail::decode_run<S, F>(codes, n, n, parameters(), out, t);
   }
 
  private:
@@ -384,15 +394,15 @@ class uniform_decoder {
 /// Values of n codes under one scale (and zero point, and offset). Reads the units of n codes, writes out[0, n).
 template <quantization_scheme S, number_format F = f32>
 void decode_uniform(const code_unit_t<S>* codes, index_t n, element_scale s, std::int32_t zero_point, storage_t<F>* out,
-                    float offset = 0.f) {
-  uniform_decoder<S, F>(s, zero_point, offset, n)(codes, n, out);
+                    float offset = 0.f, traffic t = {}) {
+  uniform_decoder<S, F>(s, zero_point, offset, n)(codes, n, out, t);
 }
 
 /// Element i has scales[i], zero_points[i] and offsets[i].
 template <quantization_scheme S, number_format F = f32>
 void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, const std::int32_t* zero_points,
-                   storage_t<F>* out, float tensor_scale = 1.f, const float* offsets = nullptr) {
-  detail::decode_run<S, F>(codes, n, 1, {scales, zero_points, offsets, tensor_scale}, out);
+                   storage_t<F>* out, float tensor_scale = 1.f, const float* offsets = nullptr, traffic t = {}) {
+  detail::decode_run<S, F>(codes, n, 1, {scales, zero_points, offsets, tensor_scale}, out, t);
 }
 
 /// The same for many rows that share the arrays; codes and numbers of rows lie code_step units and out_step numbers
@@ -400,14 +410,15 @@ void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, 
 template <quantization_scheme S, number_format F = f32>
 void decode_columns(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, const float* scales,
                     const std::int32_t* zero_points, storage_t<F>* out, index_t out_step, float tensor_scale = 1.f,
-                    const float* offsets = nullptr) {
+                    const float* offsets = nullptr, traffic t = {}) {
   using K = best_kernel<op::decode, stored<S>>;
   const block_arrays p{scales, zero_points, offsets, tensor_scale};
   if (n <= 0) return;
   if constexpr (requires { K::template columns<F>(codes, code_step, rows, n, p, out, out_step); }) {
-    K::template columns<F>(codes, code_step, rows, n, p, out, out_step);
+    detail::run_hinted<K>(
+        t, [&](auto... hint) { K::template columns<F>(codes, code_step, rows, n, p, out, out_step, hint...); });
   } else {
-    for (index_t r = 0; r < rows; ++r) detail::decode_run<S, F>(codes + r * code_step, n, 1, p, out + r * out_step);
+    for (index_t r = 0; r < rows; ++r) detail::decode_run<S, F>(codes + r * code_step, n, 1, p, out + r * out_step, t);
   }
 }
 
@@ -415,9 +426,9 @@ void decode_columns(const code_unit_t<S>* codes, index_t code_step, index_t rows
 template <quantization_scheme S, number_format F = f32>
 void decode_grouped(const code_unit_t<S>* codes, index_t n, index_t group, const float* scales,
                     const std::int32_t* zero_points, storage_t<F>* out, float tensor_scale = 1.f,
-                    const float* offsets = nullptr) {
+                    const float* offsets = nullptr, traffic t = {}) {
   QTENSOR_ASSERT(group >= 1, "decode_grouped needs groups of at least one element");
-  detail::decode_run<S, F>(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out);
+  detail::decode_run<S, F>(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out, t);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -12,21 +12,7 @@
 // Everything here equals qtensor::quantize_element bit for bit. Numbers of operations are per batch of floats.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// How a kernel of runs treats the caches.
-struct traffic {
-  bool fetches = false;  ///< numbers come from memory, in this order: those further on are asked for
-  bool streams = false;  ///< codes go past the caches; call stream_fence() after the last run
-};
-
 namespace detail {
-
-/// Asks for the numbers of four batches, so far ahead that they come from memory while what lies between is encoded.
-template <class A, class T>
-QTENSOR_INLINE void fetch_ahead(const T* x) {
-  constexpr index_t line = 64 / index_t{sizeof(T)}, ahead = 16384 / index_t{sizeof(T)};
-#pragma GCC unroll 4
-  for (index_t i = 0; i < 4 * lanes<A>; i += line) simd::prefetch(x + ahead + i);
-}
 
 /// The range of counted codes as floats, and how many units make 1.
 template <class S>

@@ -46,7 +46,22 @@ struct kernel {
   static constexpr bool enabled = false;
 };
 
+/// Kernels of ours take a `traffic` (simd/memory.hpp) as their last argument. Yours need not: it is a hint.
+template <class Kernel>
+concept takes_traffic = requires {
+  requires Kernel::takes_traffic;
+};
+
 namespace detail {
+
+/// Calls run(t) where a kernel takes a hint, else run().
+template <class Kernel, class Hint, class Run>
+QTENSOR_INLINE void run_hinted([[maybe_unused]] Hint t, Run run) {
+  if constexpr (takes_traffic<Kernel>)
+    run(t);
+  else
+    run();
+}
 
 template <class Op, class S, class Archs>
 struct found_kernel {

@@ -1,4 +1,4 @@
-// Moving runs without changing values: 16-bit floats widened, bytes stored past the caches.
+// Moving runs without changing values: 16-bit floats widened, elements transposed, bytes stored past the caches.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -34,6 +34,27 @@ constexpr float number(typename From::type element) {
     return element;
   else
     return decode<format_of<From>>(element);
+}
+
+/// How a kernel of runs treats the caches.
+struct traffic {
+  bool fetches = false;  ///< what is read comes from memory, in this order: what lies further on is asked for
+  bool streams = false;  ///< what is written goes past the caches; call stream_fence() after the last run
+};
+
+/// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
+template <class T>
+bool begins_line(const T* place, index_t step = 0) {
+  constexpr index_t line = 64;
+  return reinterpret_cast<std::uintptr_t>(place) % line == 0 && step * index_t{sizeof(T)} % line == 0;
+}
+
+/// Asks for `Bytes` bytes, so far behind x that they come from memory while what lies between is worked on.
+template <index_t Bytes>
+QTENSOR_INLINE void fetch_ahead(const void* x) {
+  constexpr index_t line = 64, ahead = 16384;
+#pragma GCC unroll 4
+  for (index_t i = 0; i < Bytes; i += line) simd::prefetch(static_cast<const std::uint8_t*>(x) + ahead + i);
 }
 
 /// out[i] = the float that from[i] is, for i < n.
@@ -210,21 +231,21 @@ namespace detail {
 /// What is known of the numbers of a run: nothing, or that none is subnormal.
 enum class numbers_are { any, normal };
 
-/// Four batches of numbers to memory, rounded to F.
+/// Four batches of numbers to memory, rounded to F; past the caches where `to` begins a line.
 template <number_format F, numbers_are Known, class A>
-QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>& v) {
+QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>& v, bool past_caches = false) {
   if constexpr (std::same_as<F, f32>) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) simd::store(to + k * lanes<A>, v[k]);
+    for (int k = 0; k < 4; ++k) simd::put(to + k * lanes<A>, v[k], past_caches);
   } else {
 #pragma GCC unroll 2
     for (int k = 0; k < 4; k += 2) {
       if constexpr (std::same_as<F, f16>)
-        simd::store(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]));
+        simd::put(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]), past_caches);
       else if constexpr (Known == numbers_are::normal)
-        simd::store(to + k * lanes<A>, simd::narrow_bf16_normal(v[k], v[k + 1]));
+        simd::put(to + k * lanes<A>, simd::narrow_bf16_normal(v[k], v[k + 1]), past_caches);
       else
-        simd::store(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]));
+        simd::put(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]), past_caches);
     }
   }
 }

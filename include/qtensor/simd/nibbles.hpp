@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -103,6 +104,7 @@ inline constexpr bool packs_registers = Bits == 4 || (Bits == 6 && has_join_sixe
 /// `streams`: whole registers go past the caches; `to` is aligned to 64 bytes.
 template <class A, int Bits>
 void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool streams = false) {
+  if constexpr (Bits == 8) return void(std::memcpy(to, codes, static_cast<std::size_t>(n)));
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
   index_t i = 0;
   if constexpr (Bits == 4) {
@@ -136,6 +138,7 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
 
 template <class A, int Bits>
 void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
+  if constexpr (Bits == 8) return void(std::memcpy(codes, from, static_cast<std::size_t>(n)));
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
   index_t i = 0;
   if constexpr (Bits == 4) {
@@ -164,7 +167,7 @@ void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool pas
   static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
   if constexpr (Bits == 8)
     if (past_caches) return simd::stream_bytes<A>(codes, n, to);
-  const bool aligned = detail::packs_registers<A, Bits> && reinterpret_cast<std::uintptr_t>(to) % 64 == 0;
+  const bool aligned = detail::packs_registers<A, Bits> && begins_line(to);
   if (!past_caches || aligned) return detail::pack_run<A, Bits>(codes, n, to, past_caches);
   alignas(64) std::uint8_t tile[static_cast<std::size_t>(packed_bytes<Bits>(detail::codes_at_once))];
   for (index_t i = 0; i < n; i += detail::codes_at_once) {
@@ -194,6 +197,26 @@ void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
     simd::stream_bytes<A>(tile, count, codes + i);
   }
   simd::stream_fence<A>();
+}
+
+/// Bytes that hold two codes each as two runs, packed as pack_codes<A, 4> packs them: the lower codes of bytes [0, n)
+/// and the upper ones. `lower` may be `bytes` itself. Cost: 0.2 instructions per code with AVX-512.
+template <usable_arch A>
+void split_pairs(const std::uint8_t* bytes, index_t n, std::uint8_t* lower, std::uint8_t* upper) {
+  constexpr index_t step = 4 * lanes<A>;
+  const auto shifted = [](const simd::bytes<A>& v) QTENSOR_INLINE_LAMBDA {
+    return simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4);
+  };
+  const auto split = [&](index_t i, const simd::bytes<A>& a, const simd::bytes<A>& b, index_t count)
+                         QTENSOR_INLINE_LAMBDA {
+                           simd::store_n(lower + i / 2, count, simd::join_nibbles(a, b));
+                           simd::store_n(upper + i / 2, count, simd::join_nibbles(shifted(a), shifted(b)));
+                         };
+  index_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) split(i, simd::load<A>(bytes + i), simd::load<A>(bytes + i + step), step);
+  if (i == n) return;
+  const index_t left = n - i, first = std::min(left, step);
+  split(i, simd::load_n<A>(bytes + i, first), simd::load_n<A>(bytes + i + first, left - first), divide_up(left, 2));
 }
 
 /// Two codes per byte, the first in the low half; an odd n leaves the last upper half 0.

@@ -208,11 +208,11 @@ QTENSOR_INLINE ints512 widen_n(avx512_isa, const std::int16_t* from, index_t n) 
 }
 
 QTENSOR_INLINE floats512 widen_f16(avx512_isa, const words512& h) {
-  return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(h.data));
+  return widened(_mm512_cvtph_ps(_mm512_cvtepi32_epi16(h.data)));
 }
 template <class A>
 QTENSOR_INLINE floats512 load_f16(avx512_isa, const std::uint16_t* from) {
-  return _mm512_cvtph_ps(all_halves(from));
+  return widened(_mm512_cvtph_ps(all_halves(from)));
 }
 QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats512& b) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a.data, 0)), _mm512_cvtps_ph(b.data, 0), 1);

@@ -338,14 +338,22 @@ QTENSOR_INLINE ints256 widen(avx2_isa, const std::int16_t* from) {
   return _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
 #if defined(__F16C__)
+// Keeps what is done with floats from being done with the halves they come from, which clang does one by one.
+template <class Register>
+QTENSOR_INLINE Register widened(Register v) {
+#if defined(__clang__)
+  asm("" : "+x"(v));
+#endif
+  return v;
+}
 QTENSOR_INLINE floats256 widen_f16(avx2_isa, const words256& h) {
   const __m256i low = _mm256_and_si256(h.data, _mm256_set1_epi32(0xffff));
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, low), 0xd8);
-  return _mm256_cvtph_ps(_mm256_castsi256_si128(packed));
+  return widened(_mm256_cvtph_ps(_mm256_castsi256_si128(packed)));
 }
 template <class A>
 QTENSOR_INLINE floats256 load_f16(avx2_isa, const std::uint16_t* from) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  return widened(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
 QTENSOR_INLINE halves256 narrow_f16(avx2_isa, const floats256& a, const floats256& b) {
   return _mm256_set_m128i(_mm256_cvtps_ph(b.data, 0), _mm256_cvtps_ph(a.data, 0));

@@ -231,7 +231,7 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   tail_space<A> space;
   alignas(64) element tail[static_cast<std::size_t>(step)];
   for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
-    if (t.fetches) fetch_ahead<A>(x);
+    if (t.fetches) fetch_ahead<step * index_t{sizeof(element)}>(x);
     if (left < step) [[unlikely]] {
       constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
@@ -261,10 +261,8 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
 template <class S, class A, class Encode>
 QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, traffic t, Encode encode) {
   constexpr int bits = S::code_format::bits;
-  constexpr index_t line = 64;
   auto* to = reinterpret_cast<std::uint8_t*>(codes);
-  const bool on_lines = reinterpret_cast<std::uintptr_t>(to) % line == 0 && (chunk % line == 0 || chunk >= n);
-  const bool in_place = bits == 8 && (!t.streams || on_lines);
+  const bool in_place = bits == 8 && (!t.streams || begins_line(to, chunk < n ? chunk : 0));
   if (!in_place) chunk = std::min(chunk, chunk_elements);
   alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk_elements)];
   for (index_t first = 0; first < n; first += chunk) {
@@ -345,6 +343,7 @@ struct vector_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
   static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
+  static constexpr bool takes_traffic = true;
 
   static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
                       traffic t = {}) {
@@ -563,19 +562,6 @@ requires reads_elements<S, From>
 using encoder_of = typename detail::encoder_of<S, From>::type;
 
 // ---- What callers call ---------------------------------------------------------------------------------------------
-
-namespace detail {
-
-/// Calls run(t) for our kernels and run() for kernels of yours: traffic is a hint that they need not take.
-template <class Kernel, class Run>
-QTENSOR_INLINE void run_hinted([[maybe_unused]] traffic t, Run run) {
-  if constexpr (encodes_by_vectors<Kernel>)
-    run(t);
-  else
-    run();
-}
-
-}  // namespace detail
 
 /// Codes of x[0, n) under one scale and zero point (0 where S has none). Reads x[0, n), writes the units of n codes.
 template <quantization_scheme S, float_source From = from_f32>

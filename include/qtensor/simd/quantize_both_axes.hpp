@@ -17,7 +17,7 @@ class code_run {
  public:
   code_run(code_unit_t<S>* to, index_t n, bool past_caches)
       : to_(reinterpret_cast<std::uint8_t*>(to)), n_(n), past_caches_(past_caches) {
-    is_direct_ = bits == 8 && (!past_caches || (n % 64 == 0 && reinterpret_cast<std::uintptr_t>(to) % 64 == 0));
+    is_direct_ = bits == 8 && (!past_caches || begins_line(to_, n));
   }
   std::uint8_t* bytes() { return is_direct_ ? to_ : kept_; }
   /// Whether bytes() are aligned lines that go past the caches.

@@ -161,7 +161,7 @@ class column_encoder {
         const index_t count = std::min(rows - row, detail::rows_together);
         const element* from = x + row * x_step;
         unit* to = codes + row * code_step;
-        if (writes_bytes && (!streams || are_aligned(to, code_step)))
+        if (writes_bytes && (!streams || begins_line(to, code_step)))
           encode_rows(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
         else
           encode_kept(from, x_step, count, col, n, to, code_step, streams);
@@ -186,10 +186,6 @@ class column_encoder {
       simd::store(value_ + i, d.value);
       if constexpr (has_rest<By>) simd::store(rest_ + i, d.rest);
     }
-  }
-
-  static bool are_aligned(const unit* codes, index_t step) {
-    return reinterpret_cast<std::uintptr_t>(codes) % block == 0 && step % block == 0;
   }
 
   void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,

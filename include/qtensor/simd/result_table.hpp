@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -37,10 +38,11 @@ class result_table {
   }
 
   /// out[i] = the result of code i. Reads the bytes of n codes, which start on a byte.
-  void operator()(const std::uint8_t* from, index_t n, std::uint16_t* out) const {
+  void operator()(const std::uint8_t* from, index_t n, std::uint16_t* out, traffic t = {}) const {
+    t.streams = t.streams && begins_line(out);
     if constexpr (may_mirror)
-      if (mirrored_) return run<magnitudes>(from, n, out);
-    run<all_codes>(from, n, out);
+      if (mirrored_) return run<magnitudes>(from, n, out, t);
+    run<all_codes>(from, n, out, t);
   }
 
  private:
@@ -71,7 +73,7 @@ class result_table {
   };
 
   template <class Table>
-  void run(const std::uint8_t* from, index_t n, std::uint16_t* out) const {
+  void run(const std::uint8_t* from, index_t n, std::uint16_t* out, traffic t) const {
     constexpr index_t step = 4 * lanes<A>, step_bytes = step * Code::bits / 8;
     const Table table(high_.data(), low_.data());
     const auto results = [&](const std::uint8_t* codes) QTENSOR_INLINE_LAMBDA {
@@ -80,9 +82,10 @@ class result_table {
     };
     const index_t whole = n / step * step, rest = n - whole;
     for (index_t i = 0; i < whole; i += step, from += step_bytes) {
+      if (t.fetches) fetch_ahead<step_bytes>(from);
       const std::array<halves<A>, 2> v = results(from);
-      simd::store(out + i, v[0]);
-      simd::store(out + i + step / 2, v[1]);
+      simd::put(out + i, v[0], t.streams);
+      simd::put(out + i + step / 2, v[1], t.streams);
     }
     if (rest == 0) return;
     alignas(64) std::uint8_t last[static_cast<std::size_t>(step_bytes)] = {};
