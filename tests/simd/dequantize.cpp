@@ -97,7 +97,8 @@ void check_columns(index_t n, bool tame, bool streams) {
     }
     const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
                                S::has_offset ? offsets.data() : nullptr, 0.37f};
-    kernel::template columns<F>(codes.data(), code_step, 3, n, p, got.data(), out_step, {streams, streams});
+    kernel::template columns<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, n), got.data(),
+                                out_step, {streams, streams});
     for (index_t r = 0; r < 3; ++r) {
       kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
       if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
@@ -185,15 +186,15 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   CHECK(out[0] == -155.f);
 }
 
-TEST_CASE("decode_columns: a kernel without columns decodes row by row") {
+TEST_CASE("column_decoder: a kernel without columns decodes row by row") {
   const std::uint8_t codes[] = {3, 6, 9, 12};
   const float scales[] = {1.f, 2.f};
   float out[6] = {};
-  simd::decode_columns<thirds_scheme>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  simd::column_decoder<thirds_scheme>(scales, nullptr, 2)(codes, 2, 2, out, 4);
   CHECK(out[1] == 2.f);
   CHECK(out[3] == 0.f);
   CHECK(out[5] == 4.f);
-  simd::decode_columns<scheme<uint8, per_tensor>>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  simd::column_decoder<scheme<uint8, per_tensor>>(scales, nullptr, 2)(codes, 2, 2, out, 4);
   CHECK(out[1] == 12.f);
   CHECK(out[5] == 24.f);
 }

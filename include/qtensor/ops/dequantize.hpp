@@ -118,9 +118,9 @@ class row_decoder {
       for (index_t col = 0; col < length; col += wide) {
         const index_t cols = std::min(wide, length - col);
         const float* scales = parameters.load(col, cols);
+        const simd::column_decoder<S, F> decode(scales, parameters.zero_points(), cols, w_.tensor_scale());
         part(col, cols, [&](index_t row, index_t rows, number* out, index_t step, simd::traffic t) {
-          simd::decode_columns<S, F>(codes + row * code_step + unit_of_element<S>(col), code_step, rows, cols, scales,
-                                     parameters.zero_points(), out, step, w_.tensor_scale(), nullptr, t);
+          decode(codes + row * code_step + unit_of_element<S>(col), code_step, rows, out, step, t);
         });
       }
     }
@@ -167,8 +167,8 @@ class row_decoder {
           simd::decode_uniform<S, F>(first, rows, element_scale{*scales, w_.tensor_scale()},
                                      S::has_zero_point ? *zeros : 0, out, 0.f, t);
         else
-          simd::decode_columns<S, F>(first, codes.step(), count, rows, scales, S::has_zero_point ? zeros : nullptr, out,
-                                     step, w_.tensor_scale(), nullptr, t);
+          simd::column_decoder<S, F>(scales, S::has_zero_point ? zeros : nullptr, rows, w_.tensor_scale())(
+              first, codes.step(), count, out, step, t);
       }
     }
   }
@@ -421,23 +421,15 @@ class number_writer {
         return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
+      // Row after row, as they lie: memory gives its best where it is read and written in order.
+      constexpr index_t wide = tile_floats / 2;
       const bool direct = simd::begins_line(to, step);
-      constexpr index_t high = 8, wide = 256;
-      alignas(64) number tile[static_cast<std::size_t>(high * wide)];
-      decode_.columns(at, wide, [&](index_t col, index_t cols, const auto& decode) {
-        for (index_t row = 0; row < rows; row += high) {
-          const index_t some = std::min(high, rows - row);
-          index_array below = at;
-          below[last - 1] += row + high;
-          if (const index_t left = extents_[last - 1] - below[last - 1]; left > 0)
-            decode_.prefetch(below, std::min(high, left), col, cols);
+      alignas(64) number tile[static_cast<std::size_t>(wide)];
+      decode_.columns(at, direct ? extents_[last] : wide, [&](index_t col, index_t cols, const auto& decode) {
+        for (index_t row = 0; row < rows; ++row) {
           number* first = to + row * step + col;
-          if (direct) {
-            decode(row, some, first, step, simd::traffic{false, true});
-          } else {
-            decode(row, some, tile, wide, simd::traffic{});
-            stream_rows(tile, wide, some, cols, first, step);
-          }
+          decode(row, 1, direct ? first : tile, step, simd::traffic{true, direct});
+          if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }
       });
     }

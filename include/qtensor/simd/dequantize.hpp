@@ -134,6 +134,9 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
 
 }  // namespace detail
 
+/// What is known of columns: nothing, that no product is subnormal, that zero points lie too far for 32 bits.
+enum class columns_are { any, normal, far };
+
 /// The vector kernel of every scheme whose codes have 2, 4, 6 or 8 bits, in order.
 template <vector_decodable S, usable_arch A>
 struct vector_decoder {
@@ -166,18 +169,24 @@ struct vector_decoder {
     run<F>(codes, n, detail::element_arrays<S, A>{p}, out, t);
   }
 
+  /// What there is to know of n columns, before any of their rows.
+  template <number_format F = f32>
+  static columns_are look_at_columns(const block_arrays& p, index_t n) {
+    if (far_zero_point(p, n)) return columns_are::far;
+    if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
+      if (detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) return columns_are::normal;
+    return columns_are::any;
+  }
   /// vector for many rows, whose codes and numbers lie code_step units and out_step numbers apart.
   template <number_format F = f32>
   static void columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
-                      storage_t<F>* out, index_t out_step, traffic t = {}) {
-    if (far_zero_point(p, n)) {
+                      columns_are known, storage_t<F>* out, index_t out_step, traffic t = {}) {
+    if (known == columns_are::far)
       for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step, t);
-    } else if (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset &&
-               detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) {
+    else if (known == columns_are::normal)
       run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step, t);
-    } else {
+    else
       run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
-    }
   }
 
   template <number_format F = f32>
@@ -405,22 +414,34 @@ void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, 
   detail::decode_run<S, F>(codes, n, 1, {scales, zero_points, offsets, tensor_scale}, out, t);
 }
 
-/// The same for many rows that share the arrays; codes and numbers of rows lie code_step units and out_step numbers
-/// apart, and every row starts on a byte.
+/// The same for many rows that share the arrays, which are looked at once.
 template <quantization_scheme S, number_format F = f32>
-void decode_columns(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, const float* scales,
-                    const std::int32_t* zero_points, storage_t<F>* out, index_t out_step, float tensor_scale = 1.f,
-                    const float* offsets = nullptr, traffic t = {}) {
+class column_decoder {
   using K = best_kernel<op::decode, stored<S>>;
-  const block_arrays p{scales, zero_points, offsets, tensor_scale};
-  if (n <= 0) return;
-  if constexpr (requires { K::template columns<F>(codes, code_step, rows, n, p, out, out_step); }) {
-    detail::run_hinted<K>(
-        t, [&](auto... hint) { K::template columns<F>(codes, code_step, rows, n, p, out, out_step, hint...); });
-  } else {
-    for (index_t r = 0; r < rows; ++r) detail::decode_run<S, F>(codes + r * code_step, n, 1, p, out + r * out_step, t);
+  static constexpr bool takes_rows = requires(const block_arrays& p) { K::template look_at_columns<F>(p, index_t{}); };
+
+ public:
+  /// For n columns; keeps the arrays it is given.
+  column_decoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale = 1.f)
+      : p_{scales, zero_points, nullptr, tensor_scale}, n_(n) {
+    if constexpr (takes_rows) known_ = K::template look_at_columns<F>(p_, n);
   }
-}
+
+  /// Codes and numbers of rows lie code_step units and out_step numbers apart, and every row starts on a byte.
+  void operator()(const code_unit_t<S>* codes, index_t code_step, index_t rows, storage_t<F>* out, index_t out_step,
+                  traffic t = {}) const {
+    if constexpr (takes_rows)
+      K::template columns<F>(codes, code_step, rows, n_, p_, known_, out, out_step, t);
+    else
+      for (index_t r = 0; r < rows; ++r)
+        detail::decode_run<S, F>(codes + r * code_step, n_, 1, p_, out + r * out_step, t);
+  }
+
+ private:
+  block_arrays p_;
+  index_t n_;
+  columns_are known_ = columns_are::any;
+};
 
 /// Element i has entry i / group of each array; any group >= 1, the last one may be short.
 template <quantization_scheme S, number_format F = f32>
