@@ -104,17 +104,11 @@ void gather_terms(const convolution_shape& s, const X& x, index_t n, index_t gro
   const index_t inputs = s.group_inputs(), first = group % s.groups * inputs;
   const index_t batch = n + group / s.groups * s.result_batch();
   for (index_t p = pixel; p < pixel + pixels; ++p) {
-    const index_t w = p % s.axes[2].out(), rest = p / s.axes[2].out();
-    const convolution_shape::position at{rest / s.axes[1].out(), rest % s.axes[1].out(), w};
+    const convolution_shape::position at = s.pixel_at(p);
     reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
-      convolution_shape::position from{};
-      bool inside = true;
-      for (std::size_t a = 0; a < 3; ++a) {
-        from[a] = s.axes[a].source(at[a], tap[a]);
-        inside = inside && from[a] >= 0;
-      }
-      if (inside)
-        x.read(batch, first, inputs, from, to);
+      const reference::tap_source source = reference::source_of(s, at, tap);
+      if (source.inside)
+        x.read(batch, first, inputs, source.from, to);
       else
         std::fill_n(to, inputs, 0.f);
       to += inputs;
