@@ -383,6 +383,7 @@ inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolutio
   for (std::size_t i = 0; i < g.axes.size(); ++i)
     shape[static_cast<std::size_t>(d.output_spatial[i])] = g.axes[i].out();
   tensor y(result, shape);
+  if (y.size() == 0) return y;
 
   const auto stride = [&](index_t axis) { return detail::stride_along(rhs.shape(), axis); };
   const auto joined = [](std::vector<index_t> axes, index_t last) {
