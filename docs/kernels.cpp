@@ -97,4 +97,13 @@ int main() {
   ROW("", compat::ggml::q5_1);
   ROW("the nearest code is searched as ggml searches it", compat::ggml::mxfp4);
   ROW("the nearest code is searched as ggml searches it", compat::ggml::nvfp4);
+  std::printf(
+      "\nStableHLO's dot_general and convolution on tensors of run-time type, by the type they are computed in (of\n"
+      "quantized tensors, the expressed one). Every product and every sum is rounded to that type, in one order; "
+      "exact\n"
+      "sums of codes would be other numbers wherever a step rounds, so that the tiles of integers are not used.\n"
+      "\n| computed in | dot_general, convolution | reason |\n|---|---|---|\n"
+      "| f32 | vectors |  |\n"
+      "| bf16, f16 | vectors |  |\n"
+      "| f64 | reference | tiles are of floats: no format here has more than 24 digits |\n");
 }

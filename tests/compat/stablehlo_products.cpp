@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <limits>
 #include <qtensor/compat/stablehlo_products.hpp>
 
 #include "core/sentence.hpp"
@@ -22,6 +24,53 @@ shlo::tensor tensor_of(const char* type, std::vector<index_t> shape, const std::
 shlo::tensor floats(std::vector<index_t> shape, const std::vector<float>& x) {
   return tensor_of("f32", std::move(shape), x);
 }
+
+/// Numbers of a float type, of a few magnitudes.
+shlo::tensor any_numbers(basic_type type, std::vector<index_t> shape, unsigned seed) {
+  shlo::tensor x(type, std::move(shape));
+  for (index_t i = 0; i < x.size(); ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    const double v = static_cast<double>(static_cast<std::int32_t>(seed)) * 0x1p-29;
+    x.set(i, {shlo::round_to(type, std::ldexp(v, static_cast<int>(seed >> 4 & 7) - 3)), 0});
+  }
+  return x;
+}
+/// x + a * b, each step in the type.
+double stepped(basic_type type, double x, double a, double b) {
+  return shlo::round_to(type, x + shlo::round_to(type, qtensor::rounded(a * b)));
+}
+
+/// The definition of a convolution of two spatial dimensions [b, f, 0, 1] x [0, 1, i, o] -> [f, 0, b, 1].
+std::vector<double> convolved(const shlo::tensor& x, const shlo::tensor& w, const shlo::convolution_attributes& c,
+                              const shlo::tensor& y) {
+  const auto &xs = x.shape(), &ws = w.shape(), &ys = y.shape();
+  const auto of = [](const std::vector<index_t>& list, std::size_t i) { return list.empty() ? 1 : list[i]; };
+  const auto low = [&](std::size_t i) { return c.padding.empty() ? 0 : c.padding[i][0]; };
+  std::vector<double> want;
+  for (index_t o = 0; o < ys[0]; ++o)
+    for (index_t r = 0; r < ys[1]; ++r)
+      for (index_t b = 0; b < ys[2]; ++b)
+        for (index_t s = 0; s < ys[3]; ++s) {
+          const index_t group = o / (ys[0] / (c.feature_group_count * c.batch_group_count));
+          const index_t batch = b + (c.batch_group_count > 1 ? group * ys[2] : 0);
+          const index_t first = c.feature_group_count > 1 ? group * ws[2] : 0;
+          double sum = 0.0;
+          for (index_t k = 0; k < ws[0]; ++k)
+            for (index_t l = 0; l < ws[1]; ++l) {
+              const index_t h = r * of(c.window_strides, 0) + k * of(c.rhs_dilation, 0) - low(0);
+              const index_t v = s * of(c.window_strides, 1) + l * of(c.rhs_dilation, 1) - low(1);
+              const index_t dh = of(c.lhs_dilation, 0), dv = of(c.lhs_dilation, 1);
+              if (h < 0 || v < 0 || h % dh != 0 || v % dv != 0 || h / dh >= xs[2] || v / dv >= xs[3]) continue;
+              for (index_t i = 0; i < ws[2]; ++i)
+                sum = stepped(x.type().computed(), sum,
+                              x.at(((batch * xs[1] + first + i) * xs[2] + h / dh) * xs[3] + v / dv).real,
+                              w.at(((k * ws[1] + l) * ws[2] + i) * ws[3] + o).real);
+            }
+          want.push_back(sum);
+        }
+  return want;
+}
+const shlo::convolution_dimension_numbers two_dimensions{0, 1, {2, 3}, 2, 3, {0, 1}, 2, 0, {1, 3}};
 
 /// One spatial dimension: [b, 0, f] x [0, i, o] -> [b, 0, f].
 const shlo::convolution_dimension_numbers numbers{0, 2, {1}, 1, 2, {0}, 0, 2, {1}};
@@ -107,6 +156,75 @@ TEST_CASE("stablehlo dot_general: f32 in tiles is the definition, in any order o
     }
   CHECK(shlo::dot_general(floats({2, 0}, {}), floats({0, 2}, {}), {{}, {}, {1}, {0}}, basic_type::f32)
             .to_vector<float>() == std::vector<float>(4, 0.f));
+}
+
+TEST_CASE("stablehlo dot_general: every float type is the definition") {
+  const index_t batches = 2, rows = 251, depth = 37, cols = 19;  // more rows than are gathered at once
+  for (const basic_type type : {basic_type::bf16, basic_type::f16, basic_type::f32, basic_type::f64}) {
+    const auto a = any_numbers(type, {batches, rows, depth}, 1), b = any_numbers(type, {depth, batches, cols}, 2);
+    const auto y = shlo::dot_general(a, b, {{0}, {1}, {2}, {0}}, type);
+    index_t place = 0;
+    for (index_t n = 0; n < batches; ++n)
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c) {
+          double want = 0.0;
+          for (index_t k = 0; k < depth; ++k)
+            want = stepped(type, want, a.at((n * rows + r) * depth + k).real, b.at((k * batches + n) * cols + c).real);
+          REQUIRE(y.at(place++).real == want);
+        }
+  }
+  // Quantized operands whose numbers and sums are f16.
+  std::vector<std::int8_t> codes(24 * 24);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(i * 89 % 251);
+  const auto x = tensor_of<std::int8_t>("!quant.uniform<i8:f16, 0.1:3>", {24, 24}, codes);
+  const auto w = tensor_of<std::int8_t>("!quant.uniform<i8:f16, 0.3>", {24, 24}, codes);
+  const auto out = parse_type("!quant.uniform<i32:f16, 0.25>");
+  const auto z = shlo::dot_general(x, w, {{}, {}, {1}, {0}}, out).to_vector<std::int32_t>();
+  for (std::size_t r = 0; r < 24; ++r)
+    for (std::size_t c = 0; c < 24; ++c) {
+      double sum = 0.0;
+      for (std::size_t k = 0; k < 24; ++k)
+        sum = stepped(basic_type::f16, sum, x.type().quantized().dequantize(codes[r * 24 + k]),
+                      w.type().quantized().dequantize(codes[k * 24 + c]));
+      REQUIRE(z[r * 24 + c] == static_cast<std::int32_t>(out.quantized().quantize(sum)));
+    }
+}
+
+TEST_CASE("stablehlo convolution: every float type is the definition, in any order of dimensions") {
+  std::vector<shlo::convolution_attributes> all(6);
+  all[1] = {.window_strides = {2, 1}, .padding = {{{1, 2}, {0, 3}}}};
+  all[2] = {.lhs_dilation = {2, 3}, .rhs_dilation = {1, 2}, .padding = {{{-1, 2}, {4, -2}}}};
+  all[3] = {.padding = {{{2, 2}, {1, 1}}}, .feature_group_count = 3};
+  all[4] = {.window_strides = {1, 3}, .rhs_dilation = {3, 1}, .padding = {{{3, 0}, {0, 0}}}, .batch_group_count = 2};
+  all[5] = {.padding = {{{-9, 0}, {0, 0}}}};  // nothing left
+  for (const basic_type type : {basic_type::bf16, basic_type::f16, basic_type::f32, basic_type::f64})
+    for (const auto& c : all) {
+      const index_t inputs = 4, outputs = 6;
+      const auto x = any_numbers(type, {4, inputs * c.feature_group_count, 8, 7}, 3);
+      const auto w = any_numbers(type, {3, 2, inputs, outputs}, 4);
+      const auto y = shlo::convolution(x, w, two_dimensions, c, type);
+      const auto want = convolved(x, w, c, y);
+      CHECK((y.size() == 0) == (&c == &all[5]));
+      REQUIRE(want.size() == static_cast<std::size_t>(y.size()));
+      for (index_t i = 0; i < y.size(); ++i) REQUIRE(y.at(i).real == want[static_cast<std::size_t>(i)]);
+    }
+}
+
+TEST_CASE("stablehlo convolution: no spatial dimension and four, nothing to sum, infinite weights meet padding") {
+  const shlo::convolution_dimension_numbers none{0, 1, {}, 0, 1, {}, 0, 1, {}};
+  const auto y = shlo::convolution(floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 1}), none, {}, basic_type::f32);
+  CHECK(y.to_vector<float>() == std::vector<float>{12, 34});
+  const shlo::convolution_dimension_numbers four{0, 1, {2, 3, 4, 5}, 0, 1, {2, 3, 4, 5}, 0, 1, {2, 3, 4, 5}};
+  const auto z = shlo::convolution(floats({1, 1, 1, 2, 1, 3}, {1, 2, 3, 4, 5, 6}),
+                                   floats({1, 1, 1, 2, 1, 2}, {1, 10, 100, 1000}), four, {}, basic_type::f32);
+  CHECK(z.shape() == std::vector<index_t>{1, 1, 1, 1, 1, 2});
+  CHECK(z.to_vector<float>() == std::vector<float>{5421, 6532});
+  CHECK(shlo::convolution(floats({1, 2, 0}, {}), floats({1, 0, 2}, {}), numbers, {}, basic_type::f32)
+            .to_vector<float>() == std::vector<float>(4, 0.f));
+  const float infinite = std::numeric_limits<float>::infinity();
+  const auto edge = shlo::convolution(floats({1, 1, 1}, {1}), floats({2, 1, 1}, {infinite, 1}), numbers,
+                                      {.padding = {{{1, 0}}}}, basic_type::f32);
+  CHECK(std::isnan(edge.to_vector<float>()[0]));  // 0 times infinity
 }
 
 TEST_CASE("stablehlo convolution: strides, padding, dilations of both sides") {

@@ -174,13 +174,76 @@ TEST_CASE("convolution: threads change nothing") {
   }
 }
 
-TEST_CASE("convolution: refuses zero points of the source that are no codes") {
-  const problem p{.inputs = 4, .outputs = 2, .sizes = {3, 3}};
-  const operands data(p);
+TEST_CASE("convolution: zero points of the source that are no codes, near and far, padding stays exact") {
+  for (const std::int32_t zero : {-129, 128, 256, -1000, 70000})
+    for (const auto x_sign : {is_signed, is_unsigned})
+      for (const index_t inputs : {1, 3, 12})  // rows of taps, pixels
+        for (const index_t groups : {1, 4})    // and lanes
+          for (const bool holes : {false, true}) {
+            problem p{.x_order = holes ? "NCHW" : "NHWC",
+                      .batch = 2,
+                      .inputs = inputs * groups,
+                      .outputs = 5 * groups,
+                      .sizes = {5, 4},
+                      .taps = {3, 2},
+                      .how = {{2, 1}, {1, 2}, {}, {2, 1}, {1, 3}, groups},
+                      .x_sign = x_sign,
+                      .x_zero = zero,
+                      .w_zeros = {-3},
+                      .kind = codes::extreme};
+            if (holes) p.how.input_dilations = {2, 3}, p.how.pad_low = {-1, 2}, p.w_zeros = {};
+            check(p);
+          }
+  check({.x_order = "NCW",
+         .w_order = "OIW",
+         .batch = 4,
+         .inputs = 3,
+         .outputs = 6,
+         .sizes = {4},
+         .taps = {3},
+         .how = {.pad_low = {2}, .batch_groups = 2},
+         .x_zero = 128});
+  check({.x_order = "NCDHW",
+         .w_order = "OIDHW",
+         .inputs = 5,
+         .outputs = 20,
+         .sizes = {3, 4, 5},
+         .taps = {2, 3, 2},
+         .how = {{1, 2, 1}, {}, {}, {1, 1, 0}, {0, 1, 2}},
+         .x_zero = 300,
+         .w_zeros = {-500}});
+}
+
+TEST_CASE("convolution: zero points of weights that are no codes") {
+  for (const index_t groups : {1, 8})
+    for (const std::int32_t zero : {-129, 128, 2000, -70000}) {
+      problem p{.inputs = 2 * groups, .outputs = 3 * groups, .sizes = {4, 5}, .taps = {3, 3}};
+      p.how = {{}, {}, {}, {1, 1}, {1, 1}, groups};
+      p.x_sign = is_unsigned, p.x_zero = 3, p.w_zeros = {zero};
+      check(p);
+      p.w_zeros.assign(static_cast<std::size_t>(p.outputs), 5);
+      p.w_zeros[1] = zero;
+      check(p);
+    }
+}
+
+TEST_CASE("convolution: a source whose zero point is too far is refused, with nothing computed; the last is exact") {
+  // One weight of -128: 128 * (255 + distance) is below 2^31 up to the distance 2^24 - 256.
+  const problem p{.x_order = "NWC", .w_order = "OIW", .sizes = {1}, .taps = {1}};
+  operands data(p);
+  data.w = {0x80}, data.x = {0x80};
   const auto packed = qt::pack_convolution(data.plan, {data.w.data()});
-  const auto nothing = [](const qt::convolution_tile&) {};
-  CHECK_THROWS_WITH_AS(qt::convolve(packed, {data.x.data(), is_signed, 128}, nothing),
-                       doctest::Contains("the zero point of the source is 128"), qt::error);
-  CHECK_THROWS_WITH_AS(qt::convolve(packed, {data.x.data(), is_unsigned, -1}, nothing),
-                       doctest::Contains("it is a code, from 0 to 255"), qt::error);
+  CHECK(packed.reach() == 128);
+  constexpr std::int32_t last = 127 + (1 << 24) - 256;
+  index_t tiles = 0;
+  const auto sink = [&](const qt::convolution_tile& t) {
+    ++tiles;
+    CHECK(t.sums[0] == (-128 - std::int64_t{last}) * -128);
+  };
+  qt::convolve(packed, {data.x.data(), is_signed, last}, sink);
+  CHECK(tiles == 1);
+  CHECK_THROWS_WITH_AS(qt::convolve(packed, {data.x.data(), is_signed, last + 1}, sink),
+                       doctest::Contains("up to 16777216 from its codes, and weights come to 128"), qt::error);
+  CHECK_THROWS_AS(qt::convolve(packed, {data.x.data(), is_signed, INT32_MIN}, sink), qt::error);
+  CHECK(tiles == 1);
 }

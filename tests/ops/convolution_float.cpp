@@ -68,26 +68,30 @@ TEST_CASE("convolution of floats: chains over taps and channels, on every archit
   }
 }
 
-TEST_CASE("convolution of floats: codes with scales along the input channels") {
-  const problem p{.inputs = 6,
-                  .outputs = 5,
-                  .sizes = {4, 4},
-                  .taps = {2, 2},
-                  .how = {{}, {}, {}, {1, 1}, {0, 0}, 1},
-                  .x_sign = qt::simd::code_sign::is_unsigned,
-                  .x_zero = 131,
-                  .w_zeros = {4}};
-  const operands data(p);
-  const std::vector<float> of_inputs = {0.1f, 3.f, 0.7f, 1e-3f, 5.f, 0.3f}, of_x = {0.02f};
-  const auto want = chains(
-      data.plan.shape,
-      [&](index_t n, index_t c, const position& at) { return static_cast<float>(data.x_number(p, n, c, at)) * 0.02f; },
-      [&](index_t o, index_t i, const position& tap) {
-        return static_cast<float>(data.w_number(p, o, i, tap)) * of_inputs[static_cast<std::size_t>(i)];
-      });
-  const auto packed = qt::pack_convolution_floats(data.plan, {data.w.data(), p.w_sign, p.w_zeros}, of_inputs,
-                                                  qt::weight_scales::of_inputs);
-  compare_floats(packed, qt::code_activations{{data.x.data(), p.x_sign, p.x_zero}, data.plan.input, of_x}, want);
+TEST_CASE("convolution of floats: codes with scales along the input channels, any zero points") {
+  for (const auto& [x_zero, w_zero] : {std::pair{131, 4}, std::pair{-70000, 300}, std::pair{INT32_MIN, INT32_MAX}}) {
+    const problem p{.inputs = 6,
+                    .outputs = 5,
+                    .sizes = {4, 4},
+                    .taps = {2, 2},
+                    .how = {{}, {}, {}, {1, 1}, {0, 0}, 1},
+                    .x_sign = qt::simd::code_sign::is_unsigned,
+                    .x_zero = x_zero,
+                    .w_zeros = {w_zero}};
+    const operands data(p);
+    const std::vector<float> of_inputs = {0.1f, 3.f, 0.7f, 1e-3f, 5.f, 0.3f}, of_x = {0.02f};
+    const auto want = chains(
+        data.plan.shape,
+        [&](index_t n, index_t c, const position& at) {
+          return static_cast<float>(data.x_number(p, n, c, at)) * 0.02f;
+        },
+        [&](index_t o, index_t i, const position& tap) {
+          return static_cast<float>(data.w_number(p, o, i, tap)) * of_inputs[static_cast<std::size_t>(i)];
+        });
+    const auto packed = qt::pack_convolution_floats(data.plan, {data.w.data(), p.w_sign, p.w_zeros}, of_inputs,
+                                                    qt::weight_scales::of_inputs);
+    compare_floats(packed, qt::code_activations{{data.x.data(), p.x_sign, p.x_zero}, data.plan.input, of_x}, want);
+  }
 }
 
 TEST_CASE("convolution of floats: refuses scales of another number") {

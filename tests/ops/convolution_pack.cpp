@@ -66,13 +66,44 @@ TEST_CASE("packed convolution: a weight lies in its quad and column, sums and ze
   });
 }
 
+TEST_CASE("packed convolution: weights summed under each tap, in every form; their reach") {
+  for (const problem& p :
+       {problem{.inputs = 9, .outputs = 70, .sizes = {4, 4}, .taps = {2, 3}, .w_zeros = {-300}},
+        problem{.inputs = 1, .outputs = 70, .sizes = {4, 4}, .taps = {3, 3}, .w_zeros = {5}},
+        problem{.inputs = 32, .outputs = 16, .sizes = {4, 4}, .taps = {3, 2}, .how = {.groups = 16}},
+        problem{.inputs = 16, .outputs = 32, .sizes = {4, 4}, .taps = {3, 2}, .how = {.groups = 16}}}) {
+    const operands data(p);
+    const auto& s = data.plan.shape;
+    std::int64_t reach = 0;
+    std::vector<std::int64_t> want(static_cast<std::size_t>(s.taps() * s.outputs));
+    for (index_t o = 0; o < s.outputs; ++o) {
+      std::int64_t most = 0;
+      for (index_t tap = 0; tap < s.taps(); ++tap)
+        for (index_t i = 0; i < s.group_inputs(); ++i) {
+          const index_t wide = p.taps[1];
+          const std::int64_t v = data.w_number(p, o, i, {0, tap / wide, tap % wide});
+          want[static_cast<std::size_t>(tap * s.outputs + o)] += v;
+          most += v < 0 ? -v : v;
+        }
+      reach = std::max(reach, most);
+    }
+    qt::simd::archs::for_each([&]<class A>(A) {
+      const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
+      CHECK(packed.reach() == reach);
+      const auto sums = packed.tap_sums();
+      REQUIRE(sums.size() == static_cast<index_t>(want.size()));
+      for (index_t i = 0; i < sums.size(); ++i) REQUIRE(sums[i] == want[static_cast<std::size_t>(i)]);
+    });
+  }
+}
+
 TEST_CASE("packed convolution: unsigned weights of zero point 128 have none inside") {
   problem p{.inputs = 4, .outputs = 3, .sizes = {2, 2}, .w_sign = qt::simd::code_sign::is_unsigned, .w_zeros = {128}};
   const operands data(p);
   CHECK(!qt::pack_convolution(data.plan, {data.w.data(), p.w_sign, p.w_zeros}).has_zeros());
 }
 
-TEST_CASE("packed convolution: refuses zero points that are no codes or too many") {
+TEST_CASE("packed convolution: refuses too many zero points, and those so far that sums may leave 32 bits") {
   const problem p{.inputs = 4, .outputs = 3, .sizes = {2, 2}};
   const operands data(p);
   const auto refuses = [&](std::vector<std::int32_t> zeros, qt::simd::code_sign sign, const char* text) {
@@ -80,8 +111,8 @@ TEST_CASE("packed convolution: refuses zero points that are no codes or too many
                          qt::error);
   };
   refuses({1, 2}, p.w_sign, "the weights have 2 zero points for 3 outputs; there are none, 1 or 3.");
-  refuses({-129}, p.w_sign, "a zero point of the weights is -129; it is a code, from -128 to 127.");
-  refuses({256}, qt::simd::code_sign::is_unsigned, "it is a code, from 0 to 255");
+  refuses({INT32_MIN}, p.w_sign, "output 0 may sum up to ");
+  refuses({0, 0, INT32_MAX}, qt::simd::code_sign::is_unsigned, "output 2 may sum up to ");
 }
 
 TEST_CASE("packed convolution: sums that 32 bits may not hold are refused, the last that they hold is exact") {

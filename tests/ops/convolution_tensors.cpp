@@ -131,6 +131,15 @@ TEST_CASE("integers meet integers whose scales are the outputs'") {
         product::exact);
 }
 
+TEST_CASE("zero points that are no codes of their tensor: integers all the same") {
+  auto x = random_tensor<qt::scheme<qt::int8, qt::per_tensor, qt::zero_point<qt::int16>>>(qt::extents(1, 5, 9, 7), 27);
+  x.zero_points()[0] = 290;
+  auto w =
+      random_tensor<qt::scheme<qt::uint8, qt::per_channel<0>, qt::zero_point<qt::int32>>>(qt::extents(4, 7, 3, 3), 28);
+  for (const int o : {0, 1, 3}) w.zero_points()[static_cast<std::size_t>(o)] = 1000 * o - 500;
+  check(x, "NHWC", w, "OIHW", product::exact, {.strides = {2, 1}, .pad_low = {1, 2}, .pad_high = {0, 1}});
+}
+
 TEST_CASE("other axes, groups and orders of memory") {
   const auto line = random_tensor<qt::int8_per_tensor>(qt::extents(2, 6, 11), 7);
   check(line, "NCW", random_tensor<channels<qt::int8, 0>>(qt::extents(4, 3, 3), 8), "OIW", product::exact,

@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/simd/gemm_float.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/gemm_float.hpp>
 
 #include "check.hpp"
@@ -87,6 +88,51 @@ TEST_CASE("fma_tile: steps of two roundings, by rows and across") {
         CHECK(check::same_or_nan(at(down, r * tile::panel + c), want));
         CHECK(check::same_or_nan(at(across, r * tile::panel + c), want));
       }
+  });
+}
+
+TEST_CASE("fma_tile: steps that round to f16 and bf16 are those of double, rounded once") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    const auto with = [&]<class F>(F) {
+      using tile = simd::float_tile<arch_type>;
+      using step = simd::narrow_step<F>;
+      constexpr index_t depth = 40, cols = 2 * simd::lanes<arch_type>;
+      // Any codes: subnormal numbers, infinities and NaNs are among them.
+      const auto number = [] { return qtensor::decode<F>(check::random_bits()() & 0xffffu); };
+      const auto near = [](float x) { return x - std::trunc(x) + 0.25f; };
+      // A double to F by way of a float whose last digit says whether anything is left.
+      const auto to_format = [](double v) {
+        float f = static_cast<float>(v);
+        if (static_cast<double>(f) != v && std::isfinite(v) && std::isfinite(f)) {
+          std::uint32_t bits = qtensor::bits_of(f);
+          if (std::fabs(static_cast<double>(f)) > std::fabs(v)) --bits;
+          f = qtensor::float_of(bits | 1u);
+        }
+        return static_cast<double>(qtensor::decode<F>(qtensor::encode<F, qtensor::to_special>(f)));
+      };
+      for (int round = 0; round < 40; ++round) {
+        std::vector<float> w(static_cast<std::size_t>(depth * cols)), x(static_cast<std::size_t>(2 * depth));
+        for (auto* all : {&w, &x})
+          for (float& v : *all) {
+            v = number();
+            while (round % 4 != 0 && !std::isfinite(v)) v = number();
+            if (round % 2 != 0) v = static_cast<float>(to_format(static_cast<double>(near(v))));
+          }
+        std::vector<float> sums(static_cast<std::size_t>(2 * tile::panel));
+        simd::fma_tile<arch_type, step>(w.data(), cols, 2, {x.data(), depth, 1}, 2, depth, sums.data(), true);
+        for (index_t r = 0; r < 2; ++r)
+          for (index_t c = 0; c < cols; ++c) {
+            double want = 0.0;
+            for (index_t k = 0; k < depth; ++k)
+              want = to_format(want + to_format(static_cast<double>(at(x, r * depth + k)) *
+                                                static_cast<double>(at(w, k * cols + c))));
+            CHECK(check::same_or_nan(at(sums, r * tile::panel + c), static_cast<float>(want)));
+          }
+      }
+    };
+    with(qtensor::f16{});
+    with(qtensor::bf16{});
   });
 }
 

@@ -82,6 +82,37 @@ void check_dots() {
   }
 }
 
+// Two rows by a vector of columns, four codes deep or eight, -128 everywhere in the first round.
+template <class A, index_t Quads>
+void check_squares() {
+  using square = simd::square_dot<A>;
+  using unit = typename simd::quad_dot<A>::unit;
+  constexpr index_t columns = simd::lanes<A>, depth = 4 * Quads;
+  for (int round = 0; round < 300; ++round) {
+    check::fenced<std::int8_t> w(depth * columns);
+    check::fenced<unit> x[2] = {check::fenced<unit>(depth), check::fenced<unit>(depth)};
+    for (index_t i = 0; i < w.size(); ++i) w[i] = round == 0 ? -128 : signed_code();
+    for (auto& row : x)
+      for (index_t k = 0; k < depth; ++k) row[k] = static_cast<unit>(round == 0 ? -128 : signed_code());
+    std::int32_t start[columns], got[2][columns];
+    for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
+    const auto first = simd::load<A>(start);
+    simd::ints<A> squares[2] = {square::template spread<0>(first), square::template spread<1>(first)};
+    const auto weights = square::template load<Quads>(w.data(), w.data() + 4 * columns);
+    const auto rows = square::template load_rows<Quads>(x[0].data(), x[1].data());
+    for (int half = 0; half < 2; ++half) squares[half] = square::dot(squares[half], weights.columns[half], rows);
+    simd::store(got[0], square::template row<0>(squares));
+    simd::store(got[1], square::template row<1>(squares));
+    for (int r = 0; r < 2; ++r)
+      for (index_t c = 0; c < columns; ++c) {
+        auto want = static_cast<std::uint32_t>(start[c]);
+        for (index_t k = 0; k < depth; ++k)
+          want += static_cast<std::uint32_t>(w[(k / 4 * columns + c) * 4 + k % 4] * x[r][k]);
+        REQUIRE(static_cast<std::uint32_t>(got[r][c]) == want);
+      }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("pack_units: every length and sign, in memory that ends at a page, with its sum") {
@@ -89,4 +120,10 @@ TEST_CASE("pack_units: every length and sign, in memory that ends at a page, wit
 }
 TEST_CASE("quad_dot, line_dot: exact for all codes, -128 times -128 too; sums wrap around") {
   simd::archs::for_each([](auto arch) { check_dots<decltype(arch)>(); });
+}
+TEST_CASE("square_dot: two rows by a vector of columns, one quad or two; nothing read beyond them") {
+  simd::archs::for_each([]<class A>(A) {
+    if constexpr (simd::square_dot<A>::exists) check_squares<A, 1>(), check_squares<A, 2>();
+  });
+  CHECK(simd::square_dot<simd::best_arch>::exists == (simd::features::neon && simd::features::i8mm));
 }

@@ -176,6 +176,14 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
       simd::store(f16.data(), simd::narrow_f16(a, b));
       simd::store(bf16.data(), simd::narrow_bf16(a, b));
       simd::store(normal.data(), simd::narrow_bf16_normal(a, b));
+      std::array<float, n / 2> through_f16, through_bf16;
+      simd::store(through_f16.data(), simd::rounded_to_f16(a));
+      simd::store(through_bf16.data(), simd::rounded_to_bf16(a));
+      for (std::size_t i = 0; i < n / 2; ++i) {
+        if (bits_of(through_f16[i]) != bits_of(f16_value(f16[i]))) FAIL("f16 as a float, of ", bits_of(inputs[at + i]));
+        if (bits_of(through_bf16[i]) != std::uint32_t{bf16[i]} << 16)
+          FAIL("bf16 as a float, of ", bits_of(inputs[at + i]));
+      }
       for (std::size_t i = 0; i < n; ++i) {
         const float x = inputs[at + i];
         if (f16[i] != nearest16(x, 10, -14, 15)) FAIL("f16 of ", bits_of(x), ": ", f16[i]);

@@ -121,7 +121,7 @@ inline simd::code_sign sign_of(std::string_view what, data_type type) {
 class integer_convolution {
  public:
   /// Copies what it needs of weights, bias and parameters. Throws on types, layouts, masks and extents that do not fit,
-  /// on zero points that are no codes of their operand, and where a sum might leave 32 bits.
+  /// and where a sum might leave 32 bits.
   integer_convolution(const convolution_description& d, const void* weights, const void* bias = nullptr,
                       const convolution_attributes& how = {})
       : dst_type_(d.dst_type),
@@ -148,7 +148,7 @@ class integer_convolution {
     shifts_ = how.dst_zero_point.data != nullptr;
     const std::int64_t zero = pieces::single_zero_point("the source zero point", how.src_zero_point);
     src_zero_ = static_cast<std::int32_t>(zero);
-    ops::check_zero_point("the source zero point", src_zero_, src_sign_);
+    ops::check_source_zero(weights_, src_zero_, src_sign_);
     if (d.bias_type != data_type::undef) {
       require(bias != nullptr, "the bias is null, but has the type ", name_of(d.bias_type), ".");
       bias_ = floats_of(d.bias_type, bias, outputs);

@@ -4,10 +4,11 @@
 
 #include <qtensor/compat/stablehlo_elementwise.hpp>
 #include <qtensor/ops/matmul.hpp>
+#include <qtensor/reference/convolution.hpp>
 
-// Both sides dequantized, products and sums rounded to the expressed type one by one, the result quantized. In f32
-// dot_general runs on the tiles of matmul_into; other types and convolution are the definition, element by element.
-// (Quantized products that are fast belong to ops/ and expr/.)
+// Both sides dequantized, products and sums rounded to the expressed type one by one, the result quantized. Both
+// operations are products of matrices; those of f32, bf16 and f16 run on the tiles of matmul_into. Those of f64 are the
+// definition, element by element: tiles are of floats. (Quantized products that are fast belong to ops/ and expr/.)
 namespace qtensor::compat::stablehlo {
 
 /// Which dimensions of both sides go together, and which are summed over; in pairs.
@@ -43,18 +44,36 @@ inline std::vector<double> real_numbers(const tensor& x) {
   return out;
 }
 
-/// Places in row-major order of all indices over some dimensions of a tensor, the others 0, last fastest.
-inline std::vector<index_t> places_over(const std::vector<index_t>& shape, const std::vector<index_t>& dimensions) {
+/// A dimension as it lies in memory.
+struct dimension_steps {
+  index_t size, stride;
+};
+/// Places of all indices over some dimensions, the last fastest.
+inline std::vector<index_t> places_of(const std::vector<dimension_steps>& dimensions) {
   std::vector<index_t> places = {0};
-  for (index_t d : dimensions) {
-    index_t stride = 1;
-    for (auto axis = static_cast<std::size_t>(d) + 1; axis < shape.size(); ++axis) stride *= shape[axis];
+  for (const dimension_steps& d : dimensions) {
     std::vector<index_t> next;
     for (index_t place : places)
-      for (index_t i = 0; i < shape[static_cast<std::size_t>(d)]; ++i) next.push_back(place + i * stride);
+      for (index_t i = 0; i < d.size; ++i) next.push_back(place + i * d.stride);
     places = std::move(next);
   }
   return places;
+}
+
+inline index_t size_along(const std::vector<index_t>& shape, index_t axis) {
+  return shape[static_cast<std::size_t>(axis)];
+}
+/// What lies between neighbours along an axis of a dense tensor in row-major order.
+inline index_t stride_along(const std::vector<index_t>& shape, index_t axis) {
+  index_t stride = 1;
+  for (auto inner = static_cast<std::size_t>(axis) + 1; inner < shape.size(); ++inner) stride *= shape[inner];
+  return stride;
+}
+/// Places of all indices over some dimensions of a tensor, the others 0.
+inline std::vector<index_t> places_over(const std::vector<index_t>& shape, const std::vector<index_t>& dimensions) {
+  std::vector<dimension_steps> all;
+  for (index_t d : dimensions) all.push_back({size_along(shape, d), stride_along(shape, d)});
+  return places_of(all);
 }
 
 /// The dimensions of a shape that stand in neither list.
@@ -95,23 +114,77 @@ inline void check_product_types(const tensor& lhs, const tensor& rhs, const elem
           "the result is quantized per axis and rhs is not; constraint: per-axis results need a per-axis rhs.");
 }
 
-/// x + a * b in a float type.
-inline double multiply_add(basic_type type, double x, double a, double b) {
-  return round_to(type, x + round_to(type, rounded(a * b)));
-}
-
 inline void set_result(tensor& y, index_t place, double sum) {
   y.set(place, stored(y.type(), scalar{sum, 0}, y.channel(place)));
 }
 
-/// Numbers, all of which are floats, as a matrix: element (r, c) is at origin + rows[r] + cols[c].
-inline std::vector<float> gathered(const std::vector<double>& numbers, index_t origin, const std::vector<index_t>& rows,
-                                   const std::vector<index_t>& cols) {
-  std::vector<float> out;
-  out.reserve(rows.size() * cols.size());
-  for (index_t row : rows)
-    for (index_t col : cols) out.push_back(static_cast<float>(numbers[static_cast<std::size_t>(origin + row + col)]));
-  return out;
+/// The geometry of a convolution, checked: its spatial axes, and what one of its groups has.
+struct convolution_geometry {
+  std::vector<convolution_axis> axes;
+  index_t groups, batches, inputs, outputs;  ///< batches of the result, features of the input and of the result
+};
+
+/// The spatial axis i of a convolution, its attributes checked.
+inline convolution_axis spatial_axis(index_t in, index_t taps, const convolution_attributes& attributes, std::size_t i,
+                                     std::size_t spatial) {
+  const auto item = [&](const std::vector<index_t>& list, const char* name) {
+    require(list.empty() || list.size() == spatial, name, " has ", static_cast<index_t>(list.size()), " items for ",
+            static_cast<index_t>(spatial), " spatial dimensions; constraint: size(", name, ") = N - 2.");
+    const index_t value = list.empty() ? 1 : list[i];
+    require(value > 0, name, " has ", value, "; constraint: 0 < ", name, ".");
+    return value;
+  };
+  convolution_axis a{in, taps};
+  a.stride = item(attributes.window_strides, "window_strides");
+  a.input_dilation = item(attributes.lhs_dilation, "lhs_dilation");
+  a.tap_dilation = item(attributes.rhs_dilation, "rhs_dilation");
+  if (!attributes.padding.empty()) {
+    a.pad_low = attributes.padding[i][0];
+    a.pad_high = attributes.padding[i][1];
+  }
+  return a;
+}
+
+/// Throws naming the constraint that fails.
+inline convolution_geometry geometry_of(const tensor& lhs, const tensor& rhs, const convolution_dimension_numbers& d,
+                                        const convolution_attributes& attributes) {
+  const std::size_t spatial = d.input_spatial.size(), rank = spatial + 2;
+  require(lhs.shape().size() == rank && rhs.shape().size() == rank && d.kernel_spatial.size() == spatial &&
+              d.output_spatial.size() == spatial,
+          "operands of ranks ", static_cast<index_t>(lhs.shape().size()), " and ",
+          static_cast<index_t>(rhs.shape().size()), " with ", static_cast<index_t>(spatial),
+          " spatial dimensions; constraint: rank(lhs) = rank(rhs) = rank(result) = N, with N - 2 of them.");
+  const auto with = [](const std::vector<index_t>& more, index_t x, index_t y) {
+    std::vector<index_t> all = {x, y};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  check_dimensions(lhs.shape(), with(d.input_spatial, d.input_batch, d.input_feature), "lhs");
+  check_dimensions(rhs.shape(), with(d.kernel_spatial, d.kernel_input_feature, d.kernel_output_feature), "rhs");
+  check_dimensions(lhs.shape(), with(d.output_spatial, d.output_batch, d.output_feature), "the result");
+  const index_t batches = size_along(lhs.shape(), d.input_batch), features = size_along(lhs.shape(), d.input_feature);
+  const index_t inputs = size_along(rhs.shape(), d.kernel_input_feature),
+                outputs = size_along(rhs.shape(), d.kernel_output_feature);
+  const index_t feature_groups = attributes.feature_group_count, batch_groups = attributes.batch_group_count;
+  require(feature_groups > 0 && batch_groups > 0 && (feature_groups == 1 || batch_groups == 1),
+          "feature_group_count is ", feature_groups, " and batch_group_count ", batch_groups,
+          "; constraint: both are positive and one of them is 1.");
+  require(batches % batch_groups == 0 && features == inputs * feature_groups &&
+              outputs % (feature_groups * batch_groups) == 0,
+          "groups do not divide ", batches, " batches, ", features, " input features and ", outputs,
+          " output features; constraint: dim(rhs, i) = dim(lhs, f) / feature_group_count, and groups divide o and b.");
+  if (rhs.type().is_quantized() && rhs.type().quantized().is_per_axis())
+    require(*rhs.type().quantized().axis() == d.kernel_output_feature,
+            "rhs is quantized per axis; constraint: quantization_dimension(rhs) = kernel_output_feature_dimension.");
+  require(attributes.padding.empty() || attributes.padding.size() == spatial, "padding has ",
+          static_cast<index_t>(attributes.padding.size()), " items for ", static_cast<index_t>(spatial),
+          " spatial dimensions; constraint: shape(padding) = [N - 2, 2].");
+  const index_t groups = feature_groups * batch_groups;
+  convolution_geometry g{{}, groups, batches / batch_groups, inputs, outputs / groups};
+  for (std::size_t i = 0; i < spatial; ++i)
+    g.axes.push_back(spatial_axis(size_along(lhs.shape(), d.input_spatial[i]),
+                                  size_along(rhs.shape(), d.kernel_spatial[i]), attributes, i, spatial));
+  return g;
 }
 
 }  // namespace detail
@@ -120,38 +193,131 @@ inline namespace QTENSOR_ABI {
 
 namespace pieces {
 
-/// One operand of dot_general: its numbers, and where its matrices, their rows or columns and their terms begin.
+/// One operand of a product as matrices, a row for each free index: its numbers, and where its matrices, their rows and
+/// their terms begin.
 struct dot_operand {
   std::vector<double> numbers;
   std::vector<index_t> batches, free, terms;
+
+  index_t matrices() const { return static_cast<index_t>(batches.size()); }
+  index_t rows() const { return static_cast<index_t>(free.size()); }
+  index_t depth() const { return static_cast<index_t>(terms.size()); }
+  /// The terms of a row, as float where all numbers are floats.
+  template <class T>
+  void read(index_t matrix, index_t row, T* to) const {
+    const double* from =
+        numbers.data() + batches[static_cast<std::size_t>(matrix)] + free[static_cast<std::size_t>(row)];
+    for (std::size_t k = 0; k < terms.size(); ++k) to[k] = static_cast<T>(from[terms[k]]);
+  }
 };
 
-/// All sums of products, in the order of the result, by the definition.
-template <class Use>
-void dots_of(const dot_operand& a, const dot_operand& b, basic_type type, const Use& use) {
-  for (std::size_t n = 0; n < a.batches.size(); ++n)
-    for (index_t row : a.free)
-      for (index_t col : b.free) {
-        double sum = 0.0;
-        for (std::size_t k = 0; k < a.terms.size(); ++k)
-          sum = detail::multiply_add(type, sum, a.numbers[static_cast<std::size_t>(a.batches[n] + row + a.terms[k])],
-                                     b.numbers[static_cast<std::size_t>(b.batches[n] + col + b.terms[k])]);
-        use(sum);
+/// The windows of a convolution as such matrices, one for each group: a row is what one place of the result sees, its
+/// terms are taps and under each tap the input features. Padding and holes are 0.
+class window_operand {
+ public:
+  window_operand(const tensor& lhs, const convolution_dimension_numbers& d, const detail::convolution_geometry& g,
+                 bool groups_of_batches)
+      : numbers_(detail::real_numbers(lhs)),
+        group_step_(groups_of_batches ? g.batches * detail::stride_along(lhs.shape(), d.input_batch)
+                                      : g.inputs * detail::stride_along(lhs.shape(), d.input_feature)),
+        groups_(g.groups),
+        inputs_(g.inputs),
+        input_step_(detail::stride_along(lhs.shape(), d.input_feature)),
+        rows_(g.batches),
+        places_(detail::places_of({{g.batches, detail::stride_along(lhs.shape(), d.input_batch)}})) {
+    for (std::size_t i = 0; i < g.axes.size(); ++i)
+      add_axis(g.axes[i], detail::stride_along(lhs.shape(), d.input_spatial[i]));
+  }
+  index_t matrices() const { return groups_; }
+  index_t rows() const { return rows_; }
+  index_t depth() const { return taps_ * inputs_; }
+  template <class T>
+  void read(index_t matrix, index_t row, T* to) const {
+    const index_t* place = places_.data() + row * taps_;
+    for (index_t t = 0; t < taps_; ++t, to += inputs_) {
+      if (place[t] == outside) {
+        std::fill_n(to, inputs_, T(0));
+        continue;
       }
+      const double* from = numbers_.data() + matrix * group_step_ + place[t];
+      for (index_t i = 0; i < inputs_; ++i) to[i] = static_cast<T>(from[i * input_step_]);
+    }
+  }
+
+ private:
+  static constexpr index_t outside = -1;
+
+  /// Every row becomes a row for each place along one more axis, every tap a tap for each of its taps.
+  void add_axis(const convolution_axis& axis, index_t stride) {
+    std::vector<index_t> next;
+    next.reserve(static_cast<std::size_t>(rows_ * axis.out() * taps_ * axis.taps));
+    for (index_t row = 0; row < rows_; ++row)
+      for (index_t o = 0; o < axis.out(); ++o)
+        for (index_t t = 0; t < taps_; ++t)
+          for (index_t tap = 0; tap < axis.taps; ++tap) {
+            const index_t before = places_[static_cast<std::size_t>(row * taps_ + t)], at = axis.source(o, tap);
+            next.push_back(before == outside || at < 0 ? outside : before + at * stride);
+          }
+    places_ = std::move(next);
+    rows_ *= axis.out();
+    taps_ *= axis.taps;
+  }
+
+  std::vector<double> numbers_;
+  index_t group_step_, groups_, inputs_, input_step_, rows_, taps_ = 1;
+  std::vector<index_t> places_;  // [row][tap]
+};
+
+/// sums = a b^T by the definition, in f64: a is rows x depth, b cols x depth.
+inline void multiply_doubles(const double* a, index_t rows, const double* b, index_t cols, index_t depth,
+                             double* sums) {
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < cols; ++c) {
+      double sum = 0.0;
+      for (index_t k = 0; k < depth; ++k) sum += rounded(a[r * depth + k] * b[c * depth + k]);
+      sums[r * cols + c] = sum;
+    }
 }
-/// The same in f32. Steps in double that are rounded to f32 are steps in f32: 53 bits are more than twice 24.
-template <class Use>
-void float_dots_of(const dot_operand& a, const dot_operand& b, const Use& use) {
-  const auto m = static_cast<index_t>(a.free.size()), k = static_cast<index_t>(a.terms.size()),
-             n = static_cast<index_t>(b.free.size());
-  std::vector<float> sums(a.free.size() * b.free.size());
-  for (std::size_t i = 0; i < a.batches.size(); ++i) {
-    const auto left = detail::gathered(a.numbers, a.batches[i], a.free, a.terms);
-    const auto right = detail::gathered(b.numbers, b.batches[i], b.terms, b.free);
-    matmul_into<simd::best_arch, simd::rounded_step>(matrix_ref<const float>{left.data(), m, k, k, 1},
-                                                     matrix_ref<const float>{right.data(), k, n, n, 1},
-                                                     matrix_ref<float>{sums.data(), m, n, n, 1});
-    for (const float sum : sums) use(double{sum});
+/// The same in the type of a Step.
+template <class Step>
+void multiply(const float* a, index_t rows, const float* b, index_t cols, index_t depth, float* sums) {
+  matmul_into<simd::best_arch, Step>(matrix_ref<const float>{a, rows, depth, depth, 1},
+                                     matrix_ref<const float>{b, depth, cols, 1, depth},
+                                     matrix_ref<float>{sums, rows, cols, cols, 1});
+}
+
+/// Calls use(matrix, row, column, sum) for every row of a and row of b, in this order; some rows at a time.
+template <class T, class A, class Multiply, class Use>
+void dots_by(const A& a, const dot_operand& b, const Multiply& multiply, const Use& use) {
+  constexpr index_t most_rows = 240;
+  const index_t depth = a.depth(), cols = b.rows();
+  std::vector<T> left(static_cast<std::size_t>(std::min(most_rows, a.rows()) * depth)),
+      right(static_cast<std::size_t>(cols * depth)),
+      sums(static_cast<std::size_t>(std::min(most_rows, a.rows()) * cols));
+  for (index_t n = 0; n < a.matrices(); ++n) {
+    for (index_t c = 0; c < cols; ++c) b.read(n, c, right.data() + c * depth);
+    for (index_t first = 0; first < a.rows(); first += most_rows) {
+      const index_t rows = std::min(most_rows, a.rows() - first);
+      for (index_t r = 0; r < rows; ++r) a.read(n, first + r, left.data() + r * depth);
+      multiply(left.data(), rows, right.data(), cols, depth, sums.data());
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < cols; ++c)
+          use(n, first + r, c, static_cast<double>(sums[static_cast<std::size_t>(r * cols + c)]));
+    }
+  }
+}
+/// The same in a float type.
+template <class A, class Use>
+void dots_of(basic_type type, const A& a, const dot_operand& b, const Use& use) {
+  switch (type) {
+    case basic_type::f32:
+      return dots_by<float>(a, b, multiply<simd::rounded_step>, use);
+    case basic_type::bf16:
+      return dots_by<float>(a, b, multiply<simd::narrow_step<bf16>>, use);
+    case basic_type::f16:
+      return dots_by<float>(a, b, multiply<simd::narrow_step<f16>>, use);
+    default:
+      return dots_by<double>(a, b, multiply_doubles, use);
   }
 }
 
@@ -199,126 +365,46 @@ inline tensor dot_general(const tensor& lhs, const tensor& rhs, const dot_dimens
   const auto a = operand_of(lhs, d.lhs_batching, lhs_free, d.lhs_contracting);
   const auto b = operand_of(rhs, d.rhs_batching, rhs_free, d.rhs_contracting);
   index_t place = 0;
-  const auto store = [&](double sum) { detail::set_result(y, place++, sum); };
-  if (result.computed() == basic_type::f32)
-    pieces::float_dots_of(a, b, store);
-  else
-    pieces::dots_of(a, b, result.computed(), store);
+  pieces::dots_of(result.computed(), a, b,
+                  [&](index_t, index_t, index_t, double sum) { detail::set_result(y, place++, sum); });
+  return y;
+}
+
+/// convolution, with dilations of both sides, strides, padding and holes (factors of 0), feature groups and batch
+/// groups. A sum runs over the kernel's spatial dimensions, then its input features. Throws naming the constraint that
+/// fails.
+inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolution_dimension_numbers& d,
+                          const convolution_attributes& attributes, const element_type& result) {
+  detail::check_product_types(lhs, rhs, result);
+  const detail::convolution_geometry g = detail::geometry_of(lhs, rhs, d, attributes);
+  std::vector<index_t> shape(lhs.shape().size());
+  shape[static_cast<std::size_t>(d.output_batch)] = g.batches;
+  shape[static_cast<std::size_t>(d.output_feature)] = g.groups * g.outputs;
+  for (std::size_t i = 0; i < g.axes.size(); ++i)
+    shape[static_cast<std::size_t>(d.output_spatial[i])] = g.axes[i].out();
+  tensor y(result, shape);
+  if (y.size() == 0) return y;
+
+  const auto stride = [&](index_t axis) { return detail::stride_along(rhs.shape(), axis); };
+  const auto joined = [](std::vector<index_t> axes, index_t last) {
+    axes.push_back(last);
+    return axes;
+  };
+  const pieces::window_operand windows(lhs, d, g, attributes.batch_group_count > 1);
+  const pieces::dot_operand kernels{detail::real_numbers(rhs),
+                                    detail::places_of({{g.groups, g.outputs * stride(d.kernel_output_feature)}}),
+                                    detail::places_of({{g.outputs, stride(d.kernel_output_feature)}}),
+                                    detail::places_over(rhs.shape(), joined(d.kernel_spatial, d.kernel_input_feature))};
+  std::vector<index_t> by_rows = {d.output_batch};
+  by_rows.insert(by_rows.end(), d.output_spatial.begin(), d.output_spatial.end());
+  const auto places = detail::places_over(shape, by_rows);
+  const index_t feature = detail::stride_along(shape, d.output_feature);
+  pieces::dots_of(result.computed(), windows, kernels, [&](index_t group, index_t row, index_t col, double sum) {
+    detail::set_result(y, places[static_cast<std::size_t>(row)] + (group * g.outputs + col) * feature, sum);
+  });
   return y;
 }
 
 }  // namespace QTENSOR_ABI
-
-/// convolution, with dilations of both sides, strides, padding (real 0), feature groups and batch groups. A sum runs
-/// over the kernel's spatial dimensions, then its input features. Throws naming the constraint that fails.
-inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolution_dimension_numbers& d,
-                          const convolution_attributes& attributes, const element_type& result) {
-  detail::check_product_types(lhs, rhs, result);
-  const std::size_t spatial = d.input_spatial.size(), rank = spatial + 2;
-  require(lhs.shape().size() == rank && rhs.shape().size() == rank && d.kernel_spatial.size() == spatial &&
-              d.output_spatial.size() == spatial,
-          "operands of ranks ", static_cast<index_t>(lhs.shape().size()), " and ",
-          static_cast<index_t>(rhs.shape().size()), " with ", static_cast<index_t>(spatial),
-          " spatial dimensions; constraint: rank(lhs) = rank(rhs) = rank(result) = N, with N - 2 of them.");
-  const auto with = [](const std::vector<index_t>& more, index_t x, index_t y) {
-    std::vector<index_t> all = {x, y};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  detail::check_dimensions(lhs.shape(), with(d.input_spatial, d.input_batch, d.input_feature), "lhs");
-  detail::check_dimensions(rhs.shape(), with(d.kernel_spatial, d.kernel_input_feature, d.kernel_output_feature), "rhs");
-  detail::check_dimensions(lhs.shape(), with(d.output_spatial, d.output_batch, d.output_feature), "the result");
-  const auto item = [&](const std::vector<index_t>& list, std::size_t i, const char* name) {
-    require(list.empty() || list.size() == spatial, name, " has ", static_cast<index_t>(list.size()), " items for ",
-            static_cast<index_t>(spatial), " spatial dimensions; constraint: size(", name, ") = N - 2.");
-    const index_t value = list.empty() ? 1 : list[i];
-    require(value > 0, name, " has ", value, "; constraint: 0 < ", name, ".");
-    return value;
-  };
-  const auto size_of = [](const tensor& x, index_t axis) { return x.shape()[static_cast<std::size_t>(axis)]; };
-  const index_t batches = size_of(lhs, d.input_batch), features = size_of(lhs, d.input_feature);
-  const index_t inputs = size_of(rhs, d.kernel_input_feature), outputs = size_of(rhs, d.kernel_output_feature);
-  const index_t feature_groups = attributes.feature_group_count, batch_groups = attributes.batch_group_count;
-  require(feature_groups > 0 && batch_groups > 0 && (feature_groups == 1 || batch_groups == 1),
-          "feature_group_count is ", feature_groups, " and batch_group_count ", batch_groups,
-          "; constraint: both are positive and one of them is 1.");
-  require(batches % batch_groups == 0 && features == inputs * feature_groups &&
-              outputs % (feature_groups * batch_groups) == 0,
-          "groups do not divide ", batches, " batches, ", features, " input features and ", outputs,
-          " output features; constraint: dim(rhs, i) = dim(lhs, f) / feature_group_count, and groups divide o and b.");
-  if (rhs.type().is_quantized() && rhs.type().quantized().is_per_axis())
-    require(*rhs.type().quantized().axis() == d.kernel_output_feature,
-            "rhs is quantized per axis; constraint: quantization_dimension(rhs) = kernel_output_feature_dimension.");
-
-  // Spatial sizes, as windows over padded and dilated input.
-  struct axis_of {
-    index_t in, taps, out, stride, dilation, tap, low;
-  };
-  std::vector<axis_of> axes;
-  require(attributes.padding.empty() || attributes.padding.size() == spatial, "padding has ",
-          static_cast<index_t>(attributes.padding.size()), " items for ", static_cast<index_t>(spatial),
-          " spatial dimensions; constraint: shape(padding) = [N - 2, 2].");
-  for (std::size_t i = 0; i < spatial; ++i) {
-    axis_of a{};
-    a.in = size_of(lhs, d.input_spatial[i]);
-    a.taps = size_of(rhs, d.kernel_spatial[i]);
-    a.stride = item(attributes.window_strides, i, "window_strides");
-    a.dilation = item(attributes.lhs_dilation, i, "lhs_dilation");
-    a.tap = item(attributes.rhs_dilation, i, "rhs_dilation");
-    const auto pad = attributes.padding.empty() ? std::array<index_t, 2>{0, 0} : attributes.padding[i];
-    a.low = pad[0];
-    const index_t padded = pad[0] + (a.in == 0 ? 0 : (a.in - 1) * a.dilation + 1) + pad[1];
-    const index_t reach = a.taps == 0 ? 0 : (a.taps - 1) * a.tap + 1;
-    a.out = padded <= 0 || reach > padded ? 0 : (padded - reach) / a.stride + 1;
-    axes.push_back(a);
-  }
-  std::vector<index_t> shape(rank);
-  shape[static_cast<std::size_t>(d.output_batch)] = batches / batch_groups;
-  shape[static_cast<std::size_t>(d.output_feature)] = outputs;
-  for (std::size_t i = 0; i < spatial; ++i) shape[static_cast<std::size_t>(d.output_spatial[i])] = axes[i].out;
-  tensor y(result, shape);
-
-  const auto strides_of = [](const std::vector<index_t>& sizes) {
-    std::vector<index_t> strides(sizes.size(), 1);
-    for (std::size_t axis = sizes.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * sizes[axis];
-    return strides;
-  };
-  const auto ls = strides_of(lhs.shape()), rs = strides_of(rhs.shape()), ys = strides_of(shape);
-  const auto along = [](const std::vector<index_t>& strides, index_t axis) {
-    return strides[static_cast<std::size_t>(axis)];
-  };
-  const auto a = detail::real_numbers(lhs), b = detail::real_numbers(rhs);
-  const basic_type type = result.computed();
-  index_t taps = 1;
-  for (const axis_of& axis : axes) taps *= axis.taps;
-  for (index_t place = 0; place < y.size(); ++place) {
-    const auto coordinate = [&](index_t axis) {
-      return place / along(ys, axis) % shape[static_cast<std::size_t>(axis)];
-    };
-    const index_t o = coordinate(d.output_feature);
-    const index_t batch = coordinate(d.output_batch) + o / (outputs / batch_groups) * (batches / batch_groups);
-    const index_t first_feature = o / (outputs / feature_groups) * inputs;
-    double sum = 0.0;
-    for (index_t tap = 0; tap < taps; ++tap) {
-      index_t rest = tap, from = batch * along(ls, d.input_batch), kernel = o * along(rs, d.kernel_output_feature);
-      bool inside = true;
-      for (std::size_t i = spatial; i-- > 0;) {
-        const index_t k = rest % axes[i].taps;
-        rest /= axes[i].taps;
-        const index_t at = coordinate(d.output_spatial[i]) * axes[i].stride + k * axes[i].tap - axes[i].low;
-        inside = inside && at >= 0 && at % axes[i].dilation == 0 && at / axes[i].dilation < axes[i].in;
-        from += at / axes[i].dilation * along(ls, d.input_spatial[i]);
-        kernel += k * along(rs, d.kernel_spatial[i]);
-      }
-      if (!inside) continue;  // padding and holes are real 0
-      for (index_t i = 0; i < inputs; ++i)
-        sum = detail::multiply_add(type, sum,
-                                   a[static_cast<std::size_t>(from + (first_feature + i) * along(ls, d.input_feature))],
-                                   b[static_cast<std::size_t>(kernel + i * along(rs, d.kernel_input_feature))]);
-    }
-    detail::set_result(y, place, sum);
-  }
-  return y;
-}
 
 }  // namespace qtensor::compat::stablehlo

@@ -151,16 +151,65 @@ class convolution_run {
   line_array<std::int32_t> start_;
 };
 
+/// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: from
+/// every sum, that distance times the weights that meet the input.
+template <simd::usable_arch A, class Sink>
+class distant_zero_sink {
+ public:
+  distant_zero_sink(const packed_convolution<A>& w, std::int64_t distance, const Sink& sink)
+      : s_(w.shape()), terms_(w.tap_sums()), sink_(sink) {
+    for (index_t i = 0; i < terms_.size(); ++i)
+      terms_[i] =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(terms_[i]) * static_cast<std::uint32_t>(distance));
+  }
+  void operator()(const convolution_tile& t) const {
+    for (index_t r = 0; r < t.pixels; ++r) {
+      const convolution_shape::position at = s_.pixel_at(t.pixel + r);
+      const std::int32_t* terms = terms_.data() + t.channel;
+      reference::for_each_position(reference::taps_of(s_), [&](const convolution_shape::position& tap) {
+        if (reference::source_of(s_, at, tap).inside) take(terms, t.channels, t.sums + r * t.stride);
+        terms += s_.outputs;
+      });
+    }
+    sink_(t);
+  }
+
+ private:
+  static void take(const std::int32_t* terms, index_t n, std::int32_t* sums) {
+    for (index_t c = 0; c < n; ++c)
+      sums[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[c]) - static_cast<std::uint32_t>(terms[c]));
+  }
+
+  const convolution_shape& s_;
+  line_array<std::int32_t> terms_;  // [tap][output]
+  const Sink& sink_;
+};
+
+/// Throws where the source's zero point is so far from its codes that a sum might leave 32 bits.
+template <simd::usable_arch A>
+void check_source_zero(const packed_convolution<A>& w, std::int32_t zero, simd::code_sign sign) {
+  const std::int64_t distance = std::int64_t{zero} - nearest_code(zero, sign);
+  const std::int64_t farthest = 255 + (distance < 0 ? -distance : distance);
+  require(w.reach() < divide_up(std::int64_t{1} << 31, farthest), "the zero point of the source is ", zero, ", up to ",
+          farthest, " from its codes, and weights come to ", w.reach(),
+          ": sums may leave 32 bits; a convolution's sums are exact in 32 bits.");
+}
+
 }  // namespace ops
 
 /// The exact sums of a convolution, in tiles that cover the result once, in any order, from any thread of the executor:
 /// sum of (x - zero point) (w - zero point) over taps and input channels; padding and holes are 0. x lies as the plan
-/// of the weights says. Throws where the source's zero point is none of its codes; std::bad_alloc. Bits depend on
-/// nothing else.
+/// of the weights says. Throws where the source's zero point is so far from its codes that sums might leave 32 bits;
+/// std::bad_alloc. Bits depend on nothing else. Cost: a zero point that is one of the codes costs nothing, another as
+/// much as one more input channel of 32 bits.
 template <class Sink, simd::usable_arch A, executor By = serial>
 void convolve(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink, const By& by = {}) {
-  ops::check_zero_point("the zero point of the source", x.zero_point, x.sign);
-  ops::convolution_run<A, Sink>(w, x, sink).over(by);
+  ops::check_source_zero(w, x.zero_point, x.sign);
+  const std::int32_t code = ops::nearest_code(x.zero_point, x.sign);
+  if (code == x.zero_point) return ops::convolution_run<A, Sink>(w, x, sink).over(by);
+  using exact_sink = ops::distant_zero_sink<A, Sink>;
+  const exact_sink exact(w, std::int64_t{x.zero_point} - code, sink);
+  ops::convolution_run<A, exact_sink>(w, {x.codes, x.sign, code}, exact).over(by);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -29,9 +29,9 @@ struct code_activations {
 
   void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
     const auto* from = static_cast<const std::uint8_t*>(codes.codes) + map.at(batch, first, at);
-    const std::int32_t zero = codes.zero_point - ops::sign_offset(codes.sign);
+    const std::int64_t zero = std::int64_t{codes.zero_point} - ops::sign_offset(codes.sign);
     for (index_t c = 0; c < n; ++c) {
-      const std::int32_t number = ops::signed_number(from[c * map.channel_stride], codes.sign) - zero;
+      const std::int64_t number = ops::signed_number(from[c * map.channel_stride], codes.sign) - zero;
       to[c] =
           rounded(static_cast<float>(number) * scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(first + c)]);
     }
@@ -88,7 +88,8 @@ packed_float_convolution<A> pack_convolution_floats(const convolution_plan& plan
   const auto* codes = static_cast<const std::uint8_t*>(w.codes);
   return packed_float_convolution<A>(plan, [&](index_t o, index_t i, const convolution_shape::position& tap) {
     const std::size_t zero_at = w.zero_points.size() > 1 ? static_cast<std::size_t>(o) : 0;
-    const std::int32_t zero = (w.zero_points.empty() ? 0 : w.zero_points[zero_at]) - ops::sign_offset(w.sign);
+    const std::int64_t zero =
+        std::int64_t{w.zero_points.empty() ? 0 : w.zero_points[zero_at]} - ops::sign_offset(w.sign);
     const index_t entry = along == weight_scales::of_outputs ? o : s.first_input(o) + i;
     const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(entry)];
     return rounded(static_cast<float>(ops::signed_number(codes[plan.kernel.at(o, i, tap)], w.sign) - zero) * scale);
@@ -104,17 +105,11 @@ void gather_terms(const convolution_shape& s, const X& x, index_t n, index_t gro
   const index_t inputs = s.group_inputs(), first = group % s.groups * inputs;
   const index_t batch = n + group / s.groups * s.result_batch();
   for (index_t p = pixel; p < pixel + pixels; ++p) {
-    const index_t w = p % s.axes[2].out(), rest = p / s.axes[2].out();
-    const convolution_shape::position at{rest / s.axes[1].out(), rest % s.axes[1].out(), w};
+    const convolution_shape::position at = s.pixel_at(p);
     reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
-      convolution_shape::position from{};
-      bool inside = true;
-      for (std::size_t a = 0; a < 3; ++a) {
-        from[a] = s.axes[a].source(at[a], tap[a]);
-        inside = inside && from[a] >= 0;
-      }
-      if (inside)
-        x.read(batch, first, inputs, from, to);
+      const reference::tap_source source = reference::source_of(s, at, tap);
+      if (source.inside)
+        x.read(batch, first, inputs, source.from, to);
       else
         std::fill_n(to, inputs, 0.f);
       to += inputs;

@@ -56,10 +56,10 @@ constexpr std::int32_t signed_number(std::uint8_t code, simd::code_sign sign) {
 }
 constexpr std::int32_t sign_offset(simd::code_sign sign) { return sign == simd::code_sign::is_unsigned ? 128 : 0; }
 
-/// Throws unless a zero point is one of the codes: only then padding has a code.
-inline void check_zero_point(const char* what, std::int32_t zero, simd::code_sign sign) {
+/// The code nearest to a zero point, which padding gets.
+constexpr std::int32_t nearest_code(std::int32_t zero, simd::code_sign sign) {
   const std::int32_t low = sign_offset(sign) - 128;
-  require(zero >= low && zero <= low + 255, what, " is ", zero, "; it is a code, from ", low, " to ", low + 255, ".");
+  return std::clamp(zero, low, low + 255);
 }
 
 }  // namespace ops
@@ -77,8 +77,7 @@ class packed_convolution {
     require(w.zero_points.size() <= 1 || w.zero_points.size() == static_cast<std::size_t>(s.outputs),
             "the weights have ", w.zero_points.size(), " zero points for ", s.outputs,
             " outputs; there are none, 1 or ", s.outputs, ".");
-    for (const std::int32_t z : w.zero_points) ops::check_zero_point("a zero point of the weights", z, w.sign);
-    choose_form();
+    choose_form(std::ranges::all_of(w.zero_points, [&](std::int32_t z) { return z == ops::nearest_code(z, w.sign); }));
     const index_t padded = panels() * group_count() * width();
     sums_ = ops::line_array<std::int32_t>(padded);
     zeros_ = ops::line_array<std::int32_t>(padded);
@@ -91,7 +90,7 @@ class packed_convolution {
     if (s.depth() > 0)
       for (index_t o = 0; o < s.outputs; ++o) pack_output(o, w);
     else
-      for (index_t o = 0; o < s.outputs; ++o) zeros_[entry(o)] = zero_of(o, w) - ops::sign_offset(w.sign);
+      for (index_t o = 0; o < s.outputs; ++o) zeros_[entry(o)] = static_cast<std::int32_t>(signed_zero_of(o, w));
   }
 
   const convolution_plan& plan() const { return plan_; }
@@ -120,17 +119,31 @@ class packed_convolution {
     return dot_weights_.data() + (group * panels() + p) * segments() * segment_quads() * width() * 4;
   }
   const float* lanes(index_t p) const { return lane_weights_.data() + p * shape().depth() * width(); }
-  /// Of the outputs of a panel: the sum of the weights as signed numbers, and their zero points as such.
+  /// Of the outputs of a panel: the sum of the weights as signed numbers, and their zero points as such, modulo 2^32.
   const std::int32_t* sums(index_t group, index_t p) const { return sums_.data() + (group * panels() + p) * width(); }
   const std::int32_t* zeros(index_t group, index_t p) const { return zeros_.data() + (group * panels() + p) * width(); }
   /// Whether any weight has a zero point: then the sums of the source's codes count.
   bool has_zeros() const { return has_zeros_; }
+  /// The largest that an output's weights less their zero point come to, taken without their signs.
+  std::int64_t reach() const { return reach_; }
+  /// These weights summed under each tap, modulo 2^32: [tap][output].
+  ops::line_array<std::int32_t> tap_sums() const {
+    const convolution_shape& s = shape();
+    ops::line_array<std::int32_t> sums(qtensor::detail::checked_product(s.taps(), s.outputs));
+    for (index_t o = 0; o < s.outputs; ++o)
+      for_each_term([&](const convolution_shape::position& tap, index_t, index_t k) {
+        const index_t number = (tap[0] * s.axes[1].taps + tap[1]) * s.axes[2].taps + tap[2];
+        std::int32_t& sum = sums[number * s.outputs + o];
+        sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + number_at(entry(o), k));
+      });
+    return sums;
+  }
   index_t size_bytes() const {
     return dot_weights_.size() + static_cast<index_t>(sizeof(float)) * (lane_weights_.size() + 2 * sums_.size());
   }
 
  private:
-  void choose_form() {
+  void choose_form(bool zeros_are_codes) {
     const convolution_shape& s = shape();
     const index_t inputs = s.group_inputs(), taps = s.axes[2].taps, quads = divide_up(inputs, 4);
     if (divide_up(taps * inputs, 4) * 4 <= taps * quads * 3) form_ = form_type::rows;
@@ -141,7 +154,7 @@ class packed_convolution {
     constexpr index_t dot_cost = sizeof(typename simd::quad_dot<A>::unit) == 1 ? 1 : 4;
     const index_t vectors = divide_up(s.group_outputs(), simd::lanes<A>);
     const index_t dots = segments() * segment_quads() * vectors * dot_cost;
-    if (s.depth() <= exact_terms && dots * simd::lanes < A >> 2 * s.group_outputs() * s.depth())
+    if (zeros_are_codes && s.depth() <= exact_terms && dots * simd::lanes < A >> 2 * s.group_outputs() * s.depth())
       form_ = form_type::channels;
   }
   index_t entry(index_t o) const {
@@ -152,51 +165,65 @@ class packed_convolution {
     if (w.zero_points.empty()) return 0;
     return w.zero_points[w.zero_points.size() == 1 ? 0 : static_cast<std::size_t>(o)];
   }
+  static std::int64_t signed_zero_of(index_t o, const convolution_weights& w) {
+    return std::int64_t{zero_of(o, w)} - ops::sign_offset(w.sign);
+  }
+  /// Calls f(tap, input channel in the group, place in the depth) for the weights of an output as they are packed.
+  template <class F>
+  void for_each_term(const F& f) const {
+    index_t k = 0;
+    reference::for_each_position(reference::taps_of(shape()), [&](const convolution_shape::position& tap) {
+      for (index_t i = 0; i < shape().group_inputs(); ++i, ++k) f(tap, i, k);
+      if (form_ == form_type::pixels || (form_ == form_type::rows && tap[2] == shape().axes[2].taps - 1))
+        k = round_up(k, 4);  // a quad holds codes of one run
+    });
+  }
+  /// Where the weight of an output with this entry is at place k: among the lanes, among the quads.
+  index_t lane_at(index_t at, index_t k) const { return (at / width() * shape().depth() + k) * width() + at % width(); }
+  index_t quad_at(index_t at, index_t k) const {
+    return (at / width() * segments() * segment_quads() + k / 4) * width() * 4 + at % width() * 4 + k % 4;
+  }
+  /// This weight less its zero point, modulo 2^32.
+  std::uint32_t number_at(index_t at, index_t k) const {
+    if (form_ == form_type::channels)
+      return static_cast<std::uint32_t>(static_cast<std::int32_t>(lane_weights_[lane_at(at, k)]));
+    return static_cast<std::uint32_t>(dot_weights_[quad_at(at, k)]) - static_cast<std::uint32_t>(zeros_[at]);
+  }
 
   void pack_output(index_t o, const convolution_weights& w) {
-    const convolution_shape& s = shape();
     const auto* codes = static_cast<const std::uint8_t*>(w.codes);
-    const std::int32_t zero = zero_of(o, w) - ops::sign_offset(w.sign);
-    const index_t at = entry(o), inputs = s.group_inputs(), column = at % width();
-    std::int8_t* quads = dot_weights_.data();
-    float* lane = lane_weights_.data();
-    if (form_ == form_type::channels)
-      lane += at / width() * s.depth() * width() + column;
-    else
-      quads += at / width() * segments() * segment_quads() * width() * 4 + column * 4;
+    const std::int64_t zero = signed_zero_of(o, w);
+    const index_t at = entry(o);
     std::int32_t sum = 0;
     std::int64_t most = 0;
-    index_t k = 0;  // place in the depth, which ends on whole quads
-    reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
-      for (index_t i = 0; i < inputs; ++i, ++k) {
-        const std::int32_t v = ops::signed_number(codes[plan_.kernel.at(o, i, tap)], w.sign);
-        sum += v;
-        most += v < zero ? zero - v : v - zero;
-        if (form_ == form_type::channels)
-          lane[k * width()] = static_cast<float>(v - zero);
-        else
-          quads[k / 4 * width() * 4 + k % 4] = static_cast<std::int8_t>(v);
-      }
-      if (form_ == form_type::pixels || tap[2] == s.axes[2].taps - 1) k = round_up_depth(k);
+    for_each_term([&](const convolution_shape::position& tap, index_t i, index_t k) {
+      const std::int32_t v = ops::signed_number(codes[plan_.kernel.at(o, i, tap)], w.sign);
+      sum += v;
+      most += v < zero ? zero - v : v - zero;
+      if (form_ == form_type::channels)
+        lane_weights_[lane_at(at, k)] = static_cast<float>(v - zero);
+      else
+        dot_weights_[quad_at(at, k)] = static_cast<std::int8_t>(v);
     });
     require(most * 255 < std::int64_t{1} << 31, "output ", o, " may sum up to ", most * 255,
             ", beyond 32 bits; a convolution's sums are exact in 32 bits.");
     sums_[at] = sum;
-    zeros_[at] = zero;
+    zeros_[at] = static_cast<std::int32_t>(zero);
     has_zeros_ = has_zeros_ || zero != 0;
+    reach_ = std::max(reach_, most);
   }
-  index_t round_up_depth(index_t k) const { return form_ == form_type::channels ? k : round_up(k, 4); }
 
   convolution_plan plan_;
   form_type form_ = form_type::pixels;
   bool has_zeros_ = false;
+  std::int64_t reach_ = 0;
   ops::line_array<std::int8_t> dot_weights_;
   ops::line_array<float> lane_weights_;
   ops::line_array<std::int32_t> sums_, zeros_;
 };
 
-/// Packs the weights of a convolution. Throws where a zero point is no code or there are too many or too few, and where
-/// an output's sum might leave 32 bits whatever the source; std::bad_alloc.
+/// Packs the weights of a convolution. Throws where there are too many zero points or too few, and where an output's
+/// sum might leave 32 bits with a source whose zero point is one of its codes; std::bad_alloc.
 template <simd::usable_arch A = simd::best_arch>
 packed_convolution<A> pack_convolution(const convolution_plan& plan, const convolution_weights& w) {
   return packed_convolution<A>(plan, w);

@@ -7,7 +7,7 @@
 
 namespace qtensor::inline QTENSOR_ABI {
 
-/// 8-bit codes of activations in memory: signed or unsigned bytes with one zero point.
+/// 8-bit codes of activations in memory: signed or unsigned bytes with one zero point, a code or not.
 struct convolution_input {
   const void* codes;
   simd::code_sign sign = simd::code_sign::is_signed;

@@ -199,11 +199,7 @@ class tensor_convolution {
     for (std::size_t o = 0; o < scales.size() && s.depth() > 0; ++o) {
       const auto at = index_of<Weights>(order, static_cast<index_t>(o), 0, {});
       scales[o] = decode<typename S::scale_format>(w.storage_scale_code(at));
-      if constexpr (S::has_zero_point) {
-        const std::int64_t zero = w.storage_zero_point(at);
-        if (zero < ops::sign_offset(sign) - 128 || zero > ops::sign_offset(sign) + 127) return;
-        zeros[o] = static_cast<std::int32_t>(zero);
-      }
+      if constexpr (S::has_zero_point) zeros[o] = static_cast<std::int32_t>(w.storage_zero_point(at));
     }
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(w.size()));
     for_each_weight<Weights>(order, [&](index_t o, index_t i, const auto& tap, const auto& at) {
@@ -250,7 +246,8 @@ auto prepare_convolution(const X& x, std::string_view x_order, const W& w, std::
 }
 
 /// The result as floats: `convolve_into(conv, X, bias, result_in(y, conv.plan().result("NHWC")))`. bias: none, or one
-/// an output. Throws, with nothing written, where x is not as it was prepared for, or its zero point no code.
+/// an output. Throws, with nothing written, where x is not as it was prepared for, or its zero point so far from its
+/// codes that exact sums might leave 32 bits.
 template <quantized X, class S, simd::usable_arch A, executor By = serial>
 void convolve_into(const tensor_convolution<S, A>& conv, const X& x, std::span<const float> bias,
                    const convolution_result<float>& y, const By& by = {}) {

@@ -56,9 +56,29 @@ struct convolution_shape {
     return n + o / (outputs / batch_groups) * result_batch();
   }
   constexpr index_t first_input(index_t o) const { return o / group_outputs() % groups * group_inputs(); }
+  /// Where pixel p of the result is, counted through depth, height and width.
+  constexpr position pixel_at(index_t p) const {
+    const index_t wide = axes[2].out(), high = axes[1].out();
+    return {p / wide / high, p / wide % high, p % wide};
+  }
 };
 
 namespace reference {
+
+/// What a tap of an output reads: a position of the input, or, not `inside`, padding or a hole.
+struct tap_source {
+  convolution_shape::position from{};
+  bool inside = true;
+};
+constexpr tap_source source_of(const convolution_shape& s, const convolution_shape::position& at,
+                               const convolution_shape::position& tap) {
+  tap_source source;
+  for (std::size_t a = 0; a < 3; ++a) {
+    source.from[a] = s.axes[a].source(at[a], tap[a]);
+    source.inside = source.inside && source.from[a] >= 0;
+  }
+  return source;
+}
 
 /// Calls f(position) for all positions below `sizes`, the last axis fastest.
 template <class F>
@@ -79,13 +99,8 @@ constexpr void for_each_term(const convolution_shape& s, index_t n, index_t o, c
                              Term term) {
   const index_t batch = s.source_batch(n, o), first = s.first_input(o);
   for_each_position(taps_of(s), [&](const convolution_shape::position& tap) {
-    convolution_shape::position from{};
-    bool inside = true;
-    for (std::size_t a = 0; a < 3; ++a) {
-      from[a] = s.axes[a].source(at[a], tap[a]);
-      inside = inside && from[a] >= 0;
-    }
-    for (index_t i = 0; i < s.group_inputs(); ++i) term(inside, batch, first + i, from, i, tap);
+    const tap_source source = source_of(s, at, tap);
+    for (index_t i = 0; i < s.group_inputs(); ++i) term(source.inside, batch, first + i, source.from, i, tap);
   });
 }
 

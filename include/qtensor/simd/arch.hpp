@@ -76,8 +76,8 @@ struct features {
 #else
   static constexpr bool dotprod = false;
 #endif
-#if defined(__ARM_FEATURE_MATMUL_INT8)
-  static constexpr bool i8mm = true;
+#if defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_MATMUL_INT8)
+  static constexpr bool i8mm = true;  ///< with the dot product, as the ABI name has it
 #else
   static constexpr bool i8mm = false;
 #endif

@@ -4,6 +4,7 @@
 
 #include <qtensor/core/rounded.hpp>
 #include <qtensor/core/support.hpp>
+#include <qtensor/format/wide.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
 #include <qtensor/simd/ops_columns.hpp>
@@ -56,6 +57,24 @@ struct rounded_step {
   template <class A>
   static QTENSOR_INLINE floats<A> add(const floats<A>& sum, const floats<A>& x, const floats<A>& w) {
     return simd::add(sum, simd::mul(x, w));
+  }
+};
+
+/// ... or product and sum rounded to f16 or bf16, of which x, w and sum are numbers: f32 before that changes nothing,
+/// for its 24 digits are at least twice theirs and two more.
+template <class F>
+struct narrow_step {
+  static_assert(std::is_same_v<F, f16> || std::is_same_v<F, bf16>);
+  template <class A>
+  static QTENSOR_INLINE floats<A> narrowed(const floats<A>& x) {
+    if constexpr (std::is_same_v<F, f16>)
+      return simd::rounded_to_f16(x);
+    else
+      return simd::rounded_to_bf16(x);
+  }
+  template <class A>
+  static QTENSOR_INLINE floats<A> add(const floats<A>& sum, const floats<A>& x, const floats<A>& w) {
+    return narrowed(simd::add(sum, narrowed(simd::mul(x, w))));
   }
 };
 
@@ -138,7 +157,7 @@ QTENSOR_INLINE void with_tile_rows(index_t rows, const Run& run) {
 }  // namespace detail
 
 /// sums(r, c) = fma(x(r, k), panel(k, c), sums(r, c)) for k = 0 .. depth-1, from +0 if `first`; another Step rounds
-/// more often.
+/// more often, or to fewer digits.
 ///
 /// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Row k of the panel
 /// starts at panel + k * panel_stride, row r of sums at sums + r * float_tile<A>::panel. Any alignment. Reads and

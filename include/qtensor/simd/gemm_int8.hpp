@@ -50,6 +50,14 @@ struct unit_rows {
 
 namespace detail {
 
+/// What is asked for beside one quad.
+template <int Lines>
+QTENSOR_INLINE void ask_for([[maybe_unused]] reading_ahead& ahead) {
+  if constexpr (Lines > 0) simd::prefetch(ahead.from);
+  if constexpr (Lines > 1) simd::prefetch(ahead.from + 64);
+  if constexpr (Lines > 0) ahead.from += ahead.step;
+}
+
 /// sum[r][v] += one quad of the weights of vector v times the four units at row(r), in the order that suits the
 /// registers.
 template <class A, index_t Rows, index_t Vectors, class Row>
@@ -84,6 +92,71 @@ QTENSOR_INLINE void add_quad(ints<A> (&sum)[Rows][Vectors], const std::int8_t* p
   }
 }
 
+/// From how many rows on squares are used: arranging the weights costs what they save of two rows' sums.
+inline constexpr index_t square_rows = 4;
+
+/// The sums of a tile as squares. A last row without a partner is computed twice.
+template <class A, index_t Rows, index_t Vectors>
+struct square_sums {
+  using dot = square_dot<A>;
+  static constexpr index_t pairs = divide_up(Rows, 2);
+  ints<A> sum[pairs][Vectors][2];
+
+  explicit QTENSOR_INLINE square_sums(const std::int32_t* start) {
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+      const ints<A> first = simd::load<A>(start + v * lanes<A>);
+      repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+        sum[p][v][0] = dot::template spread<0>(first);
+        sum[p][v][1] = dot::template spread<1>(first);
+      });
+    });
+  }
+  /// Adds one quad or two of the weights times as many of the units at row(r).
+  template <index_t Quads, class Row>
+  QTENSOR_INLINE void add(const std::int8_t* panel, const Row& row) {
+    constexpr index_t vector_bytes = 4 * lanes<A>, quad_bytes = 4 * int_tile<A>::panel;
+    typename dot::rows x[pairs];
+    repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+      constexpr index_t first = 2 * p, second = first + 1 < Rows ? first + 1 : first;
+      x[p] = dot::template load_rows<Quads>(row(first), row(second));
+    });
+    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+      const auto w = dot::template load<Quads>(panel, panel + quad_bytes);
+      repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+        sum[p][v][0] = dot::dot(sum[p][v][0], w.columns[0], x[p]);
+        sum[p][v][1] = dot::dot(sum[p][v][1], w.columns[1], x[p]);
+        panel = dot::after(sum[p][v], panel);
+      });
+      panel += vector_bytes;
+    });
+  }
+  QTENSOR_INLINE void store(std::int32_t* sums) const {
+    constexpr index_t step = lanes<A>, width = int_tile<A>::panel;
+    repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+        std::int32_t* const to = sums + 2 * p * width + v * step;
+        simd::store(to, dot::template row<0>(sum[p][v]));
+        if constexpr (2 * p + 1 < Rows) simd::store(to + width, dot::template row<1>(sum[p][v]));
+      });
+    });
+  }
+};
+
+template <class A, index_t Rows, int LinesAhead>
+[[gnu::noinline]] void dot_squares(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
+                                   std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
+  square_sums<A, Rows, int_tile<A>::vectors> all(start);
+  index_t q = 0;
+  const auto row = [&](index_t r) __attribute__((always_inline)) { return x.data + r * x.stride + 4 * q; };
+  for (; q + 2 <= quads; q += 2) {
+    repeat<2>([&](auto) __attribute__((always_inline)) { ask_for<LinesAhead>(ahead); });
+    all.template add<2>(panel, row);
+    panel += 2 * int_tile<A>::panel * 4;
+  }
+  if (q < quads) all.template add<1>(panel, row);
+  all.store(sums);
+}
+
 template <class A, index_t Rows, int LinesAhead>
 [[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
                                      std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
@@ -95,9 +168,7 @@ template <class A, index_t Rows, int LinesAhead>
   });
   const auto* row = x.data;
   for (index_t q = 0; q < quads; ++q) {
-    if constexpr (LinesAhead > 0) simd::prefetch(ahead.from);
-    if constexpr (LinesAhead > 1) simd::prefetch(ahead.from + 64);
-    if constexpr (LinesAhead > 0) ahead.from += ahead.step;
+    ask_for<LinesAhead>(ahead);
     add_quad<A, Rows, vectors>(
         sum, panel, [&](auto r) __attribute__((always_inline)) { return row + r * x.stride; });
     panel += width * 4;
@@ -142,12 +213,14 @@ void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, ind
               std::int32_t* sums, const reading_ahead& ahead) {
   if constexpr (Rows > 1) {
     if (rows < Rows) return dot_rows<A, Rows - 1>(rows, panel, x, quads, start, sums, ahead);
-    if (ahead.from == nullptr)
-      dot_registers<A, Rows, 0>(panel, x, quads, start, sums, ahead);
-    else if (ahead.step <= 64)
-      dot_registers<A, Rows, 1>(panel, x, quads, start, sums, ahead);
-    else
-      dot_registers<A, Rows, 2>(panel, x, quads, start, sums, ahead);
+    const auto run = [&](auto lines) {
+      if constexpr (square_dot<A>::exists && Rows >= square_rows)
+        dot_squares<A, Rows, lines>(panel, x, quads, start, sums, ahead);
+      else
+        dot_registers<A, Rows, lines>(panel, x, quads, start, sums, ahead);
+    };
+    if (ahead.from == nullptr) return run(std::integral_constant<int, 0>{});
+    return ahead.step <= 64 ? run(std::integral_constant<int, 1>{}) : run(std::integral_constant<int, 2>{});
   } else {
     dot_one_row<A>(panel, x.data, quads, start, sums);
   }

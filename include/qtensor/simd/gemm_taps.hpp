@@ -43,11 +43,28 @@ template <class A, index_t Rows, index_t Vectors>
 }
 
 template <class A, index_t Rows, index_t Vectors>
+[[gnu::noinline]] void dot_taps_squares(const std::int8_t* panel, const typename quad_dot<A>::unit* const* rows,
+                                        const tap_segments& taps, const std::int32_t* start, std::int32_t* sums) {
+  constexpr index_t quad_bytes = 4 * int_tile<A>::panel;
+  square_sums<A, Rows, Vectors> all(start);
+  for (index_t s = 0; s < taps.count; ++s, panel += taps.quads * quad_bytes) {
+    index_t q = 0;
+    const auto row = [&](index_t r) __attribute__((always_inline)) { return rows[r] + taps.offsets[s] + 4 * q; };
+    for (; q + 2 <= taps.quads; q += 2) all.template add<2>(panel + q * quad_bytes, row);
+    if (q < taps.quads) all.template add<1>(panel + q * quad_bytes, row);
+  }
+  all.store(sums);
+}
+
+template <class A, index_t Rows, index_t Vectors>
 void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_dot<A>::unit* const* rows,
                    const tap_segments& taps, const std::int32_t* start, std::int32_t* sums) {
   if constexpr (Rows > 1)
     if (count < Rows) return dot_taps_rows<A, Rows - 1, Vectors>(count, panel, rows, taps, start, sums);
-  dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
+  if constexpr (square_dot<A>::exists && Rows >= square_rows)
+    dot_taps_squares<A, Rows, Vectors>(panel, rows, taps, start, sums);
+  else
+    dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
 }
 
 template <class A, index_t Rows>

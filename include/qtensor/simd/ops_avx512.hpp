@@ -214,6 +214,9 @@ template <class A>
 QTENSOR_INLINE floats512 load_f16(avx512_isa, const std::uint16_t* from) {
   return widened(_mm512_cvtph_ps(all_halves(from)));
 }
+QTENSOR_INLINE floats512 rounded_to_f16(avx512_isa, const floats512& x) {
+  return _mm512_cvtph_ps(_mm512_cvtps_ph(x.data, 0));
+}
 QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats512& b) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(a.data, 0)), _mm512_cvtps_ph(b.data, 0), 1);
 }

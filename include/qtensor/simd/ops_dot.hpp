@@ -276,6 +276,64 @@ constexpr auto dot_of() {
 template <usable_arch A>
 using quad_dot = decltype(detail::dot_of<A>());
 
+/// The matrix product of an architecture that has one: two rows times two columns, eight codes deep. All codes are
+/// signed by then (unsigned ones flipped where rows and weights are packed), so that one instruction serves every
+/// choice of signs. Two rows times a vector's columns are two squares of sums, each row 0's two columns and then row
+/// 1's:
+///   load<Quads>(quads, next) -> weights       the columns of one vector, a quad and the one below it; Quads == 1: 0
+///                                             instead of `next`
+///   load_rows<Quads>(first, second) -> rows   eight units of two rows, or four and 0
+///   dot(square, columns, rows)                adds the products to a square of sums. Cost: 1
+///   after(squares, quads) -> quads            the same pointer, known to the compiler only when the sums are
+///   spread<Half>(start), row<Second>(squares) one row of sums as a square of two equal rows, and back
+template <usable_arch A>
+struct square_dot {
+  static constexpr bool exists = false;
+};
+#if QTENSOR_LEVEL_NEON && defined(__ARM_FEATURE_DOTPROD) && defined(__ARM_FEATURE_MATMUL_INT8)
+template <>
+struct square_dot<neon_arch> {
+  static constexpr bool exists = true;
+  using unit = detail::neon_dot::unit;
+  struct weights {
+    int8x16_t columns[2];  ///< 0 and 1, 2 and 3
+  };
+  using rows = int8x16_t;
+  template <index_t Quads>
+  static QTENSOR_INLINE weights load(const std::int8_t* quads, [[maybe_unused]] const std::int8_t* next) {
+    const int32x4_t upper = vreinterpretq_s32_s8(vld1q_s8(quads));
+    int32x4_t lower = vdupq_n_s32(0);
+    if constexpr (Quads == 2) lower = vreinterpretq_s32_s8(vld1q_s8(next));
+    return {{vreinterpretq_s8_s32(vzip1q_s32(upper, lower)), vreinterpretq_s8_s32(vzip2q_s32(upper, lower))}};
+  }
+  template <index_t Quads>
+  static QTENSOR_INLINE rows load_rows(const unit* first, const unit* second) {
+    std::uint64_t eight[2] = {};
+    std::memcpy(&eight[0], first, 4 * Quads);
+    std::memcpy(&eight[1], second, 4 * Quads);
+    return vcombine_s8(vcreate_s8(eight[0]), vcreate_s8(eight[1]));
+  }
+  static QTENSOR_INLINE ints<neon_arch> dot(const ints<neon_arch>& square, int8x16_t columns, rows x) {
+    return vmmlaq_s32(square.data, x, columns);
+  }
+  // g++ 12 otherwise loads the weights of all vectors first, and sums leave the registers.
+  static QTENSOR_INLINE const std::int8_t* after(ints<neon_arch> (&squares)[2], const std::int8_t* quads) {
+    asm("" : "+w"(squares[0].data), "+w"(squares[1].data), "+r"(quads));
+    return quads;
+  }
+  template <int Half>
+  static QTENSOR_INLINE ints<neon_arch> spread(const ints<neon_arch>& start) {
+    const int64x2_t pairs = vreinterpretq_s64_s32(start.data);
+    return vreinterpretq_s32_s64(vdupq_laneq_s64(pairs, Half));
+  }
+  template <int Second>
+  static QTENSOR_INLINE ints<neon_arch> row(const ints<neon_arch> (&squares)[2]) {
+    const int64x2_t low = vreinterpretq_s64_s32(squares[0].data), high = vreinterpretq_s64_s32(squares[1].data);
+    return vreinterpretq_s32_s64(Second != 0 ? vzip2q_s64(low, high) : vzip1q_s64(low, high));
+  }
+};
+#endif
+
 namespace detail {
 
 // Along k instead of across columns: sums[lane] += w[...] x[...] over step codes. `w` as 8 bits that `flip` makes

@@ -332,6 +332,10 @@ QTENSOR_INLINE words<A> bf16_bits(any_isa, const floats<A>& x) {
   const auto nan = below(isa<A>{}, words<A>(infinity_bits), bits & words<A>(magnitude_bits));
   return select(isa<A>{}, nan, upper | words<A>(0x0040u), nearest_even);
 }
+template <class A>
+QTENSOR_INLINE floats<A> rounded_to_f16(any_isa, const floats<A>& x) {
+  return widen_f16(isa<A>{}, f16_bits(isa<A>{}, x));
+}
 
 // Narrowing: f maps one lane to its code.
 template <class A, class To, class From, class F, class... More>

@@ -109,6 +109,7 @@ template <class A>
 QTENSOR_INLINE floats_neon load_f16(neon_isa, const std::uint16_t* from) {
   return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
 }
+QTENSOR_INLINE floats_neon rounded_to_f16(neon_isa, const floats_neon& x) { return vcvt_f32_f16(vcvt_f16_f32(x.data)); }
 QTENSOR_INLINE halves_neon narrow_f16(neon_isa, const floats_neon& a, const floats_neon& b) {
   return vreinterpretq_u16_f16(vcombine_f16(vcvt_f16_f32(a.data), vcvt_f16_f32(b.data)));
 }

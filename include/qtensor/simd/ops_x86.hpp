@@ -355,6 +355,9 @@ template <class A>
 QTENSOR_INLINE floats256 load_f16(avx2_isa, const std::uint16_t* from) {
   return widened(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
+QTENSOR_INLINE floats256 rounded_to_f16(avx2_isa, const floats256& x) {
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(x.data, 0));
+}
 QTENSOR_INLINE halves256 narrow_f16(avx2_isa, const floats256& a, const floats256& b) {
   return _mm256_set_m128i(_mm256_cvtps_ph(b.data, 0), _mm256_cvtps_ph(a.data, 0));
 }

@@ -147,9 +147,9 @@ namespace detail {
 template <class F, class A>
 QTENSOR_INLINE floats<A> through(const floats<A>& x) {
   if constexpr (std::same_as<F, f16>)
-    return simd::float_of_f16(f16_bits(any_isa{}, x));
+    return simd::rounded_to_f16(x);
   else if constexpr (std::same_as<F, bf16>)
-    return simd::float_of_bf16(bf16_bits(any_isa{}, x));
+    return simd::rounded_to_bf16(x);
   else
     return x;
 }
