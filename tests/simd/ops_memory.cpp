@@ -363,6 +363,7 @@ TEST_CASE("stream and put store what store does; prefetch takes any address") {
     simd::stream(bytes.data(), simd::bytes<A>(std::uint8_t{9}));
     simd::stream_fence<A>();
     simd::prefetch(nullptr);
+    simd::prefetch_second_level(nullptr);
     const auto n = static_cast<std::size_t>(simd::lanes<A>);
     for (std::size_t i = 0; i < 16; ++i) {
       CHECK(words[i] == (i < n ? 0x12345678u : 0u));

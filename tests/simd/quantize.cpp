@@ -20,7 +20,7 @@ void check_run(index_t n, index_t group) {
     const run_input in = run_input::make<S>(n, group == 0 ? n + 1 : group);
     const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
     for (const bool at_start : {false, true}) {
-      const simd::traffic streamed{true, true}, t = n % 2 == 0 ? streamed : simd::traffic{};
+      const simd::traffic streamed{simd::fetch::near, true}, t = n % 2 == 0 ? streamed : simd::traffic{};
       check::fenced<float> x(in.x, at_start), scales(in.scales, at_start);
       check::fenced<std::int32_t> zeros(in.zeros, at_start);
       check::fenced<unit> got(units<S>(n), at_start);
@@ -117,7 +117,7 @@ void check_fitting(index_t group, int low, int high) {
           check::fenced<unit> got(units<S>(n), round % 4 == 0);
           simd::kernel<simd::op::encode, S, simd::scalar_arch>::grouped(x.data(), n, group, scales.data(), z, 1.f,
                                                                         want.data());
-          const simd::traffic t{round % 2 == 0, round % 2 == 0};
+          const simd::traffic t{round % 2 == 0 ? simd::fetch::far : simd::fetch::nothing, round % 2 == 0};
           simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(), t);
           simd::stream_fence<simd::best_arch>();
           compare_codes<S, A>(got.data(), want.data(), x.data(), n, "fitting, groups of " + std::to_string(group));

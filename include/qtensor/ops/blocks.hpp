@@ -15,11 +15,12 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
   const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
+  const auto how = from_memory ? simd::fetch::far : simd::fetch::nothing;
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, from_memory);
+    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, how);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
-    simd::encode_interleaved<S, From>(piece, n, kept, from_memory);
+    simd::encode_interleaved<S, From>(piece, n, kept, how);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)

@@ -403,12 +403,13 @@ class number_writer {
 
   /// One after the other: where they belong, or past the caches by way of a tile where they begin no line.
   void contiguous(const index_array& at, index_t length, number* to) const {
-    if (!streams_ || simd::begins_line(to)) return decode_(at, 0, length, to, {streams_, streams_});
+    if (!streams_) return decode_(at, 0, length, to);
+    if (simd::begins_line(to)) return decode_(at, 0, length, to, {simd::fetch::near, true});
     constexpr index_t most = tile_floats / 2;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
-      decode_(at, col, n, tile, {true, false});
+      decode_(at, col, n, tile, {simd::fetch::near, false});
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
   }
@@ -428,7 +429,7 @@ class number_writer {
       decode_.columns(at, direct ? extents_[last] : wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; ++row) {
           number* first = to + row * step + col;
-          decode(row, 1, direct ? first : tile, step, simd::traffic{true, direct});
+          decode(row, 1, direct ? first : tile, step, simd::traffic{simd::fetch::near, direct});
           if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }
       });
@@ -495,7 +496,7 @@ class number_writer {
       const index_t n = std::min(at_once, width - c);
       number* first = to + c * steps_[last];
       if (direct) {
-        decode_.down(at, height, col, col + c, n, codes, first, steps_[last], {false, true});
+        decode_.down(at, height, col, col + c, n, codes, first, steps_[last], {simd::fetch::nothing, true});
       } else {
         decode_.down(at, height, col, col + c, n, codes, kept, high, {});
         stream_rows(kept, high, n, height, first, steps_[last]);

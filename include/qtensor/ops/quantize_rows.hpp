@@ -43,7 +43,7 @@ class piece_quantizer {
     const index_t length = q_.block_length(), first = col / length;
     block_statistics<S, From>(elements, n, length, seen);
     const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
-    q_.encode(row, col, n, elements, length, p, blocks);
+    q_.encode(row, col, n, elements, length, p, blocks, simd::fetch::far);
     if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
   }
 

@@ -188,10 +188,13 @@ class row_quantizer {
   unit* codes(const index_array& row, index_t col) const { return out_.row(row) + unit_of_element<S>(col); }
   bool streams() const { return streams_; }
 
-  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p.
+  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `how`
+  /// numbers further on are asked for, where there are many.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
-              const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary) const {
-    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {streams_ && direct_, streams_});
+              const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary,
+              simd::fetch how = simd::fetch::near) const {
+    const simd::fetch fetches = streams_ && direct_ ? how : simd::fetch::nothing;
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {fetches, streams_});
   }
 
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.

@@ -134,8 +134,7 @@ class block_encoder {
   static constexpr std::size_t room = static_cast<std::size_t>(Wanted ? most : 1);
 
  public:
-  /// `fetches` as in traffic.
-  explicit block_encoder(bool fetches) : fetches_(fetches) {}
+  explicit block_encoder(fetch fetches) : fetches_(fetches) {}
 
   /// At most block_chunk elements. Whole batches of groups are read where they are, the rest from a padded copy.
   void chunk(const element* x, index_t blocks, std::uint8_t* to) {
@@ -311,9 +310,9 @@ class block_encoder {
   }
 
   void encode(const element* x, index_t n) {
-    const bool fetches = fetches_;  // codes might be stored to a member
+    const fetch fetches = fetches_;  // codes might be stored to a member
     for (index_t i = 0; i < n; i += step) {
-      if (fetches) fetch_ahead<step * index_t{sizeof(element)}>(x + i);
+      fetch_ahead<step * index_t{sizeof(element)}>(x + i, fetches);
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
       else
@@ -355,7 +354,7 @@ class block_encoder {
   }
 
  private:
-  const bool fetches_;
+  const fetch fetches_;
   // Statistics, and what becomes of them, of the groups of a chunk.
   alignas(64) std::uint32_t a_[room<true>];
   alignas(64) std::uint32_t b_[room<S::has_offset>];
@@ -399,9 +398,9 @@ concept block_encodable =
 /// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
-/// Reads x[0, n), writes the bytes of its blocks. `fetches`: numbers come from memory, as in traffic.
+/// Reads x[0, n), writes the bytes of its blocks. `fetches`: whether numbers come from memory, as in traffic.
 template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
-void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, bool fetches = false) {
+void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, fetch fetches = fetch::nothing) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;

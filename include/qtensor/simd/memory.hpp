@@ -36,9 +36,13 @@ constexpr float number(typename From::type element) {
     return decode<format_of<From>>(element);
 }
 
+/// How far into the caches a kernel asks for what it will read, which comes from memory in this order: not at all, to
+/// the first level, or to the second where it is read twice, a piece at a time, and would push itself out of the first.
+enum class fetch { nothing, near, far };
+
 /// How a kernel of runs treats the caches.
 struct traffic {
-  bool fetches = false;  ///< what is read comes from memory, in this order: what lies further on is asked for
+  fetch fetches = fetch::nothing;
   bool streams = false;  ///< what is written goes past the caches; call stream_fence() after the last run
 };
 
@@ -51,10 +55,15 @@ bool begins_line(const T* place, index_t step = 0) {
 
 /// Asks for `Bytes` bytes, so far behind x that they come from memory while what lies between is worked on.
 template <index_t Bytes>
-QTENSOR_INLINE void fetch_ahead(const void* x) {
+QTENSOR_INLINE void fetch_ahead(const void* x, fetch how) {
   constexpr index_t line = 64, ahead = 16384;
+  const auto* first = static_cast<const std::uint8_t*>(x) + ahead;
+  if (how == fetch::near)
 #pragma GCC unroll 4
-  for (index_t i = 0; i < Bytes; i += line) simd::prefetch(static_cast<const std::uint8_t*>(x) + ahead + i);
+    for (index_t i = 0; i < Bytes; i += line) simd::prefetch(first + i);
+  else if (how == fetch::far)
+#pragma GCC unroll 4
+    for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
 }
 
 /// out[i] = the float that from[i] is, for i < n.

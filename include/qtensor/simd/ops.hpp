@@ -259,6 +259,8 @@ QTENSOR_INLINE ints<A> widen_i16_n(const std::int16_t* from, index_t n) {
 
 /// Asks for the cache line of p; p may be any address, also past the end of an array.
 QTENSOR_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
+/// The same as far as the second-level cache.
+QTENSOR_INLINE void prefetch_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
 
 /// Stores past the caches where the CPU can; `to` is aligned to the batch. Call stream_fence() after the last one.
 template <class T, usable_arch A>

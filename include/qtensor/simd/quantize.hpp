@@ -231,7 +231,7 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   tail_space<A> space;
   alignas(64) element tail[static_cast<std::size_t>(step)];
   for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
-    if (t.fetches) fetch_ahead<step * index_t{sizeof(element)}>(x);
+    fetch_ahead<step * index_t{sizeof(element)}>(x, t.fetches);
     if (left < step) [[unlikely]] {
       constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
