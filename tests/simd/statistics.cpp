@@ -173,7 +173,7 @@ TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a ti
         for (index_t i = 0; i < n; ++i) one[i] = two[i] = 0;
         for (index_t r = 0; r < rows; ++r)
           simd::accumulate_amax_bits<arch_type, source_type>(x.data() + r * n, n, one.data());
-        simd::accumulate_amax_bits<arch_type, source_type>(x.data(), n, rows, n, two.data());
+        simd::accumulate_amax_bits<arch_type, source_type>(x.data(), n, rows, n, two.data(), simd::fetch::far);
         for (index_t i = 0; i < n; ++i) {
           std::uint32_t m = 0;
           for (index_t r = 0; r < rows; ++r) m = std::max(m, expected_amax<source_type>(v.data() + r * n + i, 1));

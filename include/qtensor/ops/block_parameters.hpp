@@ -82,14 +82,15 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
   }
 }
 
-/// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows.
+/// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows. `fetches`: how far
+/// rows further on are asked for.
 template <class S, simd::float_source From = simd::from_f32>
 void join_column_statistics(const typename From::type* x, index_t step, index_t rows, index_t n,
-                            const statistics_view& seen) {
+                            const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {
   if constexpr (leaves_out<S> || needs_extremes<S>) {
     for (index_t r = 0; r < rows; ++r) join_statistics<S, From>(x + r * step, n, 1, seen);
   } else {
-    simd::accumulate_amax_bits<simd::best_arch, From>(x, step, rows, n, seen.amax);
+    simd::accumulate_amax_bits<simd::best_arch, From>(x, step, rows, n, seen.amax, fetches);
   }
 }
 

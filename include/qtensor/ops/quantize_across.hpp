@@ -78,7 +78,7 @@ class across_quantizer {
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
         seen.from(at).clear(rows);
         join_column_statistics<S, From>(&x_(col + c, row), x_.row_stride, std::min(length_, cols - c), rows,
-                                        seen.from(at));
+                                        seen.from(at), q_.fetches());
         blocks = std::min(blocks, q_.finish_along({row, col + c}, 0, rows, seen.from(at), p.from(at)));
       }
       encode_box(row, rows, col, cols, p, blocks);
@@ -123,7 +123,7 @@ class across_quantizer {
       const index_t n = std::min(wide, cols - first);
       for_each_part(first, n, length_, [&](index_t c, index_t count) {
         const columns_type down = q_.column_encoder(p.from(c / length_ * step_), rows, divisors_.data(), blocks);
-        down.encode_bytes(&x_(col + c, row), x_.row_stride, count, 0, rows, codes(c - first), step_);
+        down.encode_bytes(&x_(col + c, row), x_.row_stride, count, 0, rows, codes(c - first), step_, q_.fetches());
       });
       q_.store_turned({row, col + first}, rows, n, codes(0), step_);
     }

@@ -187,6 +187,8 @@ class row_quantizer {
   /// Where codes of a row begin, from element `col` on; whether they go past the caches.
   unit* codes(const index_array& row, index_t col) const { return out_.row(row) + unit_of_element<S>(col); }
   bool streams() const { return streams_; }
+  /// How far rows of sources across the order are asked for.
+  simd::fetch fetches() const { return streams_ ? simd::fetch::far : simd::fetch::nothing; }
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `how`
   /// numbers further on are asked for, where there are many.
@@ -227,7 +229,7 @@ class row_quantizer {
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t n, const parameters_view& p,
                     std::uint8_t* bytes, index_t step) const {
     simd::encoder_of<S, From>::uniform_bytes(x, x_step, rows, n, {p.scales[0], tensor_scale()},
-                                             p.zero_points != nullptr ? p.zero_points[0] : 0, bytes, step);
+                                             p.zero_points != nullptr ? p.zero_points[0] : 0, bytes, step, fetches());
   }
   /// How many codes of a row are turned at a time, at most.
   static constexpr index_t turned_cols = 256;

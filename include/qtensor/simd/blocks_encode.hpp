@@ -312,7 +312,7 @@ class block_encoder {
   void encode(const element* x, index_t n) {
     const fetch fetches = fetches_;  // codes might be stored to a member
     for (index_t i = 0; i < n; i += step) {
-      fetch_ahead<step * index_t{sizeof(element)}>(x + i, fetches);
+      fetch_ahead<step * index_t{sizeof(element)}>(x + i, traffic{fetches});
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
       else

@@ -87,7 +87,7 @@ QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* cod
                                   float tensor_scale, storage_t<F>* out, traffic t) {
   constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
-    fetch_ahead<bytes>(codes + b * bytes, t.fetches);
+    fetch_ahead<bytes>(codes + b * bytes, t);
     store_four<F, Known, A>(out + b * step, decode_block<S, A>(decode, codes + b * bytes, p, tensor_scale), t.streams);
     p.next();
   }
@@ -112,7 +112,7 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
   bytes<A> largest(std::uint8_t{0});
   Parameters at = p;
   for (index_t b = 0; b < blocks; ++b) {
-    fetch_ahead<block_bytes>(codes + b * block_bytes, t.fetches);
+    fetch_ahead<block_bytes>(codes + b * block_bytes, t);
     const auto planes = decode.planes(simd::order_for_halves(codes_of<F, A>{codes + b * block_bytes}.batch()));
     // Without its sign the upper byte of a special number is 0x7f, that of another one is smaller.
     if constexpr (!is_finite_format<F>) largest = simd::max(largest, planes.high + planes.high);

@@ -43,7 +43,8 @@ enum class fetch { nothing, near, far };
 /// How a kernel of runs treats the caches.
 struct traffic {
   fetch fetches = fetch::nothing;
-  bool streams = false;  ///< what is written goes past the caches; call stream_fence() after the last run
+  bool streams = false;   ///< what is written goes past the caches; call stream_fence() after the last run
+  index_t ahead = 16384;  ///< how many bytes further on is asked for
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
@@ -53,17 +54,22 @@ bool begins_line(const T* place, index_t step = 0) {
   return reinterpret_cast<std::uintptr_t>(place) % line == 0 && step * index_t{sizeof(T)} % line == 0;
 }
 
-/// Asks for `Bytes` bytes, so far behind x that they come from memory while what lies between is worked on.
+/// Asks for `Bytes` bytes at x.
 template <index_t Bytes>
-QTENSOR_INLINE void fetch_ahead(const void* x, fetch how) {
-  constexpr index_t line = 64, ahead = 16384;
-  const auto* first = static_cast<const std::uint8_t*>(x) + ahead;
+QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
+  constexpr index_t line = 64;
+  const auto* first = static_cast<const std::uint8_t*>(x);
   if (how == fetch::near)
 #pragma GCC unroll 4
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch(first + i);
   else if (how == fetch::far)
 #pragma GCC unroll 4
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
+}
+/// The same so far behind x that they come from memory while what lies between is worked on.
+template <index_t Bytes>
+QTENSOR_INLINE void fetch_ahead(const void* x, const traffic& t) {
+  fetch_lines<Bytes>(static_cast<const std::uint8_t*>(x) + t.ahead, t.fetches);
 }
 
 /// out[i] = the float that from[i] is, for i < n.

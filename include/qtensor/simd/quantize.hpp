@@ -231,7 +231,7 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   tail_space<A> space;
   alignas(64) element tail[static_cast<std::size_t>(step)];
   for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
-    fetch_ahead<step * index_t{sizeof(element)}>(x, t.fetches);
+    fetch_ahead<step * index_t{sizeof(element)}>(x, t);
     if (left < step) [[unlikely]] {
       constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
@@ -267,7 +267,7 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
   alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk_elements)];
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
-    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place});
+    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place, t.ahead});
     if (!in_place) pack_codes<A, bits>(bytes, count, to + first * bits / 8, t.streams);
   }
 }
@@ -359,12 +359,16 @@ struct vector_encoder {
     }
   }
 
-  /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs: to bytes + r * step.
+  /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs: to bytes + r * step. `fetches`: how
+  /// far rows further on are asked for.
   static void uniform_bytes(const element* x, index_t x_step, index_t rows, index_t n, element_scale s,
-                            std::int32_t zero_point, std::uint8_t* bytes, index_t step) {
+                            std::int32_t zero_point, std::uint8_t* bytes, index_t step,
+                            fetch fetches = fetch::nothing) {
+    const traffic t{fetches, false, 8 * x_step * index_t{sizeof(element)}};
     const auto by = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
       const detail::uniform_parameters<S, By, A> p(s, zero_point);
-      for (index_t r = 0; r < rows; ++r) detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step);
+      for (index_t r = 0; r < rows; ++r)
+        detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step, t);
     };
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
       for (index_t r = 0; r < rows; ++r)

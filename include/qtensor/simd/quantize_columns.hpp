@@ -59,12 +59,13 @@ struct held_parameters {
 };
 
 /// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
-/// past the caches, and to + r * to_step are aligned to them.
+/// past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are asked for
+/// meanwhile.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
-                 index_t to_step, bool streams) {
-  constexpr index_t step = 4 * lanes<A>;
+                 index_t to_step, bool streams, fetch fetches) {
   using element = typename From::type;
+  constexpr index_t step = 4 * lanes<A>;
   const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
@@ -75,6 +76,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   for (; i + step <= n; i += step, p.next()) {
     const held_parameters<By, S, A, Parameters> held(p);
     for (index_t r = 0; r < rows; ++r) {
+      fetch_lines<step * index_t{sizeof(element)}>(x + (r + rows) * x_step + i, fetches);
       const bytes<A> codes = codes_of(x + r * x_step + i, held);
       simd::put(to + r * to_step + i, codes, streams);
     }
@@ -144,12 +146,13 @@ class column_encoder {
     return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
   }
 
-  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs.
+  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `fetches`: how far rows further on
+  /// are asked for.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                    index_t to_step) const {
+                    index_t to_step, fetch fetches = fetch::nothing) const {
     for (index_t row = 0; row < rows; row += detail::rows_together)
       encode_rows(x + row * x_step, x_step, std::min(rows - row, detail::rows_together), col, n, to + row * to_step,
-                  to_step, false);
+                  to_step, false, fetches);
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
@@ -157,12 +160,14 @@ class column_encoder {
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
               bool streams = false) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
+      // Rows of floats come fast enough by themselves.
+      const fetch fetches = streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
       for (index_t row = 0; row < rows; row += detail::rows_together) {
         const index_t count = std::min(rows - row, detail::rows_together);
         const element* from = x + row * x_step;
         unit* to = codes + row * code_step;
         if (writes_bytes && (!streams || begins_line(to, code_step)))
-          encode_rows(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams);
+          encode_rows(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams, fetches);
         else
           encode_kept(from, x_step, count, col, n, to, code_step, streams);
       }
@@ -189,17 +194,18 @@ class column_encoder {
   }
 
   void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                   index_t to_step, bool streams) const {
+                   index_t to_step, bool streams, fetch fetches) const {
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
     if (fits_)
       detail::encode_rows<S, fitting_quotient, arch, From, numbers::fitting>(
-          x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams);
+          x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams, fetches);
     else if (is_fast_)
       detail::encode_rows<S, fast_quotient, arch, From>(x, x_step, rows, n, prepared<fast_quotient>(col), to, to_step,
-                                                        streams);
+                                                        streams, fetches);
     else
-      detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, plain, to, to_step, streams);
+      detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, plain, to, to_step, streams,
+                                                                   fetches);
     if (irregular_) [[unlikely]]
       for (index_t i = 0; i < n; ++i)
         if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
@@ -215,7 +221,7 @@ class column_encoder {
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_together * width)];
     for (index_t first = 0; first < n; first += width) {
       const index_t count = std::min(width, n - first);
-      encode_rows(x + first, x_step, rows, col + first, count, kept, width, false);
+      encode_rows(x + first, x_step, rows, col + first, count, kept, width, false, fetch::nothing);
       for (index_t r = 0; r < rows; ++r) {
         auto* to = reinterpret_cast<std::uint8_t*>(codes + r * code_step + unit_of<S>(first));
         pack_codes<arch, bits>(kept + r * width, count, to, streams);

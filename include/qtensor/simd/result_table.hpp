@@ -82,7 +82,7 @@ class result_table {
     };
     const index_t whole = n / step * step, rest = n - whole;
     for (index_t i = 0; i < whole; i += step, from += step_bytes) {
-      fetch_ahead<step_bytes>(from, t.fetches);
+      fetch_ahead<step_bytes>(from, t);
       const std::array<halves<A>, 2> v = results(from);
       simd::put(out + i, v[0], t.streams);
       simd::put(out + i + step / 2, v[1], t.streams);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops.hpp>
 
 // Magnitudes are f32 bit patterns without the sign, compared as integers: NaN > infinity > finite. Results are exact
@@ -302,12 +303,12 @@ void range_blocks(const typename Source::type* x, index_t blocks, index_t length
 }
 
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
-/// columns. Start from zeros.
+/// columns. Start from zeros. `fetches`: how far rows further on are asked for.
 ///
 /// Reads the rows, updates best[0, n). Cost: 2 operations per register of elements, and 2 for every eight rows.
 template <usable_arch A, float_source Source = from_f32>
-void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n,
-                          std::uint32_t* best) {
+void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n, std::uint32_t* best,
+                          fetch fetches = fetch::nothing) {
   using batch = detail::magnitudes<Source, A>;
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size), at_once = 8;
   constexpr index_t parts = 4 * step / size;  // rows at powers of two fill the ways of a cache: eight of them
@@ -318,10 +319,13 @@ void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_
       batch most[parts];
 #pragma GCC unroll 4
       for (index_t k = 0; k < parts; ++k) most[k] = detail::load_magnitudes<Source, A>(x + i + k * size);
-      for (index_t r = 1; r < count; ++r)
+      for (index_t r = 1; r < count; ++r) {
 #pragma GCC unroll 4
         for (index_t k = 0; k < parts; ++k)
           most[k] = simd::max(most[k], detail::load_magnitudes<Source, A>(x + r * stride + i + k * size));
+      }
+      if (fetches != fetch::nothing)
+        for (index_t r = at_once; r < 2 * at_once; ++r) fetch_lines<4 * step * sizeof(*x)>(x + r * stride + i, fetches);
       const auto join = [&](index_t k, const words<A>& m) QTENSOR_INLINE_LAMBDA {
         simd::store(best + i + k * step, simd::max(simd::load<A>(best + i + k * step), m));
       };
