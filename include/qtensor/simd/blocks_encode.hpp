@@ -130,8 +130,9 @@ class block_encoder {
   static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
   /// Quotients, as bits, that are no longer near the codes.
   static constexpr std::uint32_t far = bits_of(0x1p20f);
-  template <bool Wanted>
-  static constexpr std::size_t room = static_cast<std::size_t>(Wanted ? most : 1);
+  static constexpr std::size_t room = static_cast<std::size_t>(most), none = 1,
+                               offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none,
+                               limit_room = searches<S> ? room : none;
 
  public:
   explicit block_encoder(fetch fetches) : fetches_(fetches) {}
@@ -356,15 +357,15 @@ class block_encoder {
  private:
   const fetch fetches_;
   // Statistics, and what becomes of them, of the groups of a chunk.
-  alignas(64) std::uint32_t a_[room<true>];
-  alignas(64) std::uint32_t b_[room<S::has_offset>];
-  alignas(64) std::uint32_t scale_code_[room<true>];
-  alignas(64) std::uint32_t offset_code_[room<S::has_offset>];
-  alignas(64) std::uint32_t sum_code_[room<S::has_code_sum>];
-  alignas(64) float by_[room<true>];
-  alignas(64) float limit_[7][room<searches<S>>];
-  alignas(64) float offset_[room<S::has_offset>];
-  alignas(64) float scale_[room<S::has_code_sum>];
+  alignas(64) std::uint32_t a_[room];
+  alignas(64) std::uint32_t b_[offset_room];
+  alignas(64) std::uint32_t scale_code_[room];
+  alignas(64) std::uint32_t offset_code_[offset_room];
+  alignas(64) std::uint32_t sum_code_[sum_room];
+  alignas(64) float by_[room];
+  alignas(64) float limit_[7][limit_room];
+  alignas(64) float offset_[offset_room];
+  alignas(64) float scale_[sum_room];
   alignas(64) std::uint8_t codes_[static_cast<std::size_t>(block_chunk)];
 };
 

@@ -156,9 +156,11 @@ range min_max(const typename Source::type* x, index_t n) {
 
 namespace detail {
 
-/// amax_blocks; `Partly`: fewer than `lanes` blocks take the way of whole batches, too, which short ones should. Blocks
-/// that registers fill are also shown to also(first element, magnitudes), a register at a time.
-template <class A, class Source, bool Partly, class Also>
+/// Fewer than `lanes` blocks: a reduction for each, or the way of whole batches, which short blocks should take.
+enum class left_blocks { each, together };
+
+/// amax_blocks. Blocks that registers fill are also shown to also(first element, magnitudes), a register at a time.
+template <class A, class Source, left_blocks Left, class Also>
 QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best,
                                  Also also) {
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(magnitudes<Source, A>::size);
@@ -185,7 +187,7 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
   };
   if (length % size == 0) {
     for (; b + step <= blocks; b += step) simd::store(best + b, maxima(step));
-    if (Partly && b + 1 < blocks) {
+    if (Left == left_blocks::together && b + 1 < blocks) {
       simd::store_n(best + b, blocks - b, maxima(blocks - b));
       return;
     }
@@ -197,8 +199,8 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
         simd::store(best + b, magnitude_bits_of<Source, A>(simd::reduce_max_each_half<A, 2>(two_blocks)));
   }
   for (; b < blocks; ++b)
-    best[b] =
-        Partly && length % size == 0 ? largest_of<Source, A>(block(0)) : amax_bits<A, Source>(x + b * length, length);
+    best[b] = Left == left_blocks::together && length % size == 0 ? largest_of<Source, A>(block(0))
+                                                                  : amax_bits<A, Source>(x + b * length, length);
 }
 
 /// The bits of floats that `lanes` magnitudes are, in order.
@@ -219,7 +221,7 @@ QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::
 /// each block.
 template <usable_arch A, float_source Source = from_f32>
 void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  detail::store_maxima<A, Source, false>(x, blocks, length, best, [](index_t, const auto&) {});
+  detail::store_maxima<A, Source, detail::left_blocks::each>(x, blocks, length, best, [](index_t, const auto&) {});
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
@@ -227,7 +229,7 @@ void amax_blocks(const typename Source::type* x, index_t blocks, index_t length,
 template <usable_arch A, index_t Length, float_source Source = from_f32>
 void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
   static_assert(Length >= 1);
-  detail::store_maxima<A, Source, true>(x, blocks, Length, best, [](index_t, const auto&) {});
+  detail::store_maxima<A, Source, detail::left_blocks::together>(x, blocks, Length, best, [](index_t, const auto&) {});
 }
 
 namespace detail {
@@ -373,8 +375,8 @@ void amax_both_axes(const typename Source::type* x, index_t stride, index_t rows
     const auto include = [&](index_t i, const batch& m)
                              QTENSOR_INLINE_LAMBDA { simd::store(most + i, simd::max(simd::load<A>(most + i), m)); };
     for (index_t r = 0; r < rows; ++r)
-      detail::store_maxima<A, Source, true>(x + r * stride + first, width / Length, Length,
-                                            of_blocks + r * blocks + first / Length, include);
+      detail::store_maxima<A, Source, detail::left_blocks::together>(x + r * stride + first, width / Length, Length,
+                                                                     of_blocks + r * blocks + first / Length, include);
     for (index_t i = 0; i < width; i += lanes<A>)
       simd::store(of_columns + first + i, detail::magnitude_bits_at<A, Source>(most + i));
   }

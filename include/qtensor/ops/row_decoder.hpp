@@ -1,0 +1,280 @@
+// The rows of a tensor that is being dequantized: run by run, rows that share their parameters, or down its columns.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <qtensor/ops/block_parameters.hpp>
+#include <qtensor/ops/blocks.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/dequantize.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Codes that kernels decode run by run: in order, each run starting on a byte.
+template <class S>
+inline constexpr bool decodes_runs =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
+
+/// Columns of codes of a part of a matrix, at most most_rows x most_cols, each packed as a row would be.
+template <class S>
+class turned_codes {
+  using unit = detail::code_unit_t<S>;
+  static constexpr int bits = S::code_format::bits;
+
+ public:
+  static constexpr bool possible = (bits == 8 || bits == 4) && sizeof(unit) == 1;
+  static constexpr index_t most_rows = 256, most_cols = 512;
+
+  /// For parts of a matrix of this size.
+  turned_codes(index_t rows, index_t cols)
+      : apart_(round_up(std::min(rows, most_rows), 64) + 64),
+        memory_(lines_of<std::uint8_t>((std::min(cols, most_cols) + 1) * apart_)) {}
+
+  /// Codes of n elements of each of some rows, whose codes lie `step` units apart.
+  void turn(const unit* codes, index_t step, index_t rows, index_t n) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
+    std::uint8_t* to = memory_.get();
+    if constexpr (bits == 8) {
+      simd::transpose(from, step, n, rows, to, apart_);
+    } else {
+      // Pairs of columns first: bytes [0, rows) of each pair, packed where they stand.
+      const index_t pairs = divide_up(n, 2);
+      simd::transpose(from, step, pairs, rows, to, 2 * apart_);
+      for (index_t p = 0; p < pairs; ++p) {
+        std::uint8_t* pair = to + 2 * p * apart_;
+        simd::split_pairs<simd::best_arch>(pair, rows, pair, pair + apart_);
+      }
+    }
+  }
+  index_t step() const { return apart_; }
+  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_.get() + c * apart_); }
+
+ private:
+  index_t apart_;
+  line_memory<std::uint8_t> memory_;
+};
+
+/// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
+template <simd::number_format F, tensor_view_type View>
+class row_decoder {
+  using S = typename View::scheme_type;
+  using index_array = typename View::index_array;
+  using number = storage_t<F>;
+  static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+
+ public:
+  explicit row_decoder(const View& w) : w_(w), blocks_(w) {
+    if constexpr (decodes_runs<S>)
+      if (blocks_.one_block && w.size() > 0)
+        alike_.emplace(element_scale{decode<typename S::scale_format>(w.storage_scale_code({})), w.tensor_scale()},
+                       static_cast<std::int32_t>(w.storage_zero_point({})), 0.f, w.size());
+  }
+
+  /// All elements follow one another: they are one row.
+  bool is_flat() const { return blocks_.flat; }
+
+  /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
+  /// as one run, and single elements up to the next byte.
+  void operator()(index_array at, index_t col, index_t n, number* out, simd::traffic t = {}) const {
+    if constexpr (simd::block_decodable<S>) {
+      dequantize_blocks<F>(w_, at, col, n, out, t.streams);
+    } else if constexpr (!decodes_runs<S>) {
+      for (index_t i = 0; i < n; ++i) out[i] = single(at, col + i);
+    } else {
+      for (; n > 0 && col % byte_step<S> != 0; ++col, --n) *out++ = single(at, col);
+      if (alike_.has_value())
+        (*alike_)(w_.row(at) + unit_of_element<S>(col), n, out, t);
+      else
+        runs(at, col, n, out, t);
+    }
+  }
+
+  /// Of the `most` rows from the one at an index on, how many share parameters of which each element has its own; 1
+  /// where elements share theirs.
+  index_t rows_alike(const index_array& at, index_t most) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      const auto& grid = w_.scale_grid();
+      if (grid.block[last] == 1) {
+        const index_t row = at[last - 1];
+        const auto left = [&](index_t block) { return block - row % block; };
+        index_t alike = std::min({most, left(grid.block[last - 1]), w_.storage_extents()[last - 1] - row});
+        if constexpr (S::has_zero_point) alike = std::min(alike, left(w_.zero_grid().block[last - 1]));
+        return alike;
+      }
+    }
+    return 1;
+  }
+  /// Rows alike, from the one at an index on, by columns of at most `wide` elements: calls part(col, cols, decode),
+  /// whose decode(row, rows, out, step, traffic) writes those of some rows, `step` numbers apart.
+  template <class Part>
+  void columns(const index_array& at, index_t wide, Part part) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      run_parameters parameters(w_, at, 1);
+      const auto codes = w_.row(at);
+      const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
+      wide = std::min(wide, parameters.most());
+      for (index_t col = 0; col < length; col += wide) {
+        const index_t cols = std::min(wide, length - col);
+        const float* scales = parameters.load(col, cols);
+        const simd::column_decoder<S, F> decode(scales, parameters.zero_points(), cols, w_.tensor_scale());
+        part(col, cols, [&](index_t row, index_t rows, number* out, index_t step, simd::traffic t) {
+          decode(codes + row * code_step + unit_of_element<S>(col), code_step, rows, out, step, t);
+        });
+      }
+    }
+  }
+  /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, each block in
+  /// one row or in all of them. Blocks of one column are worth it only where memory gains by longer runs.
+  bool decodes_down(const index_array& at, bool from_memory) const {
+    if constexpr (turns_codes) {
+      const auto& grid = w_.scale_grid();
+      if (S::has_zero_point && grid.block != w_.zero_grid().block) return false;
+      return grid.block[last - 1] == 1 || (is_shared(at) && (from_memory || grid.block[last] > 1));
+    }
+    return false;
+  }
+  /// Fetches the codes of elements [col, col + n) of so many rows.
+  QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      constexpr index_t line = 64;
+      const auto* codes = w_.row(at) + unit_of_element<S>(col);
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t i = 0; i < unit_of_element<S>(n); i += line)
+          simd::prefetch(codes + r * w_.row_strides()[last - 1] + i);
+    }
+  }
+  /// Codes of elements [col, col + n) of so many rows, turned; col is that of a pair.
+  void turn(const index_array& at, index_t rows, index_t col, index_t n, const turned_codes<S>& codes) const {
+    if constexpr (turns_codes) codes.turn(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, n);
+  }
+  /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row
+  /// r to out[c * step + r].
+  void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
+            number* out, index_t step, simd::traffic t) const {
+    if constexpr (turns_codes) {
+      float scales[turned_codes<S>::most_rows];
+      std::int32_t zeros[S::has_zero_point ? turned_codes<S>::most_rows : 1];
+      const index_t length = w_.scale_grid().block[last];
+      for (index_t c = col, count; c < col + n; c += count, out += count * step) {
+        count = std::min(length - c % length, col + n - c);
+        const bool uniform = count == 1 && is_shared(at);
+        at[last] = c;
+        parameters_down(at, uniform ? 1 : rows, scales, zeros);
+        const auto* first = codes.column(c - from);
+        if (uniform)
+          simd::decode_uniform<S, F>(first, rows, element_scale{*scales, w_.tensor_scale()},
+                                     S::has_zero_point ? *zeros : 0, out, 0.f, t);
+        else
+          simd::column_decoder<S, F>(scales, S::has_zero_point ? zeros : nullptr, rows, w_.tensor_scale())(
+              first, codes.step(), count, out, step, t);
+      }
+    }
+  }
+
+ private:
+  static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
+
+  /// Whether the rows from the one at an index on share their blocks.
+  bool is_shared(const index_array& at) const {
+    return at[last - 1] / w_.scale_grid().block[last - 1] ==
+           (w_.storage_extents()[last - 1] - 1) / w_.scale_grid().block[last - 1];
+  }
+  /// Scales (and zero points) of the elements at an index and below it.
+  void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {
+    using scale = typename S::scale_format;
+    const bool shared = is_shared(at);
+    const auto* units = w_.storage_scales(at);
+    const index_t step = shared ? 0 : w_.scale_grid().stride[last - 1];
+    for (index_t r = 0; r < rows; ++r) scales[r] = decode<scale>(detail::code_of<scale>(units[r * step]));
+    if constexpr (S::has_zero_point) {
+      using zero = typename S::zero_point_format;
+      const auto* points = w_.storage_zero_points(at);
+      const index_t zero_step = shared ? 0 : w_.zero_grid().stride[last - 1];
+      for (index_t r = 0; r < rows; ++r)
+        zeros[r] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(points[r * zero_step])));
+    }
+  }
+  number single(index_array at, index_t col) const {
+    at[last] = col;
+    return simd::round_to<F>(reference::storage_value(w_, at));
+  }
+
+  /// Scales (and zero points) along a row, an entry every `length` elements: where they lie if those are floats in
+  /// order, else decoded.
+  class run_parameters {
+   public:
+    run_parameters(const View& w, const index_array& at, index_t length)
+        : w_(w),
+          at_(at),
+          length_(length),
+          in_place_(std::is_same_v<typename S::scale_format, f32> && length == w.scale_grid().block[last] &&
+                    w.scale_grid().stride[last] == 1) {}
+    /// Entries of one load, at most.
+    index_t most() const { return in_place_ && !S::has_zero_point ? std::numeric_limits<index_t>::max() : room; }
+    /// `count` entries from that of an element on.
+    const float* load(index_t element, index_t count) {
+      if constexpr (S::has_zero_point) load_zero_points(w_, at_, element, count, length_, zeros_);
+      at_[last] = element;
+      if constexpr (std::is_same_v<typename S::scale_format, f32>)
+        if (in_place_) return w_.storage_scales(at_);
+      load_scales(w_, at_, element, count, length_, decoded_);
+      return decoded_;
+    }
+    const std::int32_t* zero_points() const { return S::has_zero_point ? zeros_ : nullptr; }
+
+   private:
+    static constexpr index_t room = 1024;
+    const View& w_;
+    index_array at_;
+    index_t length_;
+    bool in_place_;
+    float decoded_[room];
+    std::int32_t zeros_[S::has_zero_point ? room : 1];
+  };
+
+  void runs(index_array at, index_t col, index_t n, number* out, simd::traffic t) const {
+    const auto codes = w_.row(at);
+    const index_t scale_length = w_.scale_grid().block[last];
+    const bool alike = !S::has_zero_point || scale_length == w_.zero_grid().block[last];
+    const index_t length = alike ? scale_length : 1;
+    run_parameters parameters(w_, at, length);
+    const float tensor_scale = w_.tensor_scale();
+    for (const index_t end = col + n; col < end;) {
+      const index_t left = end - col, in_block = length - col % length;
+      const auto from = codes + unit_of_element<S>(col);
+      index_t count = in_block < left ? in_block : left;
+      if (col % byte_step<S> != 0) {
+        count = 1;
+        *out = single(at, col);
+      } else if (count < length || count == left) {
+        const float* scales = parameters.load(col, 1);
+        simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale},
+                                   S::has_zero_point ? *parameters.zero_points() : 0, out, 0.f, t);
+      } else {
+        const index_t blocks = std::min(parameters.most(), left / length);
+        const float* scales = parameters.load(col, blocks);
+        const std::int32_t* zero = parameters.zero_points();
+        count = blocks * length;
+        if (length == 1)
+          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale, nullptr, t);
+        else
+          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale, nullptr, t);
+      }
+      col += count;
+      out += count;
+    }
+  }
+
+  struct nothing {
+    template <class... Any>
+    void emplace(const Any&...) {}
+  };
+  View w_;
+  row_blocks blocks_;
+  typename std::conditional_t<decodes_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
+                              std::type_identity<nothing>>::type alike_;
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -1,0 +1,111 @@
+// Mirrors include/qtensor/ops/row_decoder.hpp: every way to a row's numbers gives those of the reference.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <doctest/doctest.h>
+
+#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/row_decoder.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <vector>
+
+using namespace qtensor;
+
+namespace {
+
+constexpr index_t height = 37, width = 150;
+
+template <class S>
+tensor<S> some_tensor() {
+  std::vector<float> x(static_cast<std::size_t>(height * width));
+  std::uint32_t state = 9;
+  for (float& f : x) {
+    state = state * 1664525u + 1013904223u;
+    f = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-28f;
+  }
+  return quantize<S>(source(x.data(), extents(height, width)));
+}
+
+template <class F, class View>
+storage_t<F> number_at(const View& w, index_t row, index_t col) {
+  return simd::round_to<F>(reference::storage_value(w, {row, col}));
+}
+
+/// Parts of rows, beginning and ending anywhere.
+template <class F, class S>
+void check_rows(const tensor<S>& t) {
+  const auto w = t.view();
+  const ops::row_decoder<F, decltype(t.view())> decode(w);
+  std::vector<storage_t<F>> out(static_cast<std::size_t>(width));
+  for (const index_t row : {index_t{0}, index_t{5}, height - 1})
+    for (index_t col = 0; col < width; col += 13)
+      for (const index_t n : {index_t{1}, index_t{7}, index_t{64}, width - col}) {
+        if (col + n > width) continue;
+        decode({row, 0}, col, n, out.data());
+        for (index_t i = 0; i < n; ++i)
+          if (out[static_cast<std::size_t>(i)] != number_at<F>(w, row, col + i))
+            FAIL(std::string(name<S>), " row ", row, " element ", col + i);
+      }
+}
+
+/// Rows that share their parameters, column strip by column strip.
+template <class F, class S>
+void check_columns(const tensor<S>& t, index_t alike) {
+  const auto w = t.view();
+  const ops::row_decoder<F, decltype(t.view())> decode(w);
+  CHECK(decode.rows_alike({0, 0}, height) == alike);
+  if (alike == 1) return;
+  std::vector<storage_t<F>> out(static_cast<std::size_t>(alike * width));
+  decode.columns({0, 0}, 64, [&](index_t col, index_t, const auto& rows) {
+    rows(index_t{0}, alike, out.data() + col, width, simd::traffic{});
+  });
+  for (index_t r = 0; r < alike; ++r)
+    for (index_t c = 0; c < width; ++c)
+      if (out[static_cast<std::size_t>(r * width + c)] != number_at<F>(w, r, c))
+        FAIL(std::string(name<S>), " row ", r, " column ", c);
+}
+
+/// Columns from turned codes.
+template <class F, class S>
+void check_down(const tensor<S>& t) {
+  const auto w = t.view();
+  const ops::row_decoder<F, decltype(t.view())> decode(w);
+  REQUIRE(decode.decodes_down({0, 0}, true));
+  const ops::turned_codes<typename decltype(t.view())::scheme_type> codes(height, width);
+  std::vector<storage_t<F>> out(static_cast<std::size_t>(width * height));
+  decode.turn({0, 0}, height, 0, width, codes);
+  for (index_t col = 0; col < width; col += 16)
+    decode.down({0, 0}, height, 0, col, std::min(index_t{16}, width - col), codes, out.data() + col * height, height,
+                {});
+  for (index_t c = 0; c < width; ++c)
+    for (index_t r = 0; r < height; ++r)
+      if (out[static_cast<std::size_t>(c * height + r)] != number_at<F>(w, r, c))
+        FAIL(std::string(name<S>), " row ", r, " column ", c);
+}
+
+}  // namespace
+
+TEST_CASE("parts of rows: one scale, scales of rows, of columns, of groups, other orders") {
+  check_rows<f32>(some_tensor<int8_per_tensor>());
+  check_rows<bf16>(some_tensor<int8_per_tensor>());
+  check_rows<f32>(some_tensor<int8_per_channel<0>>());
+  check_rows<f32>(some_tensor<uint8_per_channel<1>>());
+  check_rows<f32>(some_tensor<int4_group<10>>());
+  check_rows<bf16>(some_tensor<uint4_group<32>>());
+  check_rows<f32>(some_tensor<mxfp6_e2m3>());
+  check_rows<f16>(some_tensor<nvfp4>());
+  check_rows<f32>(some_tensor<scheme<int4, group<10>, planar<high_first>>>());
+}
+
+TEST_CASE("rows that share a scale for each element") {
+  check_columns<f32>(some_tensor<int8_per_channel<1>>(), height);
+  check_columns<bf16>(some_tensor<uint8_per_channel<1>>(), height);
+  check_columns<f32>(some_tensor<along<0, int8_group<32>>>(), 32);
+  check_columns<f32>(some_tensor<int8_per_channel<0>>(), 1);
+}
+
+TEST_CASE("down the columns, from codes of bytes and of nibbles") {
+  check_down<f32>(some_tensor<int8_per_tensor>());
+  check_down<bf16>(some_tensor<int8_per_channel<0>>());
+  check_down<f32>(some_tensor<mxfp8_e4m3>());
+  check_down<f32>(some_tensor<uint4_group<32>>());
+  check_down<bf16>(some_tensor<mxfp4>());
+}
