@@ -56,6 +56,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       if (e < lowest) {  // zero, and from half the smallest value on that
         steps.shift[at] = 15;
         steps.base[at] = static_cast<std::uint16_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
+        steps.start[at] = static_cast<std::uint8_t>(steps.base[at]);
         continue;
       }
       int bits = 0;  // of the mantissa: as many as have a code
@@ -66,6 +67,9 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
       steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
       steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
+      steps.half_byte[at] = static_cast<std::uint8_t>(steps.half[at]);
+      steps.factor[at] = static_cast<std::uint8_t>(2 << bits);
+      steps.start[at] = static_cast<std::uint8_t>(code);
     }
     return steps;
   }

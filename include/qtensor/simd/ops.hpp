@@ -440,7 +440,7 @@ QTENSOR_INLINE halves<A> upper_halves(const words<A>& a, const words<A>& b) {
 }
 
 /// Magnitude codes of a format that runs as `steps` say, from the upper halves of floats, in order; signs do not count,
-/// NaN gives anything. Cost: 12 for each batch of halves with AVX-512, else loop.
+/// NaN gives anything. Cost: 12 for each batch of halves with AVX-512, else 36.
 using detail::binade_steps;
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> binade_codes(const halves<A>& a, const halves<A>& b, const binade_steps& steps) {

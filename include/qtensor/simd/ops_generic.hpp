@@ -50,9 +50,11 @@ struct minifloat_grid {
 
 /// How the codes of a format run whose values are evenly spaced between powers of two, with a spacing of their own for
 /// every exponent: entries belong to the low six bits of the f32 exponent. For magnitudes as the upper 16 bits of
-/// floats, clamped to [low, high]: with half the spacing added (ties away from zero), code = (bits >> shift) + base.
+/// floats, clamped to [low, high]: with half the spacing added (ties away from zero), code = (bits >> shift) + base,
+/// or, in bytes, start + (mantissa * factor >> 8) for the 7 bits of the mantissa.
 struct binade_steps {
   alignas(64) std::array<std::uint16_t, 64> half{}, shift{}, base{};
+  alignas(64) std::array<std::uint8_t, 64> half_byte{}, factor{}, start{};
   std::uint16_t low = 0, high = 0;
 };
 
@@ -427,6 +429,27 @@ struct byte_table {
   }
   const std::uint8_t* table_;
 };
+
+/// binade_codes by look-ups of bytes: `pack` joins the low bytes of two batches in the order that halves_from_planes
+/// takes apart.
+template <class A, class Isa, class Pack>
+QTENSOR_INLINE bytes<A> binade_codes_by_bytes(Isa isa, const halves<A>& a, const halves<A>& b,
+                                              const binade_steps& steps, Pack pack) {
+  const byte_table<Isa, A, 64> half(steps.half_byte.data()), factor(steps.factor.data()), start(steps.start.data());
+  const halves<A> low(steps.low), high(steps.high), magnitude(std::uint16_t{0x7fff}), index(std::uint16_t{63}),
+      mantissa(std::uint16_t{127});
+  const auto exponents = [&](const halves<A>& x, const halves<A>& y)
+                             QTENSOR_INLINE_LAMBDA { return pack((x >> 7) & index, (y >> 7) & index); };
+  const auto apart = [&](const bytes<A>& v)
+                         QTENSOR_INLINE_LAMBDA { return halves_from_planes(isa, bytes<A>(std::uint8_t{0}), v); };
+  const halves<A> x = xsimd::max(xsimd::min(a & magnitude, high), low),
+                  y = xsimd::max(xsimd::min(b & magnitude, high), low);
+  const auto rounding = apart(half(exponents(x, y)));
+  const halves<A> p = x + rounding[0], q = y + rounding[1];
+  const bytes<A> e = exponents(p, q);
+  const auto by = apart(factor(e));
+  return start(e) + pack(((p & mantissa) * by[0]) >> 8, ((q & mantissa) * by[1]) >> 8);
+}
 template <class A>
 QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& index) {
   buffer<std::uint32_t, A> k(index);

@@ -180,6 +180,13 @@ QTENSOR_INLINE std::array<halves_neon, 2> halves_from_planes(neon_isa, const byt
   return {halves_neon(vreinterpretq_u16_u8(vzip1q_u8(low.data, high.data))),
           halves_neon(vreinterpretq_u16_u8(vzip2q_u8(low.data, high.data)))};
 }
+QTENSOR_INLINE bytes_neon binade_codes(neon_isa isa, const halves_neon& a, const halves_neon& b,
+                                       const binade_steps& steps) {
+  return binade_codes_by_bytes<neon_arch>(isa, a, b, steps,
+                                          [](const halves_neon& x, const halves_neon& y) -> bytes_neon {
+                                            return vcombine_u8(vmovn_u16(x.data), vmovn_u16(y.data));
+                                          });
+}
 QTENSOR_INLINE bytes_neon interleave_pairs(neon_isa, const bytes_neon& v) {
   constexpr std::uint8_t order[16] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};
   return vqtbl1q_u8(v.data, vld1q_u8(order));
