@@ -224,12 +224,9 @@ class number_writer {
     for (index_t c = 0, row = 0; c < width; c += at_once, row += share) {
       const index_t n = std::min(at_once, width - c);
       number* first = to + c * steps_[last];
-      if (direct) {
-        decode_.down(at, height, col, col + c, n, codes, first, steps_[last], {simd::fetch::nothing, true});
-      } else {
-        decode_.down(at, height, col, col + c, n, codes, kept, high, {});
-        stream_rows(kept, high, n, height, first, steps_[last]);
-      }
+      decode_.down(at, height, col, col + c, n, codes, direct ? first : kept, direct ? steps_[last] : high,
+                   {simd::fetch::nothing, direct});
+      if (!direct) stream_rows(kept, high, n, height, first, steps_[last]);
       if (beside == 0 || row >= height) continue;
       index_array below = at;
       below[last - 1] += row;

@@ -46,7 +46,8 @@ struct kernel {
   static constexpr bool enabled = false;
 };
 
-/// Kernels of ours take a `traffic` (simd/memory.hpp) as their last argument. Yours need not: it is a hint.
+/// Kernels that say `takes_traffic` take a `traffic` (simd/memory.hpp) as their last argument. Yours need not: it is a
+/// hint.
 template <class Kernel>
 concept takes_traffic = requires {
   requires Kernel::takes_traffic;

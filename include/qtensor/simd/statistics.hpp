@@ -321,11 +321,10 @@ void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_
       batch most[parts];
 #pragma GCC unroll 4
       for (index_t k = 0; k < parts; ++k) most[k] = detail::load_magnitudes<Source, A>(x + i + k * size);
-      for (index_t r = 1; r < count; ++r) {
+      for (index_t r = 1; r < count; ++r)
 #pragma GCC unroll 4
         for (index_t k = 0; k < parts; ++k)
           most[k] = simd::max(most[k], detail::load_magnitudes<Source, A>(x + r * stride + i + k * size));
-      }
       if (fetches != fetch::nothing)
         for (index_t r = at_once; r < 2 * at_once; ++r) fetch_lines<4 * step * sizeof(*x)>(x + r * stride + i, fetches);
       const auto join = [&](index_t k, const words<A>& m) QTENSOR_INLINE_LAMBDA {
