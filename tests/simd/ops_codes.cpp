@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/simd/ops_codes.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <array>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/encodable.hpp>
@@ -79,7 +80,7 @@ TEST_CASE("moved_codes: the codes of x over a power of two, for every format and
   check_moved<e2m1>();
 }
 
-TEST_CASE("narrow_sums: any integer plus a zero point, saturated") {
+TEST_CASE("narrow_i16, add_saturated, narrow_i8, narrow_u8: any integer plus a zero point, saturated; holds_lowest") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>), step = 4 * lanes;
@@ -96,8 +97,12 @@ TEST_CASE("narrow_sums: any integer plus a zero point, saturated") {
                                             simd::load<A>(v.data() + 2 * lanes), simd::load<A>(v.data() + 3 * lanes)};
       };
       std::array<std::uint8_t, step> low, high;
-      simd::store(low.data(), simd::narrow_sums_i8<A>(batches(r), batches(z)));
-      simd::store(high.data(), simd::narrow_sums_u8<A>(batches(r), batches(z)));
+      const simd::saturated_halves<A> h = simd::narrow_i16<A>(batches(r));
+      const simd::saturated_halves<A> sums = simd::add_saturated<A>(h, simd::narrow_i16<A>(batches(z)));
+      simd::store(low.data(), simd::narrow_i8<A>(sums));
+      simd::store(high.data(), simd::narrow_u8<A>(sums));
+      const bool lowest = std::any_of(r.begin(), r.end(), [](std::int32_t v) { return v <= -32768; });
+      if (simd::holds_lowest<A>(h) != lowest) FAIL("holds_lowest: ", !lowest);
       for (std::size_t i = 0; i < step; ++i) {
         const std::int64_t sum = std::int64_t{r[i]} + z[i];
         const auto inside = [&](std::int64_t a, std::int64_t b) {

@@ -1,5 +1,5 @@
-// Mirrors include/qtensor/simd/quantize.hpp: runs of bf16 and f16, each architecture beside the reference on the floats
-// they are. SPDX-License-Identifier: BSD-3-Clause
+// Mirrors include/qtensor/simd/quantize.hpp: runs of bf16 and f16, each architecture beside the reference on floats.
+// SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/quantize.hpp>
 #include <type_traits>
 
@@ -74,3 +74,41 @@ TEST_CASE("16-bit numbers: minifloats, also of 4 bits") {
   check_readings<with<nvfp4, tensor_scale<f32>>>();
 }
 TEST_CASE("16-bit numbers: HiFloat8") { check_readings<scheme<hif8, group<32>>>(); }
+
+TEST_CASE("16-bit numbers under one scale: every number, by one product where that is exact and where it is not") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    const auto check = []<class From, class S>(std::type_identity<From>, std::type_identity<S>, std::int32_t zero) {
+      using kernel = typename simd::kernel<simd::op::encode, S, A>::template reading<From>;
+      std::vector<std::uint16_t> x(0x10000);
+      std::vector<float> wide;
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<std::uint16_t>(i);
+        wide.push_back(simd::number<From>(x[i]));
+      }
+      int exact = 0, tried = 0;
+      std::vector<float> scales = hard_scales();
+      for (int i = 0; i < 40; ++i)
+        scales.push_back(0.01f + static_cast<float>(check::random_below(1u << 20)) * 0x1p-20f);
+      std::vector<std::uint8_t> got(x.size()), want(x.size());
+      const auto n = static_cast<index_t>(x.size());
+      for (const float s : scales) {
+        kernel::uniform(x.data(), n, {s}, zero, reinterpret_cast<simd::code_unit_t<S>*>(got.data()));
+        simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero,
+                                            reinterpret_cast<simd::code_unit_t<S>*>(want.data()));
+        for (std::size_t i = 0; i < x.size(); ++i)
+          if (got[i] != want[i]) FAIL(wide[i], " / ", s, ": ", +got[i], ", not ", +want[i]);
+        if (s >= 0.01f && s <= 2.f) ++tried, exact += simd::detail::one_product_is_exact<From, A>(s, 128);
+      }
+      // Tried both ways.
+      CHECK(exact > tried / 2);
+      CHECK(exact < tried);
+    };
+    using plain = scheme<int8, per_tensor, static_only>;
+    using with_zero = scheme<uint8, per_tensor, zero_point<uint8>, static_only>;
+    check(std::type_identity<simd::from_bf16>{}, std::type_identity<plain>{}, 0);
+    check(std::type_identity<simd::from_bf16>{}, std::type_identity<with_zero>{}, 255);
+    check(std::type_identity<simd::from_f16>{}, std::type_identity<plain>{}, 0);
+    check(std::type_identity<simd::from_f16>{}, std::type_identity<with_zero>{}, 3);
+  });
+}

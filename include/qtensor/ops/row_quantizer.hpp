@@ -90,8 +90,10 @@ class row_quantizer {
   /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
   /// alternate quickly.
   index_t tile_length() const { return streams_ && direct_ ? alternating_length<element> : tile_floats; }
-  /// Elements of a piece whose scales are known: as many as there are where they share one.
-  index_t encode_length() const { return rows_.one_block ? rows_.row_length : tile_floats; }
+  /// Elements of a piece whose scales are known: as many as there are where they share one, more where long blocks do.
+  index_t encode_length() const {
+    return rows_.one_block ? rows_.row_length : std::max(tile_floats, 128 * rows_.block_length);
+  }
   const index_array& extents() const { return extents_; }
   index_array index_of_row(index_t row) const { return rows_.flat ? index_array{} : row_index(row, extents_); }
 

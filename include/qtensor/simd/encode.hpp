@@ -81,47 +81,42 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const ints<A>& zero_points) {
   return simd::select(number, round_by<typename S::rounding>(q), nan);
 }
 
-/// Four batches of integers, with the zero points that come after rounding, to codes, one per byte.
-template <class S, class A, class ZeroPoints>
-QTENSOR_INLINE bytes<A> narrowed(const std::array<ints<A>, 4>& r, const ZeroPoints& zero_points) {
+/// Integers to codes, one per byte, with the zero points that come after rounding.
+template <class S, class A, class Parameters>
+QTENSOR_INLINE bytes<A> narrowed(saturated_halves<A> h, const Parameters& p) {
   using range = counting<S>;
-  if constexpr (S::code_format::is_signed) {
-    bytes<A> c(std::uint8_t{0});
-    if constexpr (range::adds_after)
-      c = simd::narrow_sums_i8<A>(r, {zero_points(0), zero_points(1), zero_points(2), zero_points(3)});
-    else
-      c = simd::narrow_i8(r[0], r[1], r[2], r[3]);
-    if constexpr (range::fills_bytes) return c;
+  if constexpr (range::adds_after)
+    h = simd::add_saturated<A>(
+        h, simd::narrow_i16<A>({p.zero_points(0), p.zero_points(1), p.zero_points(2), p.zero_points(3)}));
+  const bytes<A> c = S::code_format::is_signed ? simd::narrow_i8<A>(h) : simd::narrow_u8<A>(h);
+  if constexpr (range::fills_bytes) {
+    return c;
+  } else if constexpr (S::code_format::is_signed) {
     using signed_bytes = xsimd::batch<std::int8_t, A>;
     const signed_bytes low(static_cast<std::int8_t>(range::low)), high(static_cast<std::int8_t>(range::high));
     return simd::bits_as<std::uint8_t>(simd::min(high, simd::max(low, simd::bits_as<std::int8_t>(c))));
   } else {
-    bytes<A> c(std::uint8_t{0});
-    if constexpr (range::adds_after)
-      c = simd::narrow_sums_u8<A>(r, {zero_points(0), zero_points(1), zero_points(2), zero_points(3)});
-    else
-      c = simd::narrow_u8(r[0], r[1], r[2], r[3]);
-    if constexpr (range::fills_bytes) return c;
     const bytes<A> low(static_cast<std::uint8_t>(range::low)), high(static_cast<std::uint8_t>(range::high));
     return simd::min(high, simd::max(low, c));
   }
 }
 
+/// The rare batches that hold a NaN, or something far beyond the codes, are seen once they are 16 bits wide.
 template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) r[k] = counts<S>(quotients<S, By>(x[k], p.template divide<By>(k)), p.zero_points(k));
-  if constexpr (Which == numbers::any) {
-    const ints<A> worst = simd::min(simd::min(r[0], r[1]), simd::min(r[2], r[3]));
-    if (simd::any(worst == ints<A>(std::numeric_limits<std::int32_t>::min()))) [[unlikely]] {
+  saturated_halves<A> h = simd::narrow_i16<A>(r);
+  if constexpr (Which == numbers::any)
+    if (simd::holds_lowest<A>(h)) [[unlikely]] {
       constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k)
         r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.zero_points(k));
+      h = simd::narrow_i16<A>(r);
     }
-  }
-  return narrowed<S, A>(r, [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero_points(k); });
+  return narrowed<S, A>(h, p);
 }
 
 }  // namespace detail

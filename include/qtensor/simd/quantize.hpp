@@ -85,9 +85,10 @@ struct kernel<op::encode, S, scalar_arch> : reference_encoder<S> {
 
 namespace detail {
 
-/// Codes of x[0, n), one per byte: blocks of four batches, the last one padded with zeros; `codes` is aligned where
-/// they are streamed. One way through the loop for all blocks, and nothing is called there, so that numbers and
-/// constants stay in registers.
+/// Codes of x[0, n), one per byte: blocks of four batches; a last one that is not whole begins early where all
+/// parameters are the same (what it shares with the one before it is written twice), else it is padded with zeros;
+/// `codes` is aligned where they are streamed. One way through the loop for all blocks, and nothing is called there, so
+/// that numbers and constants stay in registers.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes, traffic t = {}) {
   constexpr index_t step = 4 * lanes<A>;
@@ -96,7 +97,10 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   alignas(64) element tail[static_cast<std::size_t>(step)];
   for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
     fetch_ahead<step * index_t{sizeof(element)}>(x, t);
-    if (left < step) [[unlikely]] {
+    if (Parameters::all_alike && left < step && left < n) [[unlikely]] {
+      x -= step - left, codes -= step - left, left = step;
+      t.streams = false;
+    } else if (left < step) [[unlikely]] {
       constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
       for (index_t i = 0; i < step; i += size)
@@ -165,6 +169,12 @@ struct vector_encoder {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
       reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
+      if constexpr (fast == quotient_by::two_products && detail::free_bits<From> != 0) {
+        constexpr int most = detail::counting<S>::adds_after ? 256 : 128;
+        const float scale = S::has_tensor_scale ? s.scale * s.tensor_scale : s.scale;
+        if (n >= long_group && detail::one_product_is_exact<From, A>(scale, most))
+          return encode_uniform_by<quotient_by::inverse>(x, n, s, zero_point, codes, t);
+      }
       encode_uniform_by<fast>(x, n, s, zero_point, codes, t);
     } else {
       encode_uniform_by<safe>(x, n, s, zero_point, codes, t);
@@ -207,18 +217,12 @@ struct vector_encoder {
 
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes, traffic t = {}) {
-    constexpr index_t step = 4 * lanes<A>;
     if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes, t);
+    if (is_own_run(group)) return own_runs<fast, safe>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group % step == 0 && group <= detail::chunk_elements)
+    if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements)
       return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group >= own_run && group * S::code_format::bits % 8 == 0) {
-      for (index_t first = 0, g = 0; first < n; first += group, ++g)
-        uniform(x + first, std::min(group, n - first), {scales[g], tensor_scale},
-                zero_points != nullptr ? zero_points[g] : 0, codes + unit_of<S>(first), t);
-      return;
-    }
     spread(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 
@@ -230,10 +234,9 @@ struct vector_encoder {
     constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
     const bool regular =
         by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
-    if constexpr (known == 0)
-      if (group >= n && regular)
-        return encode_uniform_by<by, numbers::fitting>(x, n, {*scales, tensor_scale},
-                                                       zero_points != nullptr ? *zero_points : 0, codes, t);
+    if constexpr (known == 0 || known >= long_group)
+      if (regular && (group >= n || is_own_run(group)))
+        return own_runs<by, by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if constexpr (batches != 0 && known <= detail::chunk_elements)
       if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
         return detail::for_each_group_chunk<S, A>(
@@ -247,10 +250,14 @@ struct vector_encoder {
   }
 
  private:
-  template <quotient_by By, numbers Which = numbers::any>
+  template <quotient_by By>
   static void encode_uniform_by(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
                                 traffic t) {
-    const detail::uniform_parameters<S, By, A> p(s, zero_point);
+    encode_alike(x, n, detail::uniform_parameters<S, By, A>(s, zero_point), codes, t);
+  }
+  template <numbers Which = numbers::any, quotient_by By>
+  static void encode_alike(const element* x, index_t n, const detail::uniform_parameters<S, By, A>& p, unit* codes,
+                           traffic t) {
     const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
     detail::for_each_chunk<S, A>(n, chunk, codes, t,
                                  [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
@@ -267,9 +274,46 @@ struct vector_encoder {
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
-  static constexpr index_t long_group = 512;
-  /// Groups from this length on are runs of their own where others would be spread to their elements.
-  static constexpr index_t own_run = 256;
+  /// Groups from this length on keep what they share in registers; from the shorter one on where they would be spread
+  /// to their elements otherwise.
+  static constexpr index_t long_group = 512, spread_group = 256;
+  static bool is_own_run(index_t group) {
+    const bool fills_blocks = group % (4 * lanes<A>) == 0;
+    return group >= (fills_blocks ? long_group : spread_group) && group * S::code_format::bits % 8 == 0;
+  }
+
+  /// Groups one by one; what they share is prepared for many at once, by `Fast` where their divisors are regular.
+  template <quotient_by Fast, quotient_by Safe, numbers Which = numbers::any>
+  static void own_runs(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                       float tensor_scale, unit* codes, traffic t) {
+    constexpr index_t most = detail::group_table<S, A>::most;
+    for (index_t first = 0, g = 0; first < n; first += most * group, g += most) {
+      const index_t count = std::min(most * group, n - first);
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
+      unit* to = codes + unit_of<S>(first);
+      if (Fast == Safe || detail::all_regular_divisors<S, A>(scales + g, divide_up(count, group), tensor_scale))
+        own_runs_by<Fast, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
+      else
+        own_runs_by<Safe, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
+    }
+  }
+  template <quotient_by By, numbers Which>
+  static void own_runs_by(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+                          float tensor_scale, unit* codes, traffic t) {
+    const index_t groups = divide_up(n, group);
+    detail::group_table<S, A> table;
+    table.template fill<By>(scales, zeros, groups, tensor_scale);
+    detail::group_parameters<S, By, A, 4> p{&table, scales, groups - 1, tensor_scale, 1};
+    for (index_t first = 0; first < n; first += group, ++p.group) {
+      const index_t count = std::min(group, n - first);
+      unit* to = codes + unit_of<S>(first);
+      if (detail::is_irregular<S, A>(scales[p.group], zeros, p.group)) [[unlikely]]
+        reference_encoder<S, From>::uniform(x + first, count, {scales[p.group], tensor_scale},
+                                            zeros != nullptr ? zeros[p.group] : 0, to);
+      else
+        encode_alike<Which>(x + first, count, p.of_group(), to, t);
+    }
+  }
 
   /// The groups of a chunk.
   template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
@@ -277,16 +321,8 @@ struct vector_encoder {
                             index_t groups, float tensor_scale, std::uint8_t* bytes, traffic t) {
     detail::group_table<S, A> table;
     table.template fill<By>(scales, zeros, groups, tensor_scale);
-    detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
-                                                         group / (4 * lanes<A>)};
-    // Long groups keep what they share in registers.
-    if constexpr (BatchesOfGroup == 4)
-      if (group >= long_group) {
-        for (index_t first = 0; first < n; first += group, ++p.group)
-          detail::encode_blocks<S, By, A, From, Which>(x + first, std::min(group, n - first), p.of_group(),
-                                                       bytes + first, t);
-        return;
-      }
+    const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
+                                                               group / (4 * lanes<A>)};
     detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, t);
   }
 

@@ -9,9 +9,9 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Rows that share one load of their parameters: as many as the ways of a first-level cache, where rows that lie at a
-/// power of two meet.
-inline constexpr index_t rows_together = 8;
+/// Rows that share one load of their parameters: few, so that the caches see runs of lines, and rows that lie at a
+/// power of two do not push each other out.
+inline constexpr index_t rows_together = 4;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -30,10 +30,8 @@ struct column_parameters {
       return {simd::load<A>(value + k * lanes<A>)};
   }
   QTENSOR_INLINE ints<A> zero_points(int k) const { return plain.zero_points(k); }
-  QTENSOR_INLINE void next() {
-    value += 4 * lanes<A>, rest += 4 * lanes<A>;
-    plain.next();
-  }
+  QTENSOR_INLINE column_parameters from(index_t i) const { return {plain.from(i), value + i, rest + i}; }
+  QTENSOR_INLINE void next() { *this = from(4 * lanes<A>); }
   column_parameters padded(tail_space<A>& space, index_t n) const { return {plain.padded(space, n), value, rest}; }
 };
 
@@ -58,39 +56,46 @@ struct held_parameters {
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
-/// Codes of the first n elements of some rows, one per byte, block by block down all rows. `streams`: whole blocks go
-/// past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are asked for
-/// meanwhile.
+/// Codes of the first n elements of some rows, one per byte, block by block down `rows_together` of them. `streams`:
+/// whole blocks go past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are
+/// asked for meanwhile. Where blocks do not fill a row, the last one begins early: what it shares with the one before
+/// it is written twice.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
-void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, Parameters p, std::uint8_t* to,
-                 index_t to_step, bool streams, fetch fetches) {
+void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                 std::uint8_t* to, index_t to_step, bool streams, fetch fetches) {
   using element = typename From::type;
+  using held_type = held_parameters<By, S, A, Parameters>;
   constexpr index_t step = 4 * lanes<A>;
-  const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
+  const auto codes_of = [](const element* from, const held_type& held) QTENSOR_INLINE_LAMBDA {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
     return encode_codes<S, By, A, Which>(v, held);
   };
-  index_t i = 0;
-  for (; i + step <= n; i += step, p.next()) {
-    const held_parameters<By, S, A, Parameters> held(p);
+  if (n < step) {
+    tail_space<A> space;
+    const Parameters padded = all.padded(space, n);
+    const held_type held(padded);
     for (index_t r = 0; r < rows; ++r) {
-      fetch_lines<step * index_t{sizeof(element)}>(x + (r + rows) * x_step + i, fetches);
-      const bytes<A> codes = codes_of(x + r * x_step + i, held);
-      simd::put(to + r * to_step + i, codes, streams);
+      alignas(64) element from[static_cast<std::size_t>(step)];
+      std::fill(std::copy_n(x + r * x_step, n, from), from + step, element{});
+      simd::store_n(to + r * to_step, n, codes_of(from, held));
     }
+    return;
   }
-  if (i == n) return;
-  tail_space<A> space;
-  const Parameters last = p.padded(space, n - i);
-  const held_parameters<By, S, A, Parameters> held(last);
-  for (index_t r = 0; r < rows; ++r) {
-    alignas(64) element from[static_cast<std::size_t>(step)];
-    alignas(64) std::uint8_t codes[static_cast<std::size_t>(step)];
-    std::fill(std::copy_n(x + r * x_step + i, n - i, from), from + step, element{});
-    simd::store(codes, codes_of(from, held));
-    std::copy_n(codes, n - i, to + r * to_step + i);
+  for (index_t row = 0; row < rows; row += rows_together) {
+    const index_t count = std::min(rows_together, rows - row);
+    for (index_t end = step; end < n + step; end += step) {
+      const index_t i = std::min(end, n) - step;
+      const Parameters p = all.from(i);
+      const held_type held(p);
+      const element* from = x + row * x_step + i;
+      std::uint8_t* codes = to + row * to_step + i;
+      for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
+        fetch_lines<step * index_t{sizeof(element)}>(from + rows_together * x_step, fetches);
+        simd::put(codes, codes_of(from, held), streams && end <= n);
+      }
+    }
   }
 }
 
@@ -150,9 +155,7 @@ class column_encoder {
   /// are asked for.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                     index_t to_step, fetch fetches = fetch::nothing) const {
-    for (index_t row = 0; row < rows; row += detail::rows_together)
-      encode_rows(x + row * x_step, x_step, std::min(rows - row, detail::rows_together), col, n, to + row * to_step,
-                  to_step, false, fetches);
+    encode_rows(x, x_step, rows, col, n, to, to_step, false, fetches);
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
@@ -162,15 +165,10 @@ class column_encoder {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       // Rows of floats come fast enough by themselves.
       const fetch fetches = streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
-      for (index_t row = 0; row < rows; row += detail::rows_together) {
-        const index_t count = std::min(rows - row, detail::rows_together);
-        const element* from = x + row * x_step;
-        unit* to = codes + row * code_step;
-        if (writes_bytes && (!streams || begins_line(to, code_step)))
-          encode_rows(from, x_step, count, col, n, reinterpret_cast<std::uint8_t*>(to), code_step, streams, fetches);
-        else
-          encode_kept(from, x_step, count, col, n, to, code_step, streams);
-      }
+      if (writes_bytes && (!streams || begins_line(codes, code_step)))
+        encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, fetches);
+      else
+        encode_kept(x, x_step, rows, col, n, codes, code_step, streams);
     } else {
       for (index_t row = 0; row < rows; ++row)
         Kernel::vector(x + row * x_step, n, scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_,
@@ -217,16 +215,17 @@ class column_encoder {
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
                    index_t code_step, bool streams) const {
-    constexpr index_t width = 1024;
-    alignas(64) std::uint8_t kept[static_cast<std::size_t>(detail::rows_together * width)];
-    for (index_t first = 0; first < n; first += width) {
-      const index_t count = std::min(width, n - first);
-      encode_rows(x + first, x_step, rows, col + first, count, kept, width, false, fetch::nothing);
-      for (index_t r = 0; r < rows; ++r) {
-        auto* to = reinterpret_cast<std::uint8_t*>(codes + r * code_step + unit_of<S>(first));
-        pack_codes<arch, bits>(kept + r * width, count, to, streams);
+    constexpr index_t width = 2048, height = detail::rows_together;
+    alignas(64) std::uint8_t kept[static_cast<std::size_t>(height * width)];
+    for (index_t row = 0; row < rows; row += height)
+      for (index_t first = 0; first < n; first += width) {
+        const index_t count = std::min(width, n - first), down = std::min(height, rows - row);
+        encode_rows(x + row * x_step + first, x_step, down, col + first, count, kept, width, false, fetch::nothing);
+        for (index_t r = 0; r < down; ++r) {
+          auto* to = reinterpret_cast<std::uint8_t*>(codes + (row + r) * code_step + unit_of<S>(first));
+          pack_codes<arch, bits>(kept + r * width, count, to, streams);
+        }
       }
-    }
   }
 
   const float* scales_;

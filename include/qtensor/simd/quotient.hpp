@@ -12,8 +12,9 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 /// How x / s is computed. `nothing`: s is 1. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and
 /// the rule of the policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision:
 /// rounded to integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at
-/// every half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN. `moved_grid`: x stays as
-/// it is, and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
+/// every half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN; where numbers have 16
+/// bits, `inverse` is as good for most scales (one_product_is_exact). `moved_grid`: x stays as it is, and codes are
+/// read off a grid that was multiplied by s, a power of two; for fitting numbers only.
 enum class quotient_by { nothing, division, inverse, two_products, moved_grid };
 
 /// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
@@ -142,6 +143,30 @@ QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale)
 }
 
 namespace detail {
+
+/// How many of the lowest bits of a float are 0 where it was widened from `From`.
+template <float_source From>
+inline constexpr int free_bits = std::same_as<From, from_bf16>  ? 16
+                                 : std::same_as<From, from_f16> ? 13
+                                                                : 0;
+
+/// Whether x * (1 / s) and x / s round to the same integer, up to `most` of it, for every x that `From` reads: they can
+/// differ only where x lies within 2^-22.9 of a half-integer times s, which few scales have. s in [2^-100, 2^100).
+/// Cost: 5 for `lanes` half-integers.
+template <float_source From, usable_arch A>
+bool one_product_is_exact(float s, int most) {
+  constexpr std::uint32_t near = 4;  // units in the last place, that of s * half included
+  alignas(64) std::array<float, static_cast<std::size_t>(lanes<A>)> first;
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<float>(i) + 0.5f;
+  auto close = words<A>(0u) == words<A>(1u);
+  floats<A> half = simd::load<A>(first.data());
+  for (int h = 0; h < most; h += static_cast<int>(lanes<A>)) {
+    const words<A> bits = simd::bits_as<std::uint32_t>(simd::mul(half, floats<A>(s)));
+    close = close | simd::below((bits + words<A>(near)) & words<A>(low_bits(free_bits<From>)), words<A>(2 * near + 1));
+    half = simd::add(half, floats<A>(static_cast<float>(lanes<A>)));
+  }
+  return !simd::any(close);
+}
 
 /// x rounded to f16 or bf16 (ties to even, overflow to infinity), as floats.
 template <class F, class A>

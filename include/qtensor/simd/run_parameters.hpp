@@ -21,12 +21,13 @@ struct tail_space {
 
 // Parameters of blocks of four batches: divide<By>(k) and zero_points(k) for batch k of the current block
 // (encode_codes), next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`:
-// all lanes of batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there.
+// all lanes of batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there. `all_alike`:
+// all blocks share theirs.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
 struct uniform_parameters {
-  static constexpr bool alike_in_pairs = true;
+  static constexpr bool alike_in_pairs = true, all_alike = true;
   divisor<By, A> fast;
   element_scale scale;
   ints<A> zero;
@@ -50,7 +51,7 @@ struct uniform_parameters {
 /// One scale an element.
 template <class S, class A>
 struct vector_parameters {
-  static constexpr bool alike_in_pairs = false;
+  static constexpr bool alike_in_pairs = false, all_alike = false;
   const float* scales;
   const std::int32_t* zeros;  // null where S has none
   float tensor_scale;
@@ -64,11 +65,10 @@ struct vector_parameters {
       if (zeros != nullptr) return simd::load<A>(zeros + k * lanes<A>);
     return ints<A>(0);
   }
-  QTENSOR_INLINE void next() {
-    scales += 4 * lanes<A>;
-    if constexpr (S::has_zero_point)
-      if (zeros != nullptr) zeros += 4 * lanes<A>;
+  QTENSOR_INLINE vector_parameters from(index_t i) const {
+    return {scales + i, zeros != nullptr ? zeros + i : nullptr, tensor_scale};
   }
+  QTENSOR_INLINE void next() { *this = from(4 * lanes<A>); }
   vector_parameters padded(tail_space<A>& space, index_t n) const {
     for (index_t i = 0; i < 4 * lanes<A>; ++i) {
       space.scales[i] = i < n ? scales[i] : 1.f;
@@ -103,7 +103,7 @@ struct group_table {
 /// One scale for 1 batch, for 2 batches, or for whole blocks of 4 (BatchesOfGroup 1, 2, 4).
 template <class S, quotient_by By, class A, int BatchesOfGroup>
 struct group_parameters {
-  static constexpr bool alike_in_pairs = BatchesOfGroup > 1;
+  static constexpr bool alike_in_pairs = BatchesOfGroup > 1, all_alike = false;
   const group_table<S, A>* table;
   const float* scales;
   index_t last;  // the table goes on behind the last group, the scales do not
