@@ -53,9 +53,27 @@ inline constexpr float smallest_magnitude = [] {
   }
 }();
 
-/// Whether no product of a code of S with one of these scales is subnormal. Scales of zero count as if one were.
+/// Every NaN among a format's values has nothing but its quiet bit in the fraction.
+template <class F>
+inline constexpr bool has_plain_nan = [] {
+  if constexpr (!F::is_integer && !requires { F::fraction_bits; })
+    for (const float v : decode_table<F>)
+      if (v != v && (bits_of(v) & 0x007fffffu) != 0x00400000u) return false;
+  return true;
+}();
+
+/// Whether narrow_bf16_plain takes all products of codes of S with these scales. (Where subnormal numbers are those
+/// that it does not take, scales of zero count as if they made some.)
 template <class S, class A>
-bool products_are_normal(const float* scales, index_t n, float tensor_scale) {
+bool products_are_plain(const float* scales, index_t n, float tensor_scale) {
+  if constexpr (!plain_is_normal<A>) {
+    auto number = floats<A>(tensor_scale) == floats<A>(tensor_scale);
+    for (index_t i = 0; i < n; i += lanes<A>) {
+      const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f);
+      number = number & (s == s);
+    }
+    return has_plain_nan<typename S::code_format> && simd::all(number);
+  }
   constexpr float least = smallest_magnitude<typename S::code_format>;
   constexpr std::uint32_t smallest_normal = 0x00800000;
   auto subnormal = words<A>(0u) != words<A>(0u);
@@ -88,7 +106,7 @@ bool exponent_steps(const float* scales, index_t n, std::uint16_t* steps) {
 }
 
 // Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
-// arrays belongs to its element i; next() goes on. products_are_normal(n) speaks of the next n blocks, and may say no.
+// arrays belongs to its element i; next() goes on. products_are_plain(n) speaks of the next n blocks, and may say no.
 // Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
 
 /// One entry an element.
@@ -105,8 +123,10 @@ struct element_arrays {
     return p.offsets != nullptr ? simd::load<A>(p.offsets + k * lanes<A>) : floats<A>(0.f);
   }
   QTENSOR_INLINE void next() { advance<S>(p, 4 * lanes<A>); }
-  static constexpr bool products_are_normal(index_t) { return false; }
-  static constexpr bool pairs_share = false, entry_an_element = true;
+  bool products_are_plain(index_t n) const {
+    return !plain_is_normal<A> && detail::products_are_plain<S, A>(p.scales, n * 4 * lanes<A>, p.tensor_scale);
+  }
+  static constexpr bool pairs_share = false, entry_an_element = true, one_entry = false;
 };
 
 /// The entries of a block of which the first n elements exist, in registers; n >= 1.
@@ -164,10 +184,10 @@ struct group_arrays {
       advance<S>(p, 4 / BatchesOfGroup);
     }
   }
-  bool products_are_normal(index_t n) const {
-    return detail::products_are_normal<S, A>(p.scales, entries(n), p.tensor_scale);
+  bool products_are_plain(index_t n) const {
+    return detail::products_are_plain<S, A>(p.scales, entries(n), p.tensor_scale);
   }
-  static constexpr bool pairs_share = BatchesOfGroup != 1, entry_an_element = false;
+  static constexpr bool pairs_share = BatchesOfGroup != 1, entry_an_element = false, one_entry = BatchesOfGroup == 0;
   /// Entries of the next n blocks.
   index_t entries(index_t n) const {
     return BatchesOfGroup == 0   ? 1

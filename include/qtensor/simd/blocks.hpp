@@ -198,9 +198,9 @@ class block_decoder {
   void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, bool past_caches) {
     const index_t n = blocks * b::elements, whole = n / step * step;
     split(from, blocks);
-    if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset) {
-      if (products_are_normal<S, A>(scales_, n / b::group, 1.f))
-        values<F, numbers_are::normal>(whole, out, past_caches);
+    if constexpr (std::same_as<F, bf16> && !S::has_offset) {
+      if (products_are_plain<S, A>(scales_, n / b::group, 1.f))
+        values<F, numbers_are::plain>(whole, out, past_caches);
       else
         values<F, numbers_are::any>(whole, out, past_caches);
     } else {

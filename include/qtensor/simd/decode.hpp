@@ -121,6 +121,10 @@ inline constexpr bool is_finite_format = [] {
 template <class A>
 inline constexpr bool has_long_tables = (std::same_as<A, avx512_arch> && features::vbmi) || std::same_as<A, neon_arch>;
 
+/// They are made of tables of 16 bytes, in less time than numbers are looked up one by one.
+template <class A>
+inline constexpr bool has_shuffles = std::same_as<A, avx2_arch> || std::same_as<A, sse42_arch>;
+
 enum class decoding { integers, planes, mirrored_planes, sixteenths, few_floats, many_floats };
 
 /// How codes of F become floats with architecture A.
@@ -138,7 +142,7 @@ constexpr decoding decoding_of() {
   } else if constexpr (minifloat_format<F>) {
     return is_mirrored<F> && F::mantissa_bits <= 4 ? decoding::sixteenths : decoding::many_floats;
   } else {
-    return decoding::many_floats;
+    return is_mirrored<F> && has_shuffles<A> ? decoding::mirrored_planes : decoding::many_floats;
   }
 }
 
@@ -218,13 +222,16 @@ struct value_decoder<F, A, decoding::integers> {
 
   template <class Codes, class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero& zero) const {
+    constexpr bool plain = std::same_as<Zero, no_zero_points<A>>;
+    if constexpr (plain && F::bits <= 4 && !has_words<Codes> && has_shuffles<A>)
+      return value_decoder<F, A, decoding::planes>{}(codes, zero);
     std::array<floats<A>, 4> v;
     alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
     [[maybe_unused]] const std::uint8_t* each = nullptr;
     if constexpr (!has_words<Codes>) each = codes.each(room);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      if constexpr (has_words<Codes> && std::same_as<Zero, no_zero_points<A>>) {
+      if constexpr (has_words<Codes> && plain) {
         v[k] = simd::float_table16<A>(table.values.data())(codes.word(k));
         continue;
       }
@@ -285,8 +292,11 @@ struct value_decoder<F, A, decoding::sixteenths> {
 
   template <class Codes, class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
+    return floats_of(planes(simd::order_for_floats(codes.batch())));
+  }
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const {
     const auto byte = [](std::uint32_t v) { return bytes<A>(static_cast<std::uint8_t>(v)); };
-    const bytes<A> c = simd::order_for_floats(codes.batch()), magnitude = c & byte(0x7f), index = c & byte(0x0f);
+    const bytes<A> magnitude = c & byte(0x7f), index = c & byte(0x0f);
     const words<A> w = simd::bits_as<std::uint32_t>(magnitude);
     bytes<A> low = simd::bits_as<std::uint8_t>((w << (7 - m)) & words<A>(each(0xffu << (7 - m) & 0xffu)));
     bytes<A> high = simd::bits_as<std::uint8_t>((w >> (m + 1)) & words<A>(each(0x7fu >> (m + 1)))) + byte(rebias >> 8);
@@ -302,7 +312,7 @@ struct value_decoder<F, A, decoding::sixteenths> {
       high = simd::select(last, last_high(index), high);
       low = simd::select(last, last_low(index), low);
     }
-    return floats_of(with_signs<F>(c, high, low));
+    return with_signs<F>(c, high, low);
   }
 };
 

@@ -93,11 +93,14 @@ QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* cod
   }
 }
 
-/// Schemes whose bf16 numbers are those of the codes with other exponents, as long as exponent_steps fit.
-template <class S, class F, class A>
-inline constexpr bool steps_exponents =
-    std::same_as<F, bf16>&& bf16_decodable<typename S::code_format, A>&& std::same_as<typename S::scale_format, e8m0> &&
-    !S::has_offset && !S::has_tensor_scale && exponents_of<typename S::code_format>.high < 254;
+/// Schemes whose bf16 numbers are those of the codes with other exponents, as long as exponent_steps fit: under scales
+/// that are powers of two, or under one that may be.
+template <class S, class F, class A, class Parameters>
+inline constexpr bool steps_exponents = std::same_as<F, bf16>&& bf16_decodable<typename S::code_format, A> &&
+                                        (Parameters::one_entry ||
+                                         (Parameters::pairs_share && std::same_as<typename S::scale_format, e8m0>)) &&
+                                        !S::has_offset && !S::has_tensor_scale
+                                        && exponents_of<typename S::code_format>.high < 254;
 
 /// At most Most elements of such a scheme: whole blocks. False, with p as it was, where the scales do not fit or a code
 /// is an infinity or a NaN.
@@ -134,8 +137,9 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
 
 }  // namespace detail
 
-/// What is known of columns: nothing, that no product is subnormal, that zero points lie too far for 32 bits.
-enum class columns_are { any, normal, far };
+/// What is known of columns: nothing, that narrow_bf16_plain takes their products, that zero points lie too far for 32
+/// bits.
+enum class columns_are { any, plain, far };
 
 /// The vector kernel of every scheme whose codes have 2, 4, 6 or 8 bits, in order.
 template <vector_decodable S, usable_arch A>
@@ -173,8 +177,8 @@ struct vector_decoder {
   template <number_format F = f32>
   static columns_are look_at_columns(const block_arrays& p, index_t n) {
     if (far_zero_point(p, n)) return columns_are::far;
-    if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
-      if (detail::products_are_normal<S, A>(p.scales, n, p.tensor_scale)) return columns_are::normal;
+    if constexpr (std::same_as<F, bf16> && !S::has_offset)
+      if (detail::products_are_plain<S, A>(p.scales, n, p.tensor_scale)) return columns_are::plain;
     return columns_are::any;
   }
   /// vector for many rows, whose codes and numbers lie code_step units and out_step numbers apart.
@@ -183,8 +187,8 @@ struct vector_decoder {
                       columns_are known, storage_t<F>* out, index_t out_step, traffic t = {}) {
     if (known == columns_are::far)
       for (index_t r = 0; r < rows; ++r) vector<F>(codes + r * code_step, n, p, out + r * out_step, t);
-    else if (known == columns_are::normal)
-      run_columns<F, detail::numbers_are::normal>(codes, code_step, rows, n, p, out, out_step, t);
+    else if (known == columns_are::plain)
+      run_columns<F, detail::numbers_are::plain>(codes, code_step, rows, n, p, out, out_step, t);
     else
       run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
   }
@@ -242,11 +246,11 @@ struct vector_decoder {
     for (index_t first = 0; first < whole; first += chunk) {
       const index_t blocks = std::min(chunk, whole - first) / step;
       const std::uint8_t* here = from + first * format::bits / 8;
-      if constexpr (detail::steps_exponents<S, F, A> && Parameters::pairs_share)
+      if constexpr (detail::steps_exponents<S, F, A, Parameters>)
         if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first, t)) continue;
-      if constexpr (std::same_as<F, bf16> && narrows_normal_faster<A> && !S::has_offset)
-        if (p.products_are_normal(blocks)) {
-          detail::decode_blocks<S, F, numbers_are::normal, A>(decode, here, blocks, p, tensor_scale, out + first, t);
+      if constexpr (std::same_as<F, bf16> && !S::has_offset)
+        if (p.products_are_plain(blocks)) {
+          detail::decode_blocks<S, F, numbers_are::plain, A>(decode, here, blocks, p, tensor_scale, out + first, t);
           continue;
         }
       detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first, t);

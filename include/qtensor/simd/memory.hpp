@@ -243,8 +243,8 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
 
 namespace detail {
 
-/// What is known of the numbers of a run: nothing, or that none is subnormal.
-enum class numbers_are { any, normal };
+/// What is known of the numbers of a run: nothing, or that narrow_bf16_plain takes them.
+enum class numbers_are { any, plain };
 
 /// Four batches of numbers to memory, rounded to F; past the caches where `to` begins a line.
 template <number_format F, numbers_are Known, class A>
@@ -257,8 +257,8 @@ QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>&
     for (int k = 0; k < 4; k += 2) {
       if constexpr (std::same_as<F, f16>)
         simd::put(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]), past_caches);
-      else if constexpr (Known == numbers_are::normal)
-        simd::put(to + k * lanes<A>, simd::narrow_bf16_normal(v[k], v[k + 1]), past_caches);
+      else if constexpr (Known == numbers_are::plain)
+        simd::put(to + k * lanes<A>, simd::narrow_bf16_plain(v[k], v[k + 1]), past_caches);
       else
         simd::put(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]), past_caches);
     }

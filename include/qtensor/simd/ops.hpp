@@ -317,14 +317,15 @@ template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_bf16(const floats<A>& a, const floats<A>& b) {
   return narrow_bf16(detail::isa<A>{}, a, b);
 }
-/// narrow_bf16 where no lane is a subnormal number. Cost: 1 with AVX512-BF16, else as narrow_bf16.
+/// narrow_bf16 of plain numbers: with AVX512-BF16 none that is subnormal, elsewhere no NaN with more than its quiet bit
+/// in the fraction. Cost: 1 with AVX512-BF16, else 11-12.
 template <usable_arch A>
-QTENSOR_INLINE halves<A> narrow_bf16_normal(const floats<A>& a, const floats<A>& b) {
-  return narrow_bf16_normal(detail::isa<A>{}, a, b);
+QTENSOR_INLINE halves<A> narrow_bf16_plain(const floats<A>& a, const floats<A>& b) {
+  return narrow_bf16_plain(detail::isa<A>{}, a, b);
 }
-/// Whether that is cheaper.
+/// Whether subnormal numbers are those that are not plain.
 template <usable_arch A>
-inline constexpr bool narrows_normal_faster = features::bf16&& std::same_as<A, avx512_arch>;
+inline constexpr bool plain_is_normal = features::bf16&& std::same_as<A, avx512_arch>;
 template <usable_arch A>
 QTENSOR_INLINE halves<A> narrow_f16(const floats<A>& a, const floats<A>& b) {
   return narrow_f16(detail::isa<A>{}, a, b);
@@ -486,7 +487,7 @@ struct float_table16 {
 
 /// `Entries` bytes (16, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes, but
 /// with 16 entries those of 128 and more give 0. table must outlive this.
-/// Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 31 / 31 / 5, so prefer arithmetic and 16 entries there.
+/// Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 22 / 22 / 5, of which look-ups at one index share 7.
 template <usable_arch A, int Entries>
 requires(Entries == 16 || Entries == 64 || Entries == 128 || Entries == 256) struct byte_table {
   explicit byte_table(const std::uint8_t* table) : body(table) {}

@@ -223,14 +223,14 @@ QTENSOR_INLINE halves512 narrow_f16(avx512_isa, const floats512& a, const floats
 
 #if defined(__AVX512BF16__)
 // The instruction takes subnormal numbers for zeros; everything else it rounds as it should.
-QTENSOR_INLINE halves512 narrow_bf16_normal(avx512_isa, const floats512& a, const floats512& b) {
+QTENSOR_INLINE halves512 narrow_bf16_plain(avx512_isa, const floats512& a, const floats512& b) {
   return std::bit_cast<__m512i>(_mm512_cvtne2ps_pbh(b.data, a.data));
 }
 QTENSOR_INLINE halves512 narrow_bf16(avx512_isa, const floats512& a, const floats512& b) {
   constexpr int subnormal = 0x20;
   if ((_mm512_fpclass_ps_mask(a.data, subnormal) | _mm512_fpclass_ps_mask(b.data, subnormal)) != 0) [[unlikely]]
     return narrow_bf16(any_isa{}, a, b);
-  return narrow_bf16_normal(avx512_isa{}, a, b);
+  return narrow_bf16_plain(avx512_isa{}, a, b);
 }
 #endif
 

@@ -125,6 +125,9 @@ QTENSOR_INLINE bytes_neon narrow_u8(neon_isa, const ints_neon& a, const ints_neo
                                     const ints_neon& d) {
   return vcombine_u8(vqmovun_s16(narrow_i16(a, b)), vqmovun_s16(narrow_i16(c, d)));
 }
+QTENSOR_INLINE halves_neon upper_halves(neon_isa, const words_neon& a, const words_neon& b) {
+  return vuzp2q_u16(vreinterpretq_u16_u32(a.data), vreinterpretq_u16_u32(b.data));
+}
 QTENSOR_INLINE halves_neon low_halves(neon_isa, const words_neon& a, const words_neon& b) {
   return vuzp1q_u16(vreinterpretq_u16_u32(a.data), vreinterpretq_u16_u32(b.data));
 }

@@ -142,25 +142,39 @@ QTENSOR_INLINE halves128 low_halves(sse42_isa, const words128& a, const words128
   const __m128i low = _mm_set1_epi32(0xffff);
   return _mm_packus_epi32(_mm_and_si128(a.data, low), _mm_and_si128(b.data, low));
 }
+QTENSOR_INLINE halves128 upper_halves(sse42_isa, const words128& a, const words128& b) {
+  return _mm_packus_epi32(_mm_srli_epi32(a.data, 16), _mm_srli_epi32(b.data, 16));
+}
 
-// Any number of entries from 16-entry shuffles: an index outside the chunk gets its top bit set, which gives 0.
+// Any number of entries from 16-entry shuffles, which give 0 where the top bit of an index is set. Up to 128: of chunks
+// as differences to the one before, all up to that of the index are joined. More: an index outside a chunk gets its top
+// bit set.
 template <int Entries>
 struct byte_table<sse42_isa, sse42_arch, Entries> {
   explicit byte_table(const std::uint8_t* table) {
     for (int k = 0; k < Entries / 16; ++k) chunk_[k] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table) + k);
+    if constexpr (Entries <= 128)
+      for (int k = Entries / 16 - 1; k > 0; --k) chunk_[k] = _mm_xor_si128(chunk_[k], chunk_[k - 1]);
   }
   QTENSOR_INLINE bytes128 operator()(const bytes128& index) const {
-    if constexpr (Entries == 16) {
-      return _mm_shuffle_epi8(chunk_[0], index.data);
+    __m128i r = _mm_shuffle_epi8(chunk_[0], index.data);
+    if constexpr (Entries <= 128) {
+      __m128i from = index.data;
+#pragma GCC unroll 8
+      for (int k = 1; k < Entries / 16; ++k) {
+        from = _mm_sub_epi8(from, _mm_set1_epi8(16));
+        r = _mm_xor_si128(r, _mm_shuffle_epi8(chunk_[k], from));
+      }
     } else {
-      __m128i r = _mm_setzero_si128(), from = index.data;
+      __m128i from = index.data;
+      r = _mm_setzero_si128();
 #pragma GCC unroll 16
       for (int k = 0; k < Entries / 16; ++k) {
         r = _mm_or_si128(r, _mm_shuffle_epi8(chunk_[k], _mm_adds_epu8(from, _mm_set1_epi8(0x70))));
         from = _mm_sub_epi8(from, _mm_set1_epi8(16));
       }
-      return r;
     }
+    return r;
   }
   __m128i chunk_[Entries / 16];
 };
@@ -389,6 +403,10 @@ QTENSOR_INLINE halves256 low_halves(avx2_isa, const words256& a, const words256&
   return _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_and_si256(a.data, low), _mm256_and_si256(b.data, low)),
                                   0xd8);
 }
+QTENSOR_INLINE halves256 upper_halves(avx2_isa, const words256& a, const words256& b) {
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_srli_epi32(a.data, 16), _mm256_srli_epi32(b.data, 16)),
+                                  0xd8);
+}
 
 template <>
 struct float_table16<avx2_isa, avx2_arch> {
@@ -405,19 +423,28 @@ struct byte_table<avx2_isa, avx2_arch, Entries> {
   explicit byte_table(const std::uint8_t* table) {
     for (int k = 0; k < Entries / 16; ++k)
       chunk_[k] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table) + k));
+    if constexpr (Entries <= 128)
+      for (int k = Entries / 16 - 1; k > 0; --k) chunk_[k] = _mm256_xor_si256(chunk_[k], chunk_[k - 1]);
   }
   QTENSOR_INLINE bytes256 operator()(const bytes256& index) const {
-    if constexpr (Entries == 16) {
-      return _mm256_shuffle_epi8(chunk_[0], index.data);
+    __m256i r = _mm256_shuffle_epi8(chunk_[0], index.data);
+    if constexpr (Entries <= 128) {
+      __m256i from = index.data;
+#pragma GCC unroll 8
+      for (int k = 1; k < Entries / 16; ++k) {
+        from = _mm256_sub_epi8(from, _mm256_set1_epi8(16));
+        r = _mm256_xor_si256(r, _mm256_shuffle_epi8(chunk_[k], from));
+      }
     } else {
-      __m256i r = _mm256_setzero_si256(), from = index.data;
+      __m256i from = index.data;
+      r = _mm256_setzero_si256();
 #pragma GCC unroll 16
       for (int k = 0; k < Entries / 16; ++k) {
         r = _mm256_or_si256(r, _mm256_shuffle_epi8(chunk_[k], _mm256_adds_epu8(from, _mm256_set1_epi8(0x70))));
         from = _mm256_sub_epi8(from, _mm256_set1_epi8(16));
       }
-      return r;
     }
+    return r;
   }
   __m256i chunk_[Entries / 16];
 };
