@@ -104,9 +104,13 @@ if [ ! -e "$newest/eigen3/Eigen/Core" ] || [ ! -e "$newest/xsimd/xsimd.hpp" ]; t
   fi
 fi
 
-CXX=g++ part gcc all -- -Doptimization=1 -Ddebug=false -Dlevels=$levels "-Dnewest_headers=$newest"
+# Optimized as for debugging: a third less to compile than -O1, and fast enough to run. Headers compile alone by clang++,
+# in half the time, where it is there.
+alone=()
+if command -v clang++ >/dev/null; then alone=(--no-suite headers); fi
+CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels "-Dnewest_headers=$newest"
 if [ -n "$newest" ]; then
-  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=1 -Ddebug=false -Dlevels=native \
+  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=g -Ddebug=false -Dlevels=native \
     "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
