@@ -35,6 +35,11 @@ struct column_parameters {
   column_parameters padded(tail_space<A>& space, index_t n) const { return {plain.padded(space, n), value, rest}; }
 };
 
+/// Whether the divisors of four batches fit into registers beside what else a kernel needs. (Copies of those that do
+/// not are dear, too: g++ stores halves and loads them whole, which CPUs wait for.)
+template <quotient_by By, class A>
+inline constexpr bool holds_divisors = !has_rest<By> || std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
+
 /// The parameters of one block of four batches, in registers for several rows.
 template <quotient_by By, class S, class A, class Parameters>
 struct held_parameters {
@@ -64,9 +69,9 @@ template <class S, quotient_by By, class A, class From, numbers Which = numbers:
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
                  std::uint8_t* to, index_t to_step, bool streams, fetch fetches) {
   using element = typename From::type;
-  using held_type = held_parameters<By, S, A, Parameters>;
+  using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, const Parameters&>;
   constexpr index_t step = 4 * lanes<A>;
-  const auto codes_of = [](const element* from, const held_type& held) QTENSOR_INLINE_LAMBDA {
+  const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
@@ -75,7 +80,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   if (n < step) {
     tail_space<A> space;
     const Parameters padded = all.padded(space, n);
-    const held_type held(padded);
+    held_type held(padded);
     for (index_t r = 0; r < rows; ++r) {
       alignas(64) element from[static_cast<std::size_t>(step)];
       std::fill(std::copy_n(x + r * x_step, n, from), from + step, element{});
@@ -88,7 +93,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     for (index_t end = step; end < n + step; end += step) {
       const index_t i = std::min(end, n) - step;
       const Parameters p = all.from(i);
-      const held_type held(p);
+      held_type held(p);
       const element* from = x + row * x_step + i;
       std::uint8_t* codes = to + row * to_step + i;
       for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
