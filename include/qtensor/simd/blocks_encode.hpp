@@ -163,9 +163,19 @@ class block_encoder {
       special = find_scales(count);
     else
       special = ask_for_scales(count);
-    encode(x, count * b::group);
-    if constexpr (S::has_code_sum) find_sums(count);
-    for (index_t block = 0; block < blocks; ++block) join(block * b::groups, to + block * b::bytes);
+    if constexpr (S::has_code_sum) {
+      encode(x, 0, count * b::group);
+      find_sums(count);
+      join(0, blocks, to);
+    } else {
+      // Joining codes leaves the units of floats idle, and the other way round: both at a time.
+      constexpr index_t piece = std::min(run, 2 * std::max(step, b::elements)), of_piece = piece / b::elements;
+      static_assert(run % piece == 0);
+      for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
+        encode(x, i, piece);
+        if (block < blocks) join(block, std::min(of_piece, blocks - block), to);
+      }
+    }
     if (special) mend(x, blocks, to);
   }
 
@@ -315,9 +325,10 @@ class block_encoder {
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
   }
 
-  void encode(const element* x, index_t n) {
+  /// Codes of elements [first, first + n).
+  QTENSOR_INLINE void encode(const element* x, index_t first, index_t n) {
     const fetch fetches = fetches_;  // codes might be stored to a member
-    for (index_t i = 0; i < n; i += step) {
+    for (index_t i = first; i < first + n; i += step) {
       fetch_ahead<step * index_t{sizeof(element)}>(x + i, traffic{fetches});
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
@@ -335,7 +346,11 @@ class block_encoder {
                                      simd::mul(simd::to_float(simd::load<A>(sums + g)), simd::load<A>(scale_ + g))));
   }
 
-  QTENSOR_INLINE void join(index_t g, std::uint8_t* to) const {
+  /// The bytes of blocks [first, first + count) from what has been found of them; block 0 lies at `to`.
+  QTENSOR_INLINE void join(index_t first, index_t count, std::uint8_t* to) const {
+    for (index_t block = first; block < first + count; ++block) join_block(block * b::groups, to + block * b::bytes);
+  }
+  QTENSOR_INLINE void join_block(index_t g, std::uint8_t* to) const {
     using place = typename b::place;
 #pragma GCC unroll 4
     for (index_t k = 0; k < b::groups; ++k) {
