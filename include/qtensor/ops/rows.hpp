@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <qtensor/ops/source.hpp>
@@ -11,6 +12,8 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// Floats of a tile: 16 KiB, a third to a half of every L1 data cache.
 inline constexpr index_t tile_floats = 4096;
+/// Floats that are read into a tile at a time, where blocks allow it: what they are read from wants room there, too.
+inline constexpr index_t read_floats = 2048;
 /// Floats of a box that is copied or read a second time: half of a usual second-level cache.
 inline constexpr index_t box_floats = index_t{1} << 17;
 /// Rows of a box when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
@@ -283,7 +286,7 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
   if (reads_by_rows(x, first_row) || row_count == 1) {
     using element = element_of<X>;
     alignas(64) element tile[tile_floats];
-    const index_t length = piece_length(step, tile_floats);
+    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? tile_floats : read_floats);
     for (index_t row = first_row; row < end; ++row)
       for (index_t col = 0; col < cols; col += length) {
         const index_t count = cols - col < length ? cols - col : length;
@@ -320,7 +323,7 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
   }
   alignas(64) element tile[tile_floats];
   if (reads_by_rows(x, 0) && cols <= tile_floats) {
-    const index_t rows_at_once = tile_floats / cols;
+    const index_t rows_at_once = std::max(read_floats / cols, index_t{1});
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
       x.read(row, count, 0, cols, tile, cols);
