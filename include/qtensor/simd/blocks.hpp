@@ -76,8 +76,7 @@ inline constexpr bool counts_from_lowest = [] {
   return F::bits <= 8;
 }();
 
-// ---- The codes of one group, one per byte <-> as the layout has them, eight at a time in 64-bit words
-// ------------------
+// ---- The codes of one group, one per byte <-> as the layout has them ------------------------------------------------
 
 inline std::uint64_t load_eight(const std::uint8_t* from) {
   std::uint64_t v;
@@ -86,6 +85,15 @@ inline std::uint64_t load_eight(const std::uint8_t* from) {
 }
 inline void store_eight(std::uint8_t* to, std::uint64_t v) { std::memcpy(to, &v, 8); }
 constexpr std::uint64_t eight_of(std::uint64_t byte) { return byte * 0x0101010101010101u; }
+
+/// Sixteen bytes at a time, where compilers would take eight.
+using sixteen_bytes [[gnu::vector_size(16)]] = std::uint8_t;
+inline sixteen_bytes load_sixteen(const std::uint8_t* from) {
+  sixteen_bytes v;
+  std::memcpy(&v, from, 16);
+  return v;
+}
+inline void store_sixteen(std::uint8_t* to, sixteen_bytes v) { std::memcpy(to, &v, 16); }
 
 /// The code of a parameter to where it belongs: in one store where bytes run that way.
 template <class F>
@@ -137,6 +145,13 @@ QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
   constexpr index_t half = b::group / 2;
   if constexpr (b::bits == 8) {
     std::memcpy(codes, from, static_cast<std::size_t>(b::group));
+  } else if constexpr (has_halves<S> && b::bits == 4 && half % 16 == 0) {
+#pragma GCC unroll 4
+    for (index_t i = 0; i < half; i += 16) {
+      const sixteen_bytes v = load_sixteen(from + i);
+      store_sixteen(codes + i, v & 15);
+      store_sixteen(codes + half + i, v >> 4);
+    }
   } else if constexpr (has_halves<S>) {
     const auto fifth = [&](index_t i) QTENSOR_INLINE_LAMBDA {
       return b::bits == 5 ? spread_fifth_bits(from[i / 8]) : std::uint64_t{0};
@@ -197,15 +212,11 @@ class block_decoder {
   template <number_format F>
   void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, bool past_caches) {
     const index_t n = blocks * b::elements, whole = n / step * step;
-    split(from, blocks);
-    if constexpr (std::same_as<F, bf16> && !S::has_offset) {
-      if (products_are_plain<S, A>(scales_, n / b::group, 1.f))
-        values<F, numbers_are::plain>(whole, out, past_caches);
-      else
-        values<F, numbers_are::any>(whole, out, past_caches);
-    } else {
-      values<F, numbers_are::any>(whole, out, past_caches);
-    }
+    find_parameters(from, blocks);
+    if (std::same_as<F, bf16> && !S::has_offset && products_are_plain<S, A>(scales_, n / b::group, 1.f))
+      values<F, numbers_are::plain>(from, blocks, whole, out, past_caches);
+    else
+      values<F, numbers_are::any>(from, blocks, whole, out, past_caches);
     if (whole == n) return;
     std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
     std::fill(scales_ + n / b::group, scales_ + divide_up(whole + step, b::group), 0.f);
@@ -216,25 +227,38 @@ class block_decoder {
   }
 
  private:
-  void split(const std::uint8_t* from, index_t blocks) {
+  void find_parameters(const std::uint8_t* from, index_t blocks) {
     storage_t<scale_format> units[static_cast<std::size_t>(most)];
     [[maybe_unused]] qtensor::detail::unit_t<offset_format> offset_units[offset_room];
-    std::uint8_t* codes = codes_;
     index_t g = 0;
     QTENSOR_KEEP_LOOP
     for (index_t block = 0; block < blocks; ++block, from += b::bytes)
 #pragma GCC unroll 4
-      for (index_t k = 0; k < b::groups; ++k, ++g, codes += b::group) {
+      for (index_t k = 0; k < b::groups; ++k, ++g) {
         std::memcpy(units + g, from + k * b::place::scale_bytes, sizeof *units);
         if constexpr (S::has_offset) std::memcpy(offset_units + g, from + b::place::offset_at, sizeof *offset_units);
-        split_codes<S, A>(from + b::place::codes_at + k * b::code_bytes, codes);
       }
     decode_scales<scale_format, A>(units, g, scales_);
     if constexpr (S::has_offset) decode_scales<offset_format, A>(offset_units, g, offsets_);
   }
+  /// The first n values, whole steps; and all codes. Codes are taken apart a few blocks at a time, while others become
+  /// values: different units of the CPU do it, as long as parts of registers have left the store buffer before they are
+  /// loaded together.
   template <number_format F, numbers_are Known>
-  QTENSOR_INLINE void values(index_t n, storage_t<F>* out, bool past_caches) const {
-    for (index_t i = 0; i < n; i += step) store_four<F, Known, A>(out + i, four(i), past_caches);
+  QTENSOR_INLINE void values(const std::uint8_t* from, index_t blocks, index_t n, storage_t<F>* out, bool past_caches) {
+    constexpr index_t piece = 8 * std::max(step, b::elements), of_piece = piece / b::elements;
+    static_assert(piece % step == 0 && piece % b::elements == 0);
+    for (index_t block = 0, i = 0; block < blocks; block += of_piece, i += piece) {
+      for (index_t k = block; k < std::min(block + of_piece, blocks); ++k) split(from + k * b::bytes, k * b::elements);
+      for (index_t at = i; at < std::min(i + piece, n); at += step)
+        store_four<F, Known, A>(out + at, four(at), past_caches);
+    }
+  }
+  /// The codes of one block, one per byte.
+  QTENSOR_INLINE void split(const std::uint8_t* block, index_t at) {
+#pragma GCC unroll 4
+    for (index_t k = 0; k < b::groups; ++k)
+      split_codes<S, A>(block + b::place::codes_at + k * b::code_bytes, codes_ + at + k * b::group);
   }
   /// Values from element i on.
   QTENSOR_INLINE std::array<floats<A>, 4> four(index_t i) const {
