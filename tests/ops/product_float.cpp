@@ -56,6 +56,54 @@ TEST_CASE("multiply_floats: shapes around panels, tiles, blocks and row blocks, 
   }
 }
 
+TEST_CASE_TEMPLATE("multiply_floats: few rows over more groups than a run has, every kind of parameters", S, nvfp4,
+                   with<nvfp4, tensor_scale<f32>>, mxfp4, int4_group<32>, odd_groups, uint4_group<128>,
+                   scheme<uint4, group<32>, offset<f32>, offset_min_max>,
+                   scheme<int8, group<16>, zero_point<int32>, min_max>) {
+  for (const index_t k : {128, 130, 257, 400})
+    for (const index_t m : {1, 2, 3, 4}) {
+      const auto w = weights<S>(70, k, true);
+      const matrix x = matrix(m, k).fill(plain), want = chains(dense(w), x);
+      CAPTURE(m);
+      CAPTURE(k);
+      CHECK(same(product<best_arch>(pack(w), x.ref()), want));
+      CHECK(same(product<best_arch>(unpacked(w), x.ref()), want));
+    }
+}
+
+TEST_CASE("direct_panel: any groups of any panel, scales as floats, what is not stored left out") {
+  const auto sees = [](const auto& w, index_t first, index_t count) {
+    using panels = decltype(ops::panels_of<best_arch>(w));
+    using S = typename panels::scheme_type;
+    constexpr index_t width = panels::layout_type::width;
+    ops::direct_panel<panels> reader(w);
+    for (index_t p = 0; p < w.layout().panels(); ++p) {
+      reader.go_to(p);
+      auto run = reader.groups(first, count, w.layout().group_quads());
+      const auto panel = w.panel(p);
+      CHECK(run.codes == panel.codes + first * w.layout().group_quads() * panels::layout_type::quad_bytes);
+      for (index_t g = first; g < first + count; ++g, run.to_next_group())
+        for (index_t c = 0; c < width; ++c) {
+          const index_t at = g * width + c;
+          CHECK(check::same_or_nan(
+              run.scales[c],
+              decode<typename S::scale_format>(qtensor::detail::code_of<typename S::scale_format>(panel.scales[at]))));
+          if constexpr (S::has_zero_point) CHECK(run.zeros[c] == panel.zeros[at]);
+          if constexpr (S::has_offset) CHECK(run.offsets[c] == panel.offsets[at]);
+        }
+    }
+  };
+  const auto each = [&](const auto& w) {
+    sees(w, 0, 1);
+    sees(w, 3, 8);
+    sees(w, 9, 2);
+  };
+  each(pack(weights<nvfp4>(70, 200, true)));
+  each(pack(weights<mxfp4>(33, 400, true)));
+  each(pack(weights<uint4_group<16>>(33, 200)));
+  each(pack(weights<scheme<uint4, group<16>, offset<f32>, offset_min_max>>(33, 200)));
+}
+
 TEST_CASE("multiply_floats: activations from any source") {
   for (const index_t m : {1, 3, 40}) {
     const index_t n = 37, k = 100;

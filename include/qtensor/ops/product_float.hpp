@@ -60,26 +60,23 @@ class panel_decoder {
     for (index_t q = first; q < end;) {
       const index_t g = q / each, stop = std::min((g + 1) * each, end), k = k_of(q);
       const index_t group_end = std::min((g + 1) * layout_.group, layout_.depth);
-      parameters_of(g);
+      load_parameters(g);
       parameters_.load_steps(panel_.scales + g * width);
       part(q, panel_.codes + q * layout_type::quad_bytes, std::min((stop - q) * 4, group_end - k), parameters_);
       q = stop;
     }
   }
-  /// Without steps: those of few rows.
-  const parameters& parameters_of(index_t g) {
-    if (g != group_) {
-      const index_t at = g * width;
-      parameters_.load(panel_.scales + at, S::has_zero_point ? panel_.zeros + at : nullptr,
-                       S::has_offset ? panel_.offsets + at : nullptr, tensor_scale_);
-      group_ = g;
-    }
-    return parameters_;
-  }
   const decoder_type& decoder() const { return decoder_; }
-  const packed_panel<S, A>& panel() const { return panel_; }
 
  private:
+  void load_parameters(index_t g) {
+    if (g == group_) return;
+    const index_t at = g * width;
+    parameters_.load(panel_.scales + at, S::has_zero_point ? panel_.zeros + at : nullptr,
+                     S::has_offset ? panel_.offsets + at : nullptr, tensor_scale_);
+    group_ = g;
+  }
+
   layout_type layout_;
   float tensor_scale_;
   packed_panel<S, A> panel_{};
@@ -88,25 +85,29 @@ class panel_decoder {
   index_t group_ = -1;
 };
 
+/// `Count` objects that make() returns.
+template <index_t Count, class Make>
+auto array_of(const Make& make) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<decltype(make()), sizeof...(I)>{((void)I, make())...};
+  }
+  (std::make_index_sequence<static_cast<std::size_t>(Count)>{});
+}
+
 /// Readers and decoders of some packed panels at a time.
 template <class Panels, index_t Count>
 class panel_set {
  public:
   template <class W>
   explicit panel_set(const W& w)
-      : readers_(each<Panels>([&] { return panels_of<typename Panels::arch>(w); })),
-        decoders_(each<panel_decoder<Panels>>(
-            [&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
+      : readers_(array_of<Count>([&] { return panels_of<typename Panels::arch>(w); })),
+        decoders_(
+            array_of<Count>([&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
   void go_to(index_t i, index_t panel) { part(i).set(readers_[static_cast<std::size_t>(i)].panel(panel)); }
   panel_decoder<Panels>& part(index_t i) { return decoders_[static_cast<std::size_t>(i)]; }
 
  private:
   static constexpr auto count = static_cast<std::size_t>(Count);
-  template <class T, class Make>
-  static std::array<T, count> each(const Make& make) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::array<T, count>{((void)I, make())...}; }
-    (std::make_index_sequence<count>{});
-  }
   std::array<Panels, count> readers_;
   std::array<panel_decoder<Panels>, count> decoders_;
 };
@@ -242,71 +243,141 @@ struct direct_rows {
   }
 };
 
-/// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over `depth` codes of each of
-/// the streams, which share their rows of x.
+/// Neighbouring groups of one packed panel, as few rows read them: scales are floats.
+template <class S, class A>
+struct group_run {
+  static constexpr index_t width = packed_layout<S, A>::width;
+  const std::uint8_t* codes;
+  const float* scales;
+  const typename packed_layout<S, A>::zero_unit* zeros;
+  const float* offsets;
+
+  void to_next_group() {
+    scales += width;
+    if constexpr (S::has_zero_point) zeros += width;
+    if constexpr (S::has_offset) offsets += width;
+  }
+};
+
+/// A reader of one packed panel at a time for few rows.
+template <class Panels>
+class direct_panel {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using scale_format = typename S::scale_format;
+  static constexpr index_t width = Panels::layout_type::width;
+
+ public:
+  /// Groups whose scales are decoded at once.
+  static constexpr index_t most_groups = 8;
+
+  template <class W>
+  explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {}
+  void go_to(index_t panel) { panel_ = reader_.panel(panel); }
+  float tensor_scale() const { return reader_.tensor_scale(); }
+
+  /// Groups [first, first + count), count <= most_groups; valid until the next call.
+  group_run<S, A> groups(index_t first, index_t count, index_t group_quads) {
+    const index_t at = first * width;
+    group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr,
+                        nullptr};
+    // Scales come in pieces, which the hardware does not see coming.
+    const index_t entries = count * width, bytes = entries * index_t{sizeof(*panel_.scales)};
+    for (index_t i = 0; i < bytes; i += 64)
+      simd::prefetch(reinterpret_cast<const char*>(panel_.scales + at + entries) + i);
+    if constexpr (std::same_as<scale_format, f32>)
+      run.scales = panel_.scales + at;
+    else
+      simd::decode_scales<scale_format, A>(panel_.scales + at, entries, scales_);
+    if constexpr (S::has_zero_point) run.zeros = panel_.zeros + at;
+    if constexpr (S::has_offset) run.offsets = panel_.offsets + at;
+    return run;
+  }
+
+ private:
+  Panels reader_;
+  packed_panel<S, A> panel_{};
+  alignas(64) float scales_[std::same_as<scale_format, f32> ? 1 : most_groups * width];
+};
+
+/// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over groups of `group` codes,
+/// `depth` in all, of each of the streams, which share their rows of x.
 struct direct_chains {
   /// Whether rows that are not there are worth loops of their own: a row costs half as much as decoding.
   static constexpr bool minds_missing_rows = true;
+  /// The depth of a run: so little that codes asked for ahead stay in the first cache beside its scales.
+  template <index_t Rows>
+  static constexpr index_t depth_at_once = 128;
 
-  template <index_t Rows, index_t Streams, class Decoder>
-  [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
-                                    const typename Decoder::parameters* const* parameters, const float* const* rows,
-                                    index_t first, index_t depth, float* sums) {
+  template <index_t Rows, index_t Streams, class Decoder, class Run>
+  [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
+                                    const float* const (&rows)[Rows], index_t group, index_t depth, float* sums) {
     using A = typename Decoder::arch;
     constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 2048;
     simd::floats<A> sum[Rows][Streams][vectors];
-    const std::uint8_t* codes[Streams];
+    Run at[Streams];
     const float* x[Rows];
-    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r] + first; });
+    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r]; });
     const auto each = [](const auto& f) __attribute__((always_inline)) {
       simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
         simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
       });
     };
-    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] = streams[s]; });
+    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s] = streams[s]; });
     each([&](auto s, auto v) __attribute__((always_inline)) {
       simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
         sum[r][s][v] = simd::load<A>(sums + (r * Streams + s) * width + v * step);
       });
     });
-    typename Decoder::lane_parameters lane[Streams][vectors];
-    each([&](auto s, auto v) __attribute__((always_inline)) { lane[s][v] = Decoder::of(*parameters[s], v); });
-    for (; depth >= 4; depth -= 4) {
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-        simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
-          simd::prefetch(codes[s] + ahead + 64 * l);
-        });
-      });
-      simd::floats<A> one_row[4];
-      if constexpr (Rows == 1)
-        simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-          one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
-        });
+    for (; depth > 0; depth -= group) {
+      typename Decoder::lane_parameters lane[Streams][vectors];
       each([&](auto s, auto v) __attribute__((always_inline)) {
-        const auto w = decoder.values(codes[s], v, lane[s][v]);
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-            const auto value = [&]() __attribute__((always_inline)) {
-              if constexpr (Rows == 1)
-                return one_row[k];
-              else
-                return simd::floats<A>(x[r][k]);
-            };
-            sum[r][s][v] = simd::fma(value(), w[k], sum[r][s][v]);
+        lane[s][v] = Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v);
+      });
+      index_t left = std::min(group, depth);
+      for (; left >= 4; left -= 4) {
+        simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
+            simd::prefetch(at[s].codes + ahead + 64 * l);
           });
         });
-      });
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] += Decoder::quad_bytes; });
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
-    }
-    if (depth > 0)
-      each([&](auto s, auto v) __attribute__((always_inline)) {
-        const auto w = decoder.values(codes[s], v, lane[s][v]);
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          for (index_t k = 0; k < depth; ++k)
-            sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
+        simd::floats<A> one_row[4];
+        if constexpr (Rows == 1)
+          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+            one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
+          });
+        each([&](auto s, auto v) __attribute__((always_inline)) {
+          const auto w = decoder.values(at[s].codes, v, lane[s][v]);
+          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+              const auto value = [&]() __attribute__((always_inline)) {
+                if constexpr (Rows == 1)
+                  return one_row[k];
+                else
+                  return simd::floats<A>(x[r][k]);
+              };
+              sum[r][s][v] = simd::fma(value(), w[k], sum[r][s][v]);
+            });
+          });
         });
-      });
+        simd::detail::repeat<Streams>([&](auto s)
+                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+      }
+      if (left > 0) {
+        each([&](auto s, auto v) __attribute__((always_inline)) {
+          const auto w = decoder.values(at[s].codes, v, lane[s][v]);
+          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            for (index_t k = 0; k < left; ++k)
+              sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
+          });
+        });
+        simd::detail::repeat<Streams>([&](auto s)
+                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += left; });
+      }
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s].to_next_group(); });
+    }
     each([&](auto s, auto v) __attribute__((always_inline)) {
       simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
         simd::store(sums + (r * Streams + s) * width + v * step, sum[r][s][v]);
@@ -324,28 +395,32 @@ struct direct_chains {
 template <index_t Rows, class Chains, class Panels, class W, class Unit, class Sink>
 void multiply_directly(const W& w, const typename Panels::layout_type& layout, index_t panel, index_t panels,
                        const Unit* x, index_t x_stride, index_t rows, const Sink& sink) {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using reader = direct_panel<Panels>;
   constexpr index_t streams = direct_rows<Panels>::streams(Rows), width = Panels::layout_type::width;
-  using decoder_type = panel_decoder<Panels>;
-  panel_set<Panels, streams> set(w);
+  const typename panel_decoder<Panels>::decoder_type decoder;
+  auto set = array_of<streams>([&] { return reader(w); });
   alignas(64) float sums[Rows * streams * width];
-  const std::uint8_t* codes[streams];
-  const typename decoder_type::parameters* parameters[streams];
+  group_run<S, A> runs[streams];
+  const index_t at_once =
+      std::clamp(Chains::template depth_at_once<Rows> / layout.group, index_t{1}, reader::most_groups);
   const Unit* values[Rows];
   for (index_t p = panel; p < panel + panels; p += streams) {
     const index_t some = std::min(streams, panel + panels - p), col = p * width;
-    for (index_t s = 0; s < some; ++s) set.go_to(s, p + s);
+    for (index_t s = 0; s < some; ++s) set[static_cast<std::size_t>(s)].go_to(p + s);
     for (index_t m = 0; m < rows; m += Rows) {
       const index_t count = std::min(Rows, rows - m);  // missing rows and streams repeat the last one
-      for (index_t r = 0; r < Rows; ++r) values[r] = x + (m + std::min(r, count - 1)) * x_stride;
       std::fill_n(sums, Rows * streams * width, 0.f);
-      for (index_t g = 0; g < layout.groups(); ++g) {
-        for (index_t s = 0; s < streams; ++s) {
-          auto& part = set.part(std::min(s, some - 1));
-          codes[s] = part.panel().codes + g * layout.group_quads() * Panels::layout_type::quad_bytes;
-          parameters[s] = &part.parameters_of(g);
-        }
-        Chains::template run<Rows, streams>(set.part(0).decoder(), codes, parameters, values, Chains::at(layout, g),
-                                            std::min(layout.group, layout.depth - g * layout.group), sums);
+      for (index_t g = 0, groups; g < layout.groups(); g += groups) {
+        groups = std::min(at_once, layout.groups() - g);
+        for (index_t s = 0; s < streams; ++s)
+          runs[s] =
+              s < some ? set[static_cast<std::size_t>(s)].groups(g, groups, layout.group_quads()) : runs[some - 1];
+        for (index_t r = 0; r < Rows; ++r)
+          values[r] = x + (m + std::min(r, count - 1)) * x_stride + Chains::at(layout, g);
+        Chains::template run<Rows, streams>(decoder, runs, set[0].tensor_scale(), values, layout.group,
+                                            std::min(groups * layout.group, layout.depth - g * layout.group), sums);
       }
       sink(product_tile{m, col, count, std::min(some * width, layout.outputs - col), sums, streams * width});
     }

@@ -178,11 +178,22 @@ class quad_decoder {
     ints<A> zero;
   };
   static QTENSOR_INLINE lane_parameters of(const parameters& p, index_t v) {
+    return of(p.scales, p.zeros, p.offsets, p.tensor_scale, v);
+  }
+  /// The same from arrays with an entry for each output; those that S does not have may be null.
+  template <class Zero>
+  static QTENSOR_INLINE lane_parameters of(const float* scales, [[maybe_unused]] const Zero* zeros,
+                                           [[maybe_unused]] const float* offsets, [[maybe_unused]] float tensor_scale,
+                                           index_t v) {
+    const index_t at = v * lanes<A>;
     lane_parameters l{};
-    l.scale = simd::load<A>(p.scales + v * lanes<A>);
-    if constexpr (S::has_zero_point) l.zero = simd::load<A>(p.zeros + v * lanes<A>);
-    if constexpr (S::has_tensor_scale) l.tensor_scale = floats<A>(p.tensor_scale);
-    if constexpr (S::has_offset) l.offset = simd::load<A>(p.offsets + v * lanes<A>);
+    l.scale = simd::load<A>(scales + at);
+    if constexpr (S::has_zero_point && sizeof(Zero) == 1)
+      l.zero = simd::widen_i8<A>(zeros + at);
+    else if constexpr (S::has_zero_point)
+      l.zero = simd::load<A>(zeros + at);
+    if constexpr (S::has_tensor_scale) l.tensor_scale = floats<A>(tensor_scale);
+    if constexpr (S::has_offset) l.offset = simd::load<A>(offsets + at);
     return l;
   }
 
