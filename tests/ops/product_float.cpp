@@ -71,6 +71,46 @@ TEST_CASE_TEMPLATE("multiply_floats: few rows over more groups than a run has, e
     }
 }
 
+TEST_CASE_TEMPLATE(
+    "multiply_floats: one row of ordinary, tiny and special numbers, scales of every size, zeros of both signs", S,
+    nvfp4, mxfp4, scheme<e2m1, group<32>, scale_as<e4m3>>, with<nvfp4, tensor_scale<f32>>) {
+  const float ordinary[] = {1.f, -3.25f, 0.f, -0.f, 0x1.fffffep-1f, -0x1.234568p-60f, 0x1.8p-59f};
+  const float tiny[] = {0x1p-149f, -0x1p-149f, 0x1.4p-140f, -0x1.4p-140f, -0x1p-126f, 0.f, -0.f, 0x1.fffffep-61f};
+  const float special[] = {1.f, infinity, -infinity, quiet_nan, 0.f, 0x1.fffffep127f};
+  const auto one_of = [](const auto& list) { return list[check::random_below(std::size(list))]; };
+  for (int round = 0; round < 40; ++round)
+    for (const bool hard : {false, true}) {
+      const index_t k = 100 + static_cast<index_t>(check::random_below(300));
+      auto w = weights<S>(70, k, hard);
+      if (round % 4 == 1)  // small scales, where products leave the normal numbers
+        for (auto& s : w.scales()) s = static_cast<std::uint8_t>(check::random_below(9));
+      auto x = matrix(1, k);
+      for (float& v : x.data)
+        v = round % 3 == 0 ? plain() : round % 3 == 1 ? one_of(ordinary) : hard ? one_of(special) : one_of(tiny);
+      const matrix got = product<best_arch>(pack(w), x.ref()), want = chains(dense(w), x);
+      CAPTURE(round);
+      REQUIRE(same(got, want));
+      for (std::size_t i = 0; i < got.data.size(); ++i)
+        if (got.data[i] == 0.f) REQUIRE(bits_of(got.data[i]) == bits_of(want.data[i]));
+    }
+}
+
+TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first number below does") {
+  for (const index_t n : {1, 15, 16, 17, 50}) {
+    std::vector<float> x(static_cast<std::size_t>(n), 0x1p-60f);
+    x[0] = -0.f;
+    CHECK_FALSE(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    for (const float v : {-0x1.fffffep-61f, 0x1p-149f}) {
+      x.back() = v;
+      CHECK(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    }
+    for (const float v : {0.f, infinity, quiet_nan, -1.f}) {
+      x.back() = v;
+      CHECK_FALSE(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    }
+  }
+}
+
 TEST_CASE("direct_panel: any groups of any panel, scales as floats, what is not stored left out") {
   const auto sees = [](const auto& w, index_t first, index_t count) {
     using panels = decltype(ops::panels_of<best_arch>(w));

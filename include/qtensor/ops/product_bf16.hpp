@@ -118,14 +118,17 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
 /// Dots of pairs while codes are decoded to their numbers: a group's sum is multiplied by its scale and added to sums.
 struct direct_dots {
   static constexpr bool minds_missing_rows = false;
-  /// As in direct_chains; a row alone asks for more codes ahead, several rows have other things to do.
+  /// As in direct_chains; several rows have other things to do meanwhile.
   template <index_t Rows>
-  static constexpr index_t depth_at_once = Rows == 1 ? 64 : 256;
+  static constexpr index_t depth_at_once = Rows == 1 ? 128 : 256;
   /// Up to which number of rows this is faster than blocks, measured.
   template <class Decoder>
   static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? 32 : 8;
 
-  template <index_t Rows, index_t Streams, class Decoder, class Run>
+  template <index_t, class>
+  static constexpr bool takes_dots = false;  // of values: numbers are multiplied here
+
+  template <index_t Rows, index_t Streams, simd::quad_values, class Decoder, class Run>
   [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
                                     const typename simd::bf16_dot<typename Decoder::arch>::unit* const (&rows)[Rows],
                                     index_t group, index_t depth, float* sums) {

@@ -243,6 +243,19 @@ struct direct_rows {
   }
 };
 
+/// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number.
+template <class A>
+bool has_magnitudes_below(const float* x, index_t n, float least) {
+  constexpr index_t step = simd::lanes<A>;
+  const simd::words<A> magnitude(magnitude_bits), one(1u);
+  simd::words<A> smallest = magnitude;  // of magnitudes less one: then 0 is the largest
+  for (index_t i = 0; i < n; i += step) {
+    const simd::floats<A> v = simd::load_n<A>(x + i, std::min(step, n - i));
+    smallest = simd::min(smallest, ((simd::bits_as<std::uint32_t>(v) & magnitude) - one) & magnitude);
+  }
+  return simd::any(simd::below(smallest, simd::words<A>(bits_of(least) - 1)));
+}
+
 /// Neighbouring groups of one packed panel, as few rows read them: scales are floats.
 template <class S, class A>
 struct group_run {
@@ -251,6 +264,7 @@ struct group_run {
   const float* scales;
   const typename packed_layout<S, A>::zero_unit* zeros;
   const float* offsets;
+  bool fits_dots;  ///< values of its scales may be dot products
 
   void to_next_group() {
     scales += width;
@@ -265,6 +279,7 @@ class direct_panel {
   using S = typename Panels::scheme_type;
   using A = typename Panels::arch;
   using scale_format = typename S::scale_format;
+  using decoder = typename panel_decoder<Panels>::decoder_type;
   static constexpr index_t width = Panels::layout_type::width;
 
  public:
@@ -279,8 +294,8 @@ class direct_panel {
   /// Groups [first, first + count), count <= most_groups; valid until the next call.
   group_run<S, A> groups(index_t first, index_t count, index_t group_quads) {
     const index_t at = first * width;
-    group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr,
-                        nullptr};
+    group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr, nullptr,
+                        true};
     // Scales come in pieces, which the hardware does not see coming.
     const index_t entries = count * width, bytes = entries * index_t{sizeof(*panel_.scales)};
     for (index_t i = 0; i < bytes; i += 64)
@@ -291,6 +306,8 @@ class direct_panel {
       simd::decode_scales<scale_format, A>(panel_.scales + at, entries, scales_);
     if constexpr (S::has_zero_point) run.zeros = panel_.zeros + at;
     if constexpr (S::has_offset) run.offsets = panel_.offsets + at;
+    if constexpr (decoder::has_dots && std::same_as<scale_format, e8m0>)  // other scales are large enough
+      run.fits_dots = !has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
     return run;
   }
 
@@ -309,7 +326,14 @@ struct direct_chains {
   template <index_t Rows>
   static constexpr index_t depth_at_once = 128;
 
-  template <index_t Rows, index_t Streams, class Decoder, class Run>
+  /// Values by dots are used for one row of numbers of at least this magnitude, or 0: then every term is a multiple of
+  /// 2^-149 (a number's last digit 2^-83 or more, a value's 2^-62), no sum but 0 rounds to a zero, none is -0, and the
+  /// sign of a weight that is 0 changes nothing.
+  static constexpr float least_for_dots = 0x1p-60f;
+  template <index_t Rows, class Decoder>
+  static constexpr bool takes_dots = Rows == 1 && Decoder::has_dots;
+
+  template <index_t Rows, index_t Streams, simd::quad_values By, class Decoder, class Run>
   [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
                                     const float* const (&rows)[Rows], index_t group, index_t depth, float* sums) {
     using A = typename Decoder::arch;
@@ -347,7 +371,7 @@ struct direct_chains {
             one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
           });
         each([&](auto s, auto v) __attribute__((always_inline)) {
-          const auto w = decoder.values(at[s].codes, v, lane[s][v]);
+          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
           simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
             simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
               const auto value = [&]() __attribute__((always_inline)) {
@@ -366,7 +390,7 @@ struct direct_chains {
       }
       if (left > 0) {
         each([&](auto s, auto v) __attribute__((always_inline)) {
-          const auto w = decoder.values(at[s].codes, v, lane[s][v]);
+          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
           simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
             for (index_t k = 0; k < left; ++k)
               sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
@@ -394,12 +418,13 @@ struct direct_chains {
 /// Rows of x, Rows at a time, times packed panels [panel, panel + panels).
 template <index_t Rows, class Chains, class Panels, class W, class Unit, class Sink>
 void multiply_directly(const W& w, const typename Panels::layout_type& layout, index_t panel, index_t panels,
-                       const Unit* x, index_t x_stride, index_t rows, const Sink& sink) {
+                       const Unit* x, index_t x_stride, index_t rows, bool x_fits_dots, const Sink& sink) {
   using S = typename Panels::scheme_type;
   using A = typename Panels::arch;
+  using decoder_type = typename panel_decoder<Panels>::decoder_type;
   using reader = direct_panel<Panels>;
   constexpr index_t streams = direct_rows<Panels>::streams(Rows), width = Panels::layout_type::width;
-  const typename panel_decoder<Panels>::decoder_type decoder;
+  const decoder_type decoder;
   auto set = array_of<streams>([&] { return reader(w); });
   alignas(64) float sums[Rows * streams * width];
   group_run<S, A> runs[streams];
@@ -419,8 +444,17 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
               s < some ? set[static_cast<std::size_t>(s)].groups(g, groups, layout.group_quads()) : runs[some - 1];
         for (index_t r = 0; r < Rows; ++r)
           values[r] = x + (m + std::min(r, count - 1)) * x_stride + Chains::at(layout, g);
-        Chains::template run<Rows, streams>(decoder, runs, set[0].tensor_scale(), values, layout.group,
-                                            std::min(groups * layout.group, layout.depth - g * layout.group), sums);
+        const auto run = [&]<simd::quad_values By>(std::integral_constant<simd::quad_values, By>) {
+          Chains::template run<Rows, streams, By>(decoder, runs, set[0].tensor_scale(), values, layout.group,
+                                                  std::min(groups * layout.group, layout.depth - g * layout.group),
+                                                  sums);
+        };
+        if constexpr (Chains::template takes_dots<Rows, decoder_type>)
+          if (x_fits_dots && std::all_of(runs, runs + streams, [](const auto& r) { return r.fits_dots; })) {
+            run(std::integral_constant<simd::quad_values, simd::quad_values::dots>{});
+            continue;
+          }
+        run(std::integral_constant<simd::quad_values, simd::quad_values::products>{});
       }
       sink(product_tile{m, col, count, std::min(some * width, layout.outputs - col), sums, streams * width});
     }
@@ -432,9 +466,12 @@ template <class Chains, class Panels, class W, class Unit, class Sink, class By>
 void multiply_few(const W& w, const typename Panels::layout_type& layout, const Unit* x, index_t x_stride, index_t rows,
                   const Sink& sink, const By& by) {
   const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
+  bool fits_dots = false;
+  if constexpr (Chains::template takes_dots<1, typename panel_decoder<Panels>::decoder_type>)
+    fits_dots = rows == 1 && !has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
   qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
     const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
-      multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, sink);
+      multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, fits_dots, sink);
     };
     if (rows == 1) return together(std::integral_constant<index_t, 1>{});
     if constexpr (Chains::minds_missing_rows) {
