@@ -119,7 +119,7 @@ TEST_CASE("direct_panel: any groups of any panel, scales as floats, what is not 
     ops::direct_panel<panels> reader(w);
     for (index_t p = 0; p < w.layout().panels(); ++p) {
       reader.go_to(p);
-      auto run = reader.groups(first, count, w.layout().group_quads());
+      auto run = reader.groups(first, count, w.layout().group_quads(), true);
       const auto panel = w.panel(p);
       CHECK(run.codes == panel.codes + first * w.layout().group_quads() * panels::layout_type::quad_bytes);
       for (index_t g = first; g < first + count; ++g, run.to_next_group())

@@ -284,18 +284,19 @@ class direct_panel {
 
  public:
   /// Groups whose scales are decoded at once.
-  static constexpr index_t most_groups = 8;
+  static constexpr index_t most_groups = 16;
 
   template <class W>
   explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {}
   void go_to(index_t panel) { panel_ = reader_.panel(panel); }
   float tensor_scale() const { return reader_.tensor_scale(); }
 
-  /// Groups [first, first + count), count <= most_groups; valid until the next call.
-  group_run<S, A> groups(index_t first, index_t count, index_t group_quads) {
+  /// Groups [first, first + count), count <= most_groups; valid until the next call. Whether their scales fit dots is
+  /// found out where somebody asks.
+  group_run<S, A> groups(index_t first, index_t count, index_t group_quads, bool asks_for_dots) {
     const index_t at = first * width;
     group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr, nullptr,
-                        true};
+                        asks_for_dots};
     // Scales come in pieces, which the hardware does not see coming.
     const index_t entries = count * width, bytes = entries * index_t{sizeof(*panel_.scales)};
     for (index_t i = 0; i < bytes; i += 64)
@@ -307,7 +308,7 @@ class direct_panel {
     if constexpr (S::has_zero_point) run.zeros = panel_.zeros + at;
     if constexpr (S::has_offset) run.offsets = panel_.offsets + at;
     if constexpr (decoder::has_dots && std::same_as<scale_format, e8m0>)  // other scales are large enough
-      run.fits_dots = !has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
+      if (asks_for_dots) run.fits_dots = !has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
     return run;
   }
 
@@ -428,8 +429,11 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
   auto set = array_of<streams>([&] { return reader(w); });
   alignas(64) float sums[Rows * streams * width];
   group_run<S, A> runs[streams];
-  const index_t at_once =
-      std::clamp(Chains::template depth_at_once<Rows> / layout.group, index_t{1}, reader::most_groups);
+  // Weights in the second cache need not be asked for ahead.
+  constexpr index_t second_cache = index_t{1} << 20;
+  const bool is_near = layout.panels() * layout.panel_bytes() <= second_cache;
+  const index_t run_depth = is_near ? index_t{512} : Chains::template depth_at_once<Rows>;
+  const index_t at_once = std::clamp(run_depth / layout.group, index_t{1}, reader::most_groups);
   const Unit* values[Rows];
   for (index_t p = panel; p < panel + panels; p += streams) {
     const index_t some = std::min(streams, panel + panels - p), col = p * width;
@@ -440,8 +444,8 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
       for (index_t g = 0, groups; g < layout.groups(); g += groups) {
         groups = std::min(at_once, layout.groups() - g);
         for (index_t s = 0; s < streams; ++s)
-          runs[s] =
-              s < some ? set[static_cast<std::size_t>(s)].groups(g, groups, layout.group_quads()) : runs[some - 1];
+          runs[s] = s < some ? set[static_cast<std::size_t>(s)].groups(g, groups, layout.group_quads(), x_fits_dots)
+                             : runs[some - 1];
         for (index_t r = 0; r < Rows; ++r)
           values[r] = x + (m + std::min(r, count - 1)) * x_stride + Chains::at(layout, g);
         const auto run = [&]<simd::quad_values By>(std::integral_constant<simd::quad_values, By>) {
@@ -450,7 +454,7 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
                                                   sums);
         };
         if constexpr (Chains::template takes_dots<Rows, decoder_type>)
-          if (x_fits_dots && std::all_of(runs, runs + streams, [](const auto& r) { return r.fits_dots; })) {
+          if (std::all_of(runs, runs + streams, [](const auto& r) { return r.fits_dots; })) {
             run(std::integral_constant<simd::quad_values, simd::quad_values::dots>{});
             continue;
           }
