@@ -5,53 +5,13 @@
 #include <exception>
 
 #include "harness.hpp"
+#include "onnx_message.hpp"
 
 namespace bench {
 
 namespace {
 
-/// A message of protocol buffers, field by field.
-class message {
- public:
-  message& number(int field, std::uint64_t value) {
-    varint(static_cast<std::uint64_t>(field) << 3);
-    varint(value);
-    return *this;
-  }
-  message& bytes(int field, std::string_view value) {
-    varint(static_cast<std::uint64_t>(field) << 3 | 2);
-    varint(value.size());
-    text_ += value;
-    return *this;
-  }
-  message& part(int field, const message& m) { return bytes(field, m.text_); }
-  const std::string& text() const { return text_; }
-
- private:
-  void varint(std::uint64_t v) {
-    for (; v >= 0x80; v >>= 7) text_ += static_cast<char>(v | 0x80);
-    text_ += static_cast<char>(v);
-  }
-  std::string text_;
-};
-
-using dims = std::vector<std::int64_t>;
-message value_info(std::string_view name, int type, const dims& sizes) {
-  message shape;
-  for (std::int64_t n : sizes) shape.part(1, message().number(1, static_cast<std::uint64_t>(n)));
-  return message().bytes(1, name).part(
-      2, message().part(1, message().number(1, static_cast<std::uint64_t>(type)).part(2, shape)));
-}
-message initializer(std::string_view name, int type, const dims& sizes, const void* data, index_t bytes) {
-  message tensor;
-  for (std::int64_t n : sizes) tensor.number(1, static_cast<std::uint64_t>(n));
-  return tensor.number(2, static_cast<std::uint64_t>(type))
-      .bytes(8, name)
-      .bytes(9, {static_cast<const char*>(data), static_cast<std::size_t>(bytes)});
-}
-message attribute(std::string_view name, index_t value) {
-  return message().bytes(1, name).number(3, static_cast<std::uint64_t>(value)).number(20, 2);
-}
+using namespace onnx;
 
 /// ONNX numbers of element types, which are ONNX Runtime's too; 0 for what it does not know.
 int type_of(std::string_view name) {
@@ -110,11 +70,7 @@ void add_onnxruntime(const task& t, candidates& all) {
       node.bytes(2, "ys").bytes(2, "yz");
       graph.part(12, value_info("ys", type_of("f32"), {})).part(12, value_info("yz", code, {}));
     }
-    const std::string model = message()
-                                  .number(1, 10)
-                                  .part(8, message().bytes(1, "").number(2, 21))
-                                  .part(7, graph.part(1, node).bytes(2, "one node"))
-                                  .text();
+    const std::string model = model_of(graph.part(1, node));
 
     static Ort::Env environment(ORT_LOGGING_LEVEL_FATAL, "bench");
     Ort::SessionOptions options;

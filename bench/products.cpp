@@ -144,16 +144,31 @@ void add_candidate(const product& p, const std::string& who, run_product run) {
 
 int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
+  std::string libraries;
+  [[maybe_unused]] const auto add_library = [&](const std::string& version) {
+    libraries += (libraries.empty() ? "" : ", ") + version;
+  };
 #if defined(BENCH_ONEDNN)
-  bench::add_context(BENCH_COMPILER, bench::onednn_version());
-#else
-  bench::add_context(BENCH_COMPILER, "");
+  add_library(bench::onednn_version());
 #endif
+#if defined(BENCH_ONNXRUNTIME)
+  add_library(bench::onnxruntime_version());
+#endif
+#if defined(BENCH_GGML)
+  add_library(bench::ggml_version());
+#endif
+  bench::add_context(BENCH_COMPILER, libraries);
   bench::add_integer_products();
   bench::add_weight_products();
   bench::add_convolutions();
 #if defined(BENCH_ONEDNN)
   bench::add_onednn_products();
+#endif
+#if defined(BENCH_ONNXRUNTIME)
+  bench::add_onnxruntime_products();
+#endif
+#if defined(BENCH_GGML)
+  bench::add_ggml_products();
 #endif
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -36,6 +36,14 @@ void add_convolutions();
 void add_onednn_products();
 std::string onednn_version();
 #endif
+#if defined(BENCH_ONNXRUNTIME)
+void add_onnxruntime_products();
+std::string onnxruntime_version();
+#endif
+#if defined(BENCH_GGML)
+void add_ggml_products();
+std::string ggml_version();
+#endif
 
 /// The shapes of integer products that everybody computes.
 inline const std::vector<product>& integer_shapes() {
@@ -46,9 +54,17 @@ inline const std::vector<product>& integer_shapes() {
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot},
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot, 0, 12},
       {"int8 x int8", 1, 512, 1024, bound::reading, 512. * 1024},
+      {"int8 x int8", 1, 4096, 4096, bound::reading, 4096. * 4096},
       {"int8 x int8", 1, 4096, 4096, bound::reading, 4096. * 4096, 12},
   };
   return all;
+}
+/// Those of weight-only products; `weight_bytes` are left to who knows them.
+inline std::vector<product> weight_shapes(const std::string& name) {
+  return {{name, 1, 512, 1024, bound::reading},
+          {name, 1, 4096, 4096, bound::reading, 0, 24},
+          {name, 16, 1024, 1024, bound::integer_dot},
+          {name, 128, 1024, 1024, bound::integer_dot}};
 }
 inline std::string title(const product& p) {
   return p.name + "/" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <Eigen/Core>
 #include <memory>
+#include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/qtensor.hpp>
 
 #include "products.hpp"
@@ -42,6 +43,28 @@ void add(const product& p, const std::string& who, bool unpacked) {
   std::vector<std::shared_ptr<const matrix<SW>>> plain(1, w);
   for (index_t c = 1; c < p.copies; ++c) plain.push_back(std::make_shared<const matrix<SW>>(*w));
   add_candidate(p, "qtensor not packed", multiplier(plain, x, p.m, p.n));
+}
+
+/// Codes in memory times packed int8 weights, sums as they are.
+template <class Code>
+void add_sums(const product& p, const std::string& who) {
+  using packed_type = decltype(pack(*random_matrix<int8_per_channel<0>>(1, 1)));
+  const auto w = random_matrix<int8_per_channel<0>>(p.n, p.k);
+  std::vector<std::shared_ptr<packed_type>> weights;
+  for (index_t c = 0; c < p.copies; ++c) weights.push_back(std::make_shared<packed_type>(pack(*w)));
+  auto x = std::make_shared<std::vector<storage_t<Code>>>(static_cast<std::size_t>(p.m * p.k));
+  std::mt19937 engine(1);
+  for (auto& code : *x) code = static_cast<storage_t<Code>>(engine());
+  auto y = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(p.m * p.n));
+  add_candidate(p, "qtensor " + who, [=](index_t copy) {
+    const auto keep = [&](const integer_tile& t) {
+      for (index_t r = 0; r < t.rows; ++r)
+        std::copy_n(t.values + r * t.stride, t.cols, y->data() + (t.row + r) * p.n + t.col);
+    };
+    ops::multiply_integers<arch>(*weights[static_cast<std::size_t>(copy)],
+                                 code_matrix<Code>{x->data(), p.m, p.k, p.k, 1}, ops::unscaled<decltype(keep)>{keep},
+                                 serial{});
+  });
 }
 
 void add_quantizing(const product& p) {
@@ -89,6 +112,8 @@ void add_epilogues(const product& p) {
 void add_integer_products() {
   for (const product& p : integer_shapes()) {
     add<int8_per_channel<0>, int8_per_channel<0>>(p, "packed", true);
+    add_sums<int8>(p, "s8 x s8 -> s32");
+    add_sums<uint8>(p, "u8 x s8 -> s32");
     if (p.copies == 1 && p.m > 1) {
       add<uint8_per_channel<0>, uint8_per_channel<0>>(p, "u8 x u8, both zero points", false);
       add_quantizing(p);

@@ -35,22 +35,27 @@ run_product runner(std::shared_ptr<running> r) {
   };
 }
 
-void add_matmul(const product& p, type source, const std::string& who) {
+/// To f32 with a scale for all rows and one for each column, or to s32 without any.
+void add_matmul(const product& p, type source, type result, const std::string& who) {
   const dnnl::memory::desc src({p.m, p.k}, source, tag::ab), any({p.k, p.n}, type::s8, tag::any),
-      dst({p.m, p.n}, type::f32, tag::ab);
+      dst({p.m, p.n}, result, tag::ab);
   dnnl::primitive_attr attributes;
   auto r = std::make_shared<running>();
+  const bool scales_sums = result == type::f32;
 #if DNNL_VERSION_MAJOR >= 3
-  attributes.set_scales_mask(DNNL_ARG_SRC, 0);
-  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 2);
+  if (scales_sums) {
+    attributes.set_scales_mask(DNNL_ARG_SRC, 0);
+    attributes.set_scales_mask(DNNL_ARG_WEIGHTS, 2);
+  }
   const dnnl::matmul::primitive_desc description(engine(), src, any, dst, attributes);
   for (const auto& [argument, count] : {std::pair{DNNL_ARG_SRC, index_t{1}}, std::pair{DNNL_ARG_WEIGHTS, p.n}}) {
+    if (!scales_sums) break;
     dnnl::memory scales({{count}, type::f32, tag::a}, engine());
     std::fill_n(static_cast<float*>(scales.get_data_handle()), count, 0.01f);
     r->arguments[DNNL_ARG_ATTR_SCALES | argument] = scales;
   }
 #else
-  attributes.set_output_scales(2, std::vector<float>(static_cast<std::size_t>(p.n), 0.01f));
+  if (scales_sums) attributes.set_output_scales(2, std::vector<float>(static_cast<std::size_t>(p.n), 0.01f));
   const dnnl::matmul::primitive_desc description(dnnl::matmul::desc(src, any, dst), attributes, engine());
 #endif
   r->primitive = dnnl::matmul(description);
@@ -97,8 +102,10 @@ std::string onednn_version() {
 
 void add_onednn_products() {
   for (const product& p : integer_shapes()) {
-    add_matmul(p, type::s8, "oneDNN s8 x s8");
-    add_matmul(p, type::u8, "oneDNN u8 x s8");
+    add_matmul(p, type::s8, type::f32, "oneDNN s8 x s8");
+    add_matmul(p, type::u8, type::f32, "oneDNN u8 x s8");
+    add_matmul(p, type::s8, type::s32, "oneDNN s8 x s8 -> s32");
+    add_matmul(p, type::u8, type::s32, "oneDNN u8 x s8 -> s32");
   }
   add_convolution();
 }

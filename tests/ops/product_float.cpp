@@ -56,6 +56,94 @@ TEST_CASE("multiply_floats: shapes around panels, tiles, blocks and row blocks, 
   }
 }
 
+TEST_CASE_TEMPLATE("multiply_floats: few rows over more groups than a run has, every kind of parameters", S, nvfp4,
+                   with<nvfp4, tensor_scale<f32>>, mxfp4, int4_group<32>, odd_groups, uint4_group<128>,
+                   scheme<uint4, group<32>, offset<f32>, offset_min_max>,
+                   scheme<int8, group<16>, zero_point<int32>, min_max>) {
+  for (const index_t k : {128, 130, 257, 400})
+    for (const index_t m : {1, 2, 3, 4}) {
+      const auto w = weights<S>(70, k, true);
+      const matrix x = matrix(m, k).fill(plain), want = chains(dense(w), x);
+      CAPTURE(m);
+      CAPTURE(k);
+      CHECK(same(product<best_arch>(pack(w), x.ref()), want));
+      CHECK(same(product<best_arch>(unpacked(w), x.ref()), want));
+    }
+}
+
+TEST_CASE_TEMPLATE(
+    "multiply_floats: one row of ordinary, tiny and special numbers, scales of every size, zeros of both signs", S,
+    nvfp4, mxfp4, scheme<e2m1, group<32>, scale_as<e4m3>>, with<nvfp4, tensor_scale<f32>>) {
+  const float ordinary[] = {1.f, -3.25f, 0.f, -0.f, 0x1.fffffep-1f, -0x1.234568p-60f, 0x1.8p-59f};
+  const float tiny[] = {0x1p-149f, -0x1p-149f, 0x1.4p-140f, -0x1.4p-140f, -0x1p-126f, 0.f, -0.f, 0x1.fffffep-61f};
+  const float special[] = {1.f, infinity, -infinity, quiet_nan, 0.f, 0x1.fffffep127f};
+  const auto one_of = [](const auto& list) { return list[check::random_below(std::size(list))]; };
+  for (int round = 0; round < 40; ++round)
+    for (const bool hard : {false, true}) {
+      const index_t k = 100 + static_cast<index_t>(check::random_below(300));
+      auto w = weights<S>(70, k, hard);
+      if (round % 4 == 1)  // small scales, where products leave the normal numbers
+        for (auto& s : w.scales()) s = static_cast<std::uint8_t>(check::random_below(9));
+      auto x = matrix(1, k);
+      for (float& v : x.data)
+        v = round % 3 == 0 ? plain() : round % 3 == 1 ? one_of(ordinary) : hard ? one_of(special) : one_of(tiny);
+      const matrix got = product<best_arch>(pack(w), x.ref()), want = chains(dense(w), x);
+      CAPTURE(round);
+      REQUIRE(same(got, want));
+      for (std::size_t i = 0; i < got.data.size(); ++i)
+        if (got.data[i] == 0.f) REQUIRE(bits_of(got.data[i]) == bits_of(want.data[i]));
+    }
+}
+
+TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first number below does") {
+  for (const index_t n : {1, 15, 16, 17, 50}) {
+    std::vector<float> x(static_cast<std::size_t>(n), 0x1p-60f);
+    x[0] = -0.f;
+    CHECK_FALSE(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    for (const float v : {-0x1.fffffep-61f, 0x1p-149f}) {
+      x.back() = v;
+      CHECK(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    }
+    for (const float v : {0.f, infinity, quiet_nan, -1.f}) {
+      x.back() = v;
+      CHECK_FALSE(ops::has_magnitudes_below<best_arch>(x.data(), n, 0x1p-60f));
+    }
+  }
+}
+
+TEST_CASE("direct_panel: any groups of any panel, scales as floats, what is not stored left out") {
+  const auto sees = [](const auto& w, index_t first, index_t count) {
+    using panels = decltype(ops::panels_of<best_arch>(w));
+    using S = typename panels::scheme_type;
+    constexpr index_t width = panels::layout_type::width;
+    ops::direct_panel<panels> reader(w);
+    for (index_t p = 0; p < w.layout().panels(); ++p) {
+      reader.go_to(p);
+      auto run = reader.groups(first, count, w.layout().group_quads(), true);
+      const auto panel = w.panel(p);
+      CHECK(run.codes == panel.codes + first * w.layout().group_quads() * panels::layout_type::quad_bytes);
+      for (index_t g = first; g < first + count; ++g, run.to_next_group())
+        for (index_t c = 0; c < width; ++c) {
+          const index_t at = g * width + c;
+          CHECK(check::same_or_nan(
+              run.scales[c],
+              decode<typename S::scale_format>(qtensor::detail::code_of<typename S::scale_format>(panel.scales[at]))));
+          if constexpr (S::has_zero_point) CHECK(run.zeros[c] == panel.zeros[at]);
+          if constexpr (S::has_offset) CHECK(run.offsets[c] == panel.offsets[at]);
+        }
+    }
+  };
+  const auto each = [&](const auto& w) {
+    sees(w, 0, 1);
+    sees(w, 3, 8);
+    sees(w, 9, 2);
+  };
+  each(pack(weights<nvfp4>(70, 200, true)));
+  each(pack(weights<mxfp4>(33, 400, true)));
+  each(pack(weights<uint4_group<16>>(33, 200)));
+  each(pack(weights<scheme<uint4, group<16>, offset<f32>, offset_min_max>>(33, 200)));
+}
+
 TEST_CASE("multiply_floats: activations from any source") {
   for (const index_t m : {1, 3, 40}) {
     const index_t n = 37, k = 100;

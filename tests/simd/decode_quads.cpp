@@ -96,6 +96,32 @@ bool is_bf16_of(std::uint32_t half, float x) {
   return half == (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 }
 
+/// Values by dot products are values, but for the sign of zeros, under scales that are 0, NaN or large enough.
+template <class S, std::int32_t Offset, class A>
+void check_dots(const packed_group<S, Offset, A>& g, const simd::quad_parameters<S, A>& p) {
+  using decoder = typename packed_group<S, Offset, A>::decoder;
+  if constexpr (decoder::has_dots) {
+    const decoder decode_quad;
+    const auto* codes = const_cast<packed_group<S, Offset, A>&>(g).quads.data();
+    bool right = true;
+    for (index_t k = 0; k + 4 <= g.depth; k += 4, codes += decoder::quad_bytes)
+      for (index_t v = 0; v < decoder::vectors; ++v) {
+        const auto four = decode_quad.template values<simd::quad_values::dots>(codes, v, decoder::of(p, v));
+        for (index_t i = 0; i < 4; ++i) {
+          float lane[static_cast<std::size_t>(simd::lanes<A>)];
+          simd::store(lane, four[static_cast<std::size_t>(i)]);
+          for (index_t l = 0; l < simd::lanes<A>; ++l) {
+            const index_t c = v * simd::lanes<A> + l;
+            if (g.scale(c) != 0.f && magnitude(g.scale(c)) < decoder::least_scale_for_dots) continue;
+            const float want = g.value(k + i, c);
+            right = right && (lane[l] == want || (std::isnan(lane[l]) && std::isnan(want)));
+          }
+        }
+      }
+    CHECK(right);
+  }
+}
+
 template <class S, std::int32_t Offset, class A>
 void check_group(const packed_group<S, Offset, A>& g, const simd::quad_parameters<S, A>& p) {
   using group = packed_group<S, Offset, A>;
@@ -110,6 +136,7 @@ void check_group(const packed_group<S, Offset, A>& g, const simd::quad_parameter
   for (index_t k = 0; k < g.depth; ++k)
     for (index_t c = 0; c < width; ++c) right = right && check::same_or_nan(out[k * stride + c], g.value(k, c));
   CHECK(right);
+  check_dots(g, p);
 
   const index_t pairs = divide_up(g.depth, 4) * 2;
   for (const auto what : {simd::bf16_weights::values, simd::bf16_weights::numbers}) {
@@ -156,6 +183,8 @@ TEST_CASE("quad_decoder: small floats of all widths and scale formats") {
   check_scheme<scheme<e4m3, per_channel<0>>, 0>();
   check_scheme<scheme<e5m2, group<16>, scale_as<e4m3>>, 0>();
   check_scheme<with<nvfp4, tensor_scale<f32>>, 0>();
+  check_scheme<nvfp4, 0>();
+  check_scheme<mxfp4, 0>();
   check_scheme<mxfp6_e2m3, 0>();
   check_scheme<mxint8, 0>();
 }

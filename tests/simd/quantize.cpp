@@ -195,6 +195,41 @@ TEST_CASE("fitting numbers: integers, zero points, and minifloats under other sc
   check_fitting<with<int8_group<32>, reciprocal>>(32, -126, 126);
 }
 
+TEST_CASE_TEMPLATE("uniform_bytes: rows are a byte a code, those of the reference, whichever way their scale takes", S,
+                   int8_per_tensor, scheme<uint8, per_tensor, zero_point<uint8>>, scheme<e4m3, per_tensor>,
+                   scheme<int8, per_tensor, zero_point<int32>>) {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (!std::is_same_v<A, simd::scalar_arch>) {
+      using kernel = simd::vector_encoder<S, A>;
+      constexpr index_t rows = 3, x_step = 300, step = 290;
+      for (const float scale : {1.f, 0.3f, -0.7f, 0.f, 1e-41f, 3e38f, std::numeric_limits<float>::infinity()})
+        for (const std::int32_t zero : {0, 7, 2000000000}) {
+          if (zero != 0 && !S::has_zero_point) continue;
+          if (zero > 255 && !std::is_same_v<typename S::zero_point_format, int32>) continue;
+          const element_scale s{scale};
+          for (const index_t n : {1, 15, 64, 67, 256, 289}) {
+            std::vector<float> x(rows * x_step);
+            for (float& v : x)
+              v = check::random_below(4) == 0 ? check::hard_float()
+                                              : static_cast<float>(static_cast<int>(check::random_bits()())) * 0x1p-24f;
+            std::vector<std::uint8_t> bytes(rows * step, 0x5a);
+            kernel::uniform_bytes(kernel::way_of(s, zero), x.data(), x_step, rows, n, s, zero, bytes.data(), step);
+            for (index_t r = 0; r < rows; ++r)
+              for (index_t i = 0; i < step; ++i) {
+                const auto got = bytes[static_cast<std::size_t>(r * step + i)];
+                const float v = x[static_cast<std::size_t>(r * x_step + i)];
+                const auto want =
+                    i < n ? static_cast<std::uint8_t>(quantize_element<S>(v, s, zero)) : std::uint8_t{0x5a};
+                INFO("x=", v, " scale=", scale, " zero point=", zero);
+                if (got != want) REQUIRE(got == want);
+              }
+          }
+        }
+    }
+  });
+}
+
 TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cannot do") {
   std::uint8_t codes[4] = {1, 2, 3, 4};
   const float x[3] = {0.3f, -2.f, 5.f}, s[3] = {1.f, 1.f, 1.f};

@@ -395,7 +395,12 @@ struct quantize_tiles {
 template <quantization_scheme S, tensor_extents E, storage_order O>
 class encode_tiles {
   using unit = qtensor::detail::code_unit_t<S>;
+  using encoder = simd::encoder_of<S, simd::from_f32>;
   static constexpr index_t most_together = 1024;
+  /// Whole bytes go to their place at once.
+  static constexpr bool writes_bytes = S::code_format::bits == 8 && sizeof(unit) == 1 && requires {
+    encoder::way_of(element_scale{}, 0);
+  };
 
  public:
   static constexpr bool may_encode = walks_rows<S> && !S::has_tensor_scale;
@@ -406,11 +411,17 @@ class encode_tiles {
         line_units_(out.span().row_strides()[0]),
         one_for_line_(is_shared(1, out.outputs())),
         one_for_column_(is_shared(0, out.lines())) {
-    if (one_for_line_ && one_for_column_ && out.lines() > 0 && out.outputs() > 0) load(0, 0, 1, &step_, &zero_);
+    if (!one_for_line_ || !one_for_column_ || out.lines() == 0 || out.outputs() == 0) return;
+    load(0, 0, 1, &step_, &zero_);
+    if constexpr (writes_bytes) way_ = encoder::way_of(element_scale{step_}, zero_);
   }
   void operator()(const product_tile& t) const {
-    if (one_for_line_ && one_for_column_ && t.cols == t.stride && t.rows * t.cols <= most_together)
-      return store_together(t);
+    if (one_for_line_ && one_for_column_) {
+      if constexpr (writes_bytes)
+        return encoder::uniform_bytes(way_, t.values, t.stride, t.rows, t.cols, element_scale{step_}, zero_,
+                                      reinterpret_cast<std::uint8_t*>(codes(t.row, t.col)), line_units_);
+      if (t.cols == t.stride && t.rows * t.cols <= most_together) return store_together(t);
+    }
     for_tile_parts(t, index_t{1} << 20, [&](const product_tile& part) {
       if (one_for_line_)
         store_lines(part);
@@ -478,6 +489,7 @@ class encode_tiles {
   bool one_for_line_, one_for_column_;
   float step_ = 1.f;
   std::int32_t zero_ = 0;
+  simd::uniform_way way_ = simd::uniform_way::safe;
 };
 
 }  // namespace ops

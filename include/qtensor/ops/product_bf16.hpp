@@ -118,57 +118,68 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
 /// Dots of pairs while codes are decoded to their numbers: a group's sum is multiplied by its scale and added to sums.
 struct direct_dots {
   static constexpr bool minds_missing_rows = false;
+  /// As in direct_chains; several rows have other things to do meanwhile.
+  template <index_t Rows>
+  static constexpr index_t depth_at_once = Rows == 1 ? 128 : 256;
   /// Up to which number of rows this is faster than blocks, measured.
   template <class Decoder>
   static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? 32 : 8;
 
-  template <index_t Rows, index_t Streams, class Decoder>
-  [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
-                                    const typename Decoder::parameters* const* parameters,
-                                    const typename simd::bf16_dot<typename Decoder::arch>::unit* const* rows,
-                                    index_t first, index_t depth, float* sums) {
+  template <index_t, class>
+  static constexpr bool takes_dots = false;  // of values: numbers are multiplied here
+
+  template <index_t Rows, index_t Streams, simd::quad_values, class Decoder, class Run>
+  [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
+                                    const typename simd::bf16_dot<typename Decoder::arch>::unit* const (&rows)[Rows],
+                                    index_t group, index_t depth, float* sums) {
     using A = typename Decoder::arch;
     using dot = simd::bf16_dot<A>;
     constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 4096;
-    simd::floats<A> sum[Rows][Streams][vectors];
-    const std::uint8_t* codes[Streams];
+    Run at[Streams];
     const typename dot::unit* x[Rows];
     const auto each = [](const auto& f) __attribute__((always_inline)) {
       simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
         simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
       });
     };
-    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r] + first; });
-    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] = streams[s]; });
-    each([&](auto s, auto v) __attribute__((always_inline)) {
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][s][v] = simd::floats<A>(0.f); });
-    });
-    for (; depth > 0; depth -= 4) {
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-        simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
-          simd::prefetch(codes[s] + ahead + 64 * l);
-        });
-      });
+    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r]; });
+    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s] = streams[s]; });
+    for (; depth > 0; depth -= group) {
+      simd::detail::keep_order();  // g++ would keep the sums of all groups in registers, and spill them
+      simd::floats<A> sum[Rows][Streams][vectors];
       each([&](auto s, auto v) __attribute__((always_inline)) {
-        const auto pairs = decoder.numbers_in_pairs(codes[s], v, Decoder::of(*parameters[s], v));
-        simd::detail::repeat<2>([&](auto i) __attribute__((always_inline)) {
-          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-            sum[r][s][v] = dot::dot(sum[r][s][v], dot::of(pairs[i]), dot::broadcast(x[r] + 2 * i));
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][s][v] = simd::floats<A>(0.f); });
+      });
+      for (index_t left = std::min(group, depth); left > 0; left -= 4) {
+        simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
+            simd::prefetch(at[s].codes + ahead + 64 * l);
           });
         });
+        each([&](auto s, auto v) __attribute__((always_inline)) {
+          const auto pairs = decoder.numbers_in_pairs(
+              at[s].codes, v, Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v));
+          simd::detail::repeat<2>([&](auto i) __attribute__((always_inline)) {
+            simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+              sum[r][s][v] = dot::dot(sum[r][s][v], dot::of(pairs[i]), dot::broadcast(x[r] + 2 * i));
+            });
+          });
+        });
+        simd::detail::repeat<Streams>([&](auto s)
+                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+      }
+      each([&](auto s, auto v) __attribute__((always_inline)) {
+        const auto lane = Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v);
+        simd::floats<A> scale = lane.scale;
+        if constexpr (Decoder::has_tensor_scale) scale = simd::mul(scale, lane.tensor_scale);
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          float* to = sums + (r * Streams + s) * width + v * step;
+          simd::store(to, simd::fma(sum[r][s][v], scale, simd::load<A>(to)));
+        });
       });
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] += Decoder::quad_bytes; });
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s].to_next_group(); });
     }
-    each([&](auto s, auto v) __attribute__((always_inline)) {
-      const auto lane = Decoder::of(*parameters[s], v);
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        float* at = sums + (r * Streams + s) * width + v * step;
-        simd::floats<A> group = sum[r][s][v];
-        if constexpr (Decoder::has_tensor_scale) group = simd::mul(group, lane.tensor_scale);
-        simd::store(at, simd::fma(group, lane.scale, simd::load<A>(at)));
-      });
-    });
   }
   template <class Layout>
   static index_t at(const Layout& layout, index_t g) {

@@ -60,26 +60,23 @@ class panel_decoder {
     for (index_t q = first; q < end;) {
       const index_t g = q / each, stop = std::min((g + 1) * each, end), k = k_of(q);
       const index_t group_end = std::min((g + 1) * layout_.group, layout_.depth);
-      parameters_of(g);
+      load_parameters(g);
       parameters_.load_steps(panel_.scales + g * width);
       part(q, panel_.codes + q * layout_type::quad_bytes, std::min((stop - q) * 4, group_end - k), parameters_);
       q = stop;
     }
   }
-  /// Without steps: those of few rows.
-  const parameters& parameters_of(index_t g) {
-    if (g != group_) {
-      const index_t at = g * width;
-      parameters_.load(panel_.scales + at, S::has_zero_point ? panel_.zeros + at : nullptr,
-                       S::has_offset ? panel_.offsets + at : nullptr, tensor_scale_);
-      group_ = g;
-    }
-    return parameters_;
-  }
   const decoder_type& decoder() const { return decoder_; }
-  const packed_panel<S, A>& panel() const { return panel_; }
 
  private:
+  void load_parameters(index_t g) {
+    if (g == group_) return;
+    const index_t at = g * width;
+    parameters_.load(panel_.scales + at, S::has_zero_point ? panel_.zeros + at : nullptr,
+                     S::has_offset ? panel_.offsets + at : nullptr, tensor_scale_);
+    group_ = g;
+  }
+
   layout_type layout_;
   float tensor_scale_;
   packed_panel<S, A> panel_{};
@@ -88,25 +85,29 @@ class panel_decoder {
   index_t group_ = -1;
 };
 
+/// `Count` objects that make() returns.
+template <index_t Count, class Make>
+auto array_of(const Make& make) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<decltype(make()), sizeof...(I)>{((void)I, make())...};
+  }
+  (std::make_index_sequence<static_cast<std::size_t>(Count)>{});
+}
+
 /// Readers and decoders of some packed panels at a time.
 template <class Panels, index_t Count>
 class panel_set {
  public:
   template <class W>
   explicit panel_set(const W& w)
-      : readers_(each<Panels>([&] { return panels_of<typename Panels::arch>(w); })),
-        decoders_(each<panel_decoder<Panels>>(
-            [&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
+      : readers_(array_of<Count>([&] { return panels_of<typename Panels::arch>(w); })),
+        decoders_(
+            array_of<Count>([&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
   void go_to(index_t i, index_t panel) { part(i).set(readers_[static_cast<std::size_t>(i)].panel(panel)); }
   panel_decoder<Panels>& part(index_t i) { return decoders_[static_cast<std::size_t>(i)]; }
 
  private:
   static constexpr auto count = static_cast<std::size_t>(Count);
-  template <class T, class Make>
-  static std::array<T, count> each(const Make& make) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) { return std::array<T, count>{((void)I, make())...}; }
-    (std::make_index_sequence<count>{});
-  }
   std::array<Panels, count> readers_;
   std::array<panel_decoder<Panels>, count> decoders_;
 };
@@ -242,71 +243,166 @@ struct direct_rows {
   }
 };
 
-/// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over `depth` codes of each of
-/// the streams, which share their rows of x.
+/// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number.
+template <class A>
+bool has_magnitudes_below(const float* x, index_t n, float least) {
+  constexpr index_t step = simd::lanes<A>;
+  const simd::words<A> magnitude(magnitude_bits), one(1u);
+  simd::words<A> smallest = magnitude;  // of magnitudes less one: then 0 is the largest
+  for (index_t i = 0; i < n; i += step) {
+    const simd::floats<A> v = simd::load_n<A>(x + i, std::min(step, n - i));
+    smallest = simd::min(smallest, ((simd::bits_as<std::uint32_t>(v) & magnitude) - one) & magnitude);
+  }
+  return simd::any(simd::below(smallest, simd::words<A>(bits_of(least) - 1)));
+}
+
+/// Neighbouring groups of one packed panel, as few rows read them: scales are floats.
+template <class S, class A>
+struct group_run {
+  static constexpr index_t width = packed_layout<S, A>::width;
+  const std::uint8_t* codes;
+  const float* scales;
+  const typename packed_layout<S, A>::zero_unit* zeros;
+  const float* offsets;
+  bool fits_dots;  ///< values of its scales may be dot products
+
+  void to_next_group() {
+    scales += width;
+    if constexpr (S::has_zero_point) zeros += width;
+    if constexpr (S::has_offset) offsets += width;
+  }
+};
+
+/// A reader of one packed panel at a time for few rows.
+template <class Panels>
+class direct_panel {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using scale_format = typename S::scale_format;
+  using decoder = typename panel_decoder<Panels>::decoder_type;
+  static constexpr index_t width = Panels::layout_type::width;
+
+ public:
+  /// Groups whose scales are decoded at once.
+  static constexpr index_t most_groups = 16;
+
+  template <class W>
+  explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {}
+  void go_to(index_t panel) { panel_ = reader_.panel(panel); }
+  float tensor_scale() const { return reader_.tensor_scale(); }
+
+  /// Groups [first, first + count), count <= most_groups; valid until the next call. Whether their scales fit dots is
+  /// found out where somebody asks.
+  group_run<S, A> groups(index_t first, index_t count, index_t group_quads, bool asks_for_dots) {
+    const index_t at = first * width;
+    group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr, nullptr,
+                        asks_for_dots};
+    // Scales come in pieces, which the hardware does not see coming.
+    const index_t entries = count * width, bytes = entries * index_t{sizeof(*panel_.scales)};
+    for (index_t i = 0; i < bytes; i += 64)
+      simd::prefetch(reinterpret_cast<const char*>(panel_.scales + at + entries) + i);
+    if constexpr (std::same_as<scale_format, f32>)
+      run.scales = panel_.scales + at;
+    else
+      simd::decode_scales<scale_format, A>(panel_.scales + at, entries, scales_);
+    if constexpr (S::has_zero_point) run.zeros = panel_.zeros + at;
+    if constexpr (S::has_offset) run.offsets = panel_.offsets + at;
+    if constexpr (decoder::has_dots && std::same_as<scale_format, e8m0>)  // other scales are large enough
+      if (asks_for_dots) run.fits_dots = !has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
+    return run;
+  }
+
+ private:
+  Panels reader_;
+  packed_panel<S, A> panel_{};
+  alignas(64) float scales_[std::same_as<scale_format, f32> ? 1 : most_groups * width];
+};
+
+/// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over groups of `group` codes,
+/// `depth` in all, of each of the streams, which share their rows of x.
 struct direct_chains {
   /// Whether rows that are not there are worth loops of their own: a row costs half as much as decoding.
   static constexpr bool minds_missing_rows = true;
+  /// The depth of a run: so little that codes asked for ahead stay in the first cache beside its scales.
+  template <index_t Rows>
+  static constexpr index_t depth_at_once = 128;
 
-  template <index_t Rows, index_t Streams, class Decoder>
-  [[gnu::noinline]] static void run(const Decoder& decoder, const std::uint8_t* const* streams,
-                                    const typename Decoder::parameters* const* parameters, const float* const* rows,
-                                    index_t first, index_t depth, float* sums) {
+  /// Values by dots are used for one row of numbers of at least this magnitude, or 0: then every term is a multiple of
+  /// 2^-149 (a number's last digit 2^-83 or more, a value's 2^-62), no sum but 0 rounds to a zero, none is -0, and the
+  /// sign of a weight that is 0 changes nothing.
+  static constexpr float least_for_dots = 0x1p-60f;
+  template <index_t Rows, class Decoder>
+  static constexpr bool takes_dots = Rows == 1 && Decoder::has_dots;
+
+  template <index_t Rows, index_t Streams, simd::quad_values By, class Decoder, class Run>
+  [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
+                                    const float* const (&rows)[Rows], index_t group, index_t depth, float* sums) {
     using A = typename Decoder::arch;
     constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 2048;
     simd::floats<A> sum[Rows][Streams][vectors];
-    const std::uint8_t* codes[Streams];
+    Run at[Streams];
     const float* x[Rows];
-    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r] + first; });
+    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r]; });
     const auto each = [](const auto& f) __attribute__((always_inline)) {
       simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
         simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
       });
     };
-    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] = streams[s]; });
+    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s] = streams[s]; });
     each([&](auto s, auto v) __attribute__((always_inline)) {
       simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
         sum[r][s][v] = simd::load<A>(sums + (r * Streams + s) * width + v * step);
       });
     });
-    typename Decoder::lane_parameters lane[Streams][vectors];
-    each([&](auto s, auto v) __attribute__((always_inline)) { lane[s][v] = Decoder::of(*parameters[s], v); });
-    for (; depth >= 4; depth -= 4) {
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-        simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
-          simd::prefetch(codes[s] + ahead + 64 * l);
-        });
-      });
-      simd::floats<A> one_row[4];
-      if constexpr (Rows == 1)
-        simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-          one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
-        });
+    for (; depth > 0; depth -= group) {
+      typename Decoder::lane_parameters lane[Streams][vectors];
       each([&](auto s, auto v) __attribute__((always_inline)) {
-        const auto w = decoder.values(codes[s], v, lane[s][v]);
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-            const auto value = [&]() __attribute__((always_inline)) {
-              if constexpr (Rows == 1)
-                return one_row[k];
-              else
-                return simd::floats<A>(x[r][k]);
-            };
-            sum[r][s][v] = simd::fma(value(), w[k], sum[r][s][v]);
+        lane[s][v] = Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v);
+      });
+      index_t left = std::min(group, depth);
+      for (; left >= 4; left -= 4) {
+        simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
+          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
+            simd::prefetch(at[s].codes + ahead + 64 * l);
           });
         });
-      });
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { codes[s] += Decoder::quad_bytes; });
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
-    }
-    if (depth > 0)
-      each([&](auto s, auto v) __attribute__((always_inline)) {
-        const auto w = decoder.values(codes[s], v, lane[s][v]);
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          for (index_t k = 0; k < depth; ++k)
-            sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
+        simd::floats<A> one_row[4];
+        if constexpr (Rows == 1)
+          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+            one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
+          });
+        each([&](auto s, auto v) __attribute__((always_inline)) {
+          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
+          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+              const auto value = [&]() __attribute__((always_inline)) {
+                if constexpr (Rows == 1)
+                  return one_row[k];
+                else
+                  return simd::floats<A>(x[r][k]);
+              };
+              sum[r][s][v] = simd::fma(value(), w[k], sum[r][s][v]);
+            });
+          });
         });
-      });
+        simd::detail::repeat<Streams>([&](auto s)
+                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+      }
+      if (left > 0) {
+        each([&](auto s, auto v) __attribute__((always_inline)) {
+          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
+          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+            for (index_t k = 0; k < left; ++k)
+              sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
+          });
+        });
+        simd::detail::repeat<Streams>([&](auto s)
+                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += left; });
+      }
+      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s].to_next_group(); });
+    }
     each([&](auto s, auto v) __attribute__((always_inline)) {
       simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
         simd::store(sums + (r * Streams + s) * width + v * step, sum[r][s][v]);
@@ -323,29 +419,46 @@ struct direct_chains {
 /// Rows of x, Rows at a time, times packed panels [panel, panel + panels).
 template <index_t Rows, class Chains, class Panels, class W, class Unit, class Sink>
 void multiply_directly(const W& w, const typename Panels::layout_type& layout, index_t panel, index_t panels,
-                       const Unit* x, index_t x_stride, index_t rows, const Sink& sink) {
+                       const Unit* x, index_t x_stride, index_t rows, bool x_fits_dots, const Sink& sink) {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using decoder_type = typename panel_decoder<Panels>::decoder_type;
+  using reader = direct_panel<Panels>;
   constexpr index_t streams = direct_rows<Panels>::streams(Rows), width = Panels::layout_type::width;
-  using decoder_type = panel_decoder<Panels>;
-  panel_set<Panels, streams> set(w);
+  const decoder_type decoder;
+  auto set = array_of<streams>([&] { return reader(w); });
   alignas(64) float sums[Rows * streams * width];
-  const std::uint8_t* codes[streams];
-  const typename decoder_type::parameters* parameters[streams];
+  group_run<S, A> runs[streams];
+  // Weights in the second cache need not be asked for ahead.
+  constexpr index_t second_cache = index_t{1} << 20;
+  const bool is_near = layout.panels() * layout.panel_bytes() <= second_cache;
+  const index_t run_depth = is_near ? index_t{512} : Chains::template depth_at_once<Rows>;
+  const index_t at_once = std::clamp(run_depth / layout.group, index_t{1}, reader::most_groups);
   const Unit* values[Rows];
   for (index_t p = panel; p < panel + panels; p += streams) {
     const index_t some = std::min(streams, panel + panels - p), col = p * width;
-    for (index_t s = 0; s < some; ++s) set.go_to(s, p + s);
+    for (index_t s = 0; s < some; ++s) set[static_cast<std::size_t>(s)].go_to(p + s);
     for (index_t m = 0; m < rows; m += Rows) {
       const index_t count = std::min(Rows, rows - m);  // missing rows and streams repeat the last one
-      for (index_t r = 0; r < Rows; ++r) values[r] = x + (m + std::min(r, count - 1)) * x_stride;
       std::fill_n(sums, Rows * streams * width, 0.f);
-      for (index_t g = 0; g < layout.groups(); ++g) {
-        for (index_t s = 0; s < streams; ++s) {
-          auto& part = set.part(std::min(s, some - 1));
-          codes[s] = part.panel().codes + g * layout.group_quads() * Panels::layout_type::quad_bytes;
-          parameters[s] = &part.parameters_of(g);
-        }
-        Chains::template run<Rows, streams>(set.part(0).decoder(), codes, parameters, values, Chains::at(layout, g),
-                                            std::min(layout.group, layout.depth - g * layout.group), sums);
+      for (index_t g = 0, groups; g < layout.groups(); g += groups) {
+        groups = std::min(at_once, layout.groups() - g);
+        for (index_t s = 0; s < streams; ++s)
+          runs[s] = s < some ? set[static_cast<std::size_t>(s)].groups(g, groups, layout.group_quads(), x_fits_dots)
+                             : runs[some - 1];
+        for (index_t r = 0; r < Rows; ++r)
+          values[r] = x + (m + std::min(r, count - 1)) * x_stride + Chains::at(layout, g);
+        const auto run = [&]<simd::quad_values By>(std::integral_constant<simd::quad_values, By>) {
+          Chains::template run<Rows, streams, By>(decoder, runs, set[0].tensor_scale(), values, layout.group,
+                                                  std::min(groups * layout.group, layout.depth - g * layout.group),
+                                                  sums);
+        };
+        if constexpr (Chains::template takes_dots<Rows, decoder_type>)
+          if (std::all_of(runs, runs + streams, [](const auto& r) { return r.fits_dots; })) {
+            run(std::integral_constant<simd::quad_values, simd::quad_values::dots>{});
+            continue;
+          }
+        run(std::integral_constant<simd::quad_values, simd::quad_values::products>{});
       }
       sink(product_tile{m, col, count, std::min(some * width, layout.outputs - col), sums, streams * width});
     }
@@ -357,9 +470,12 @@ template <class Chains, class Panels, class W, class Unit, class Sink, class By>
 void multiply_few(const W& w, const typename Panels::layout_type& layout, const Unit* x, index_t x_stride, index_t rows,
                   const Sink& sink, const By& by) {
   const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
+  bool fits_dots = false;
+  if constexpr (Chains::template takes_dots<1, typename panel_decoder<Panels>::decoder_type>)
+    fits_dots = rows == 1 && !has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
   qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
     const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
-      multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, sink);
+      multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, fits_dots, sink);
     };
     if (rows == 1) return together(std::integral_constant<index_t, 1>{});
     if constexpr (Chains::minds_missing_rows) {

@@ -218,8 +218,10 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const bool looks_ahead =
       is_packed && rows >= 2 * tile::max_rows && tiles <= 64 && layout.panels() * layout.panel_bytes() > second_cache;
 
-  alignas(64) std::int32_t sums[tile::max_rows * width];
-  alignas(64) float values[tile::max_rows * width];
+  // Sums become values where they are: the panel leaves no room in the first cache for both.
+  alignas(64) std::byte room[tile::max_rows * width * sizeof(float)];
+  auto* const sums = reinterpret_cast<std::int32_t*>(room);
+  auto* const values = reinterpret_cast<float*>(room);
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
     if (early)

@@ -230,8 +230,10 @@ class row_quantizer {
   /// Codes of n numbers each of some rows, a byte each, that all share their parameters.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t n, const parameters_view& p,
                     std::uint8_t* bytes, index_t step) const {
-    simd::encoder_of<S, From>::uniform_bytes(x, x_step, rows, n, {p.scales[0], tensor_scale()},
-                                             p.zero_points != nullptr ? p.zero_points[0] : 0, bytes, step, fetches());
+    using encoder = simd::encoder_of<S, From>;
+    const element_scale scale{p.scales[0], tensor_scale()};
+    const std::int32_t zero = p.zero_points != nullptr ? p.zero_points[0] : 0;
+    encoder::uniform_bytes(encoder::way_of(scale, zero), x, x_step, rows, n, scale, zero, bytes, step, fetches());
   }
   /// How many codes of a row are turned at a time, at most.
   static constexpr index_t turned_cols = 256;

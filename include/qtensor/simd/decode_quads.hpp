@@ -155,6 +155,9 @@ enum class bf16_weights {
   numbers  ///< the code's number less its zero point, which is exact; the scale comes later
 };
 
+/// How a quad's values are made: a number times its scale, or the dot product of a pair of numbers with (scale, 0).
+enum class quad_values { products, dots };
+
 /// Codes of packed panels with A's registers. It holds its tables: make one for a run.
 template <quantization_scheme S, std::int32_t Offset, usable_arch A>
 class quad_decoder {
@@ -172,17 +175,42 @@ class quad_decoder {
   static constexpr index_t width = quad_width<S, A>, vectors = width / lanes<A>;
   static constexpr index_t quad_bytes = (is_nibble ? width / 2 : width) * 4;
 
+  /// Whether values may be dot products: 4-bit numbers and scales that bf16 holds, none of the numbers infinite, and an
+  /// instruction for which that pays.
+  static constexpr bool has_dots = [] {
+    if constexpr (is_nibble && !F::is_integer && looks_pairs_up && bf16_dot<A>::is_native &&
+                  std::same_as<A, avx512_arch> && !S::has_zero_point && !S::has_offset && !S::has_tensor_scale &&
+                  (std::same_as<typename S::scale_format, e8m0> || std::same_as<typename S::scale_format, e4m3>))
+      return detail::is_finite_format<F>;
+    else
+      return false;
+  }();
+  /// The smallest scale but 0 for which values() by dots are the products: numbers below the normal ones count as 0
+  /// there. Zeros lose their sign, which no sum notices unless it is -0.
+  static constexpr float least_scale_for_dots = 0x1p-60f;
+
   /// Scale, zero point and offset of one batch of outputs.
   struct lane_parameters {
     floats<A> scale, tensor_scale, offset;
     ints<A> zero;
   };
   static QTENSOR_INLINE lane_parameters of(const parameters& p, index_t v) {
+    return of(p.scales, p.zeros, p.offsets, p.tensor_scale, v);
+  }
+  /// The same from arrays with an entry for each output; those that S does not have may be null.
+  template <class Zero>
+  static QTENSOR_INLINE lane_parameters of(const float* scales, [[maybe_unused]] const Zero* zeros,
+                                           [[maybe_unused]] const float* offsets, [[maybe_unused]] float tensor_scale,
+                                           index_t v) {
+    const index_t at = v * lanes<A>;
     lane_parameters l{};
-    l.scale = simd::load<A>(p.scales + v * lanes<A>);
-    if constexpr (S::has_zero_point) l.zero = simd::load<A>(p.zeros + v * lanes<A>);
-    if constexpr (S::has_tensor_scale) l.tensor_scale = floats<A>(p.tensor_scale);
-    if constexpr (S::has_offset) l.offset = simd::load<A>(p.offsets + v * lanes<A>);
+    l.scale = simd::load<A>(scales + at);
+    if constexpr (S::has_zero_point && sizeof(Zero) == 1)
+      l.zero = simd::widen_i8<A>(zeros + at);
+    else if constexpr (S::has_zero_point)
+      l.zero = simd::load<A>(zeros + at);
+    if constexpr (S::has_tensor_scale) l.tensor_scale = floats<A>(tensor_scale);
+    if constexpr (S::has_offset) l.offset = simd::load<A>(offsets + at);
     return l;
   }
 
@@ -230,7 +258,17 @@ class quad_decoder {
     return n;
   }
   /// The same as values: times the scales, plus the offset.
+  template <quad_values By = quad_values::products>
   QTENSOR_INLINE std::array<floats<A>, 4> values(const std::uint8_t* quad, index_t v, const lane_parameters& p) const {
+    if constexpr (By == quad_values::dots) {
+      using dot = bf16_dot<A>;
+      const auto pairs = number_pairs(quad, v);
+      const words<A> high = simd::bits_as<std::uint32_t>(p.scale), low = high >> 16;
+      const auto value = [&](const words<A>& pair, const words<A>& scale) __attribute__((always_inline)) {
+        return dot::dot(floats<A>(0.f), dot::of(pair), dot::of(scale));
+      };
+      return {value(pairs[0], low), value(pairs[1], low), value(pairs[0], high), value(pairs[1], high)};
+    }
     std::array<floats<A>, 4> n = numbers(quad, v, p);
     detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
       n[k] = simd::mul(n[k], p.scale);

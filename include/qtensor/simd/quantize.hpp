@@ -153,6 +153,10 @@ QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S
 
 }  // namespace detail
 
+/// How numbers under one scale and zero point are encoded: as the reference does it, or by vectors that divide by the
+/// fast quotient or by the one that always fits.
+enum class uniform_way { one_by_one, fast, safe };
+
 /// The vector kernel of every scheme that vectors can follow.
 template <vector_encodable S, usable_arch A, float_source From = from_f32>
 struct vector_encoder {
@@ -166,24 +170,31 @@ struct vector_encoder {
     if constexpr (!detail::counting_format<typename S::code_format>)
       if (s.scale == 1.f && s.tensor_scale == 1.f)  // a mere cast
         return encode_uniform_by<quotient_by::nothing>(x, n, s, zero_point, codes, t);
-    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) {
-      reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
-    } else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale)) {
-      if constexpr (fast == quotient_by::two_products && detail::free_bits<From> != 0) {
-        constexpr int most = detail::counting<S>::adds_after ? 256 : 128;
-        const float scale = S::has_tensor_scale ? s.scale * s.tensor_scale : s.scale;
-        if (n >= long_group && detail::one_product_is_exact<From, A>(scale, most))
-          return encode_uniform_by<quotient_by::inverse>(x, n, s, zero_point, codes, t);
-      }
-      encode_uniform_by<fast>(x, n, s, zero_point, codes, t);
-    } else {
-      encode_uniform_by<safe>(x, n, s, zero_point, codes, t);
+    switch (way_of(s, zero_point)) {
+      case uniform_way::one_by_one:
+        return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
+      case uniform_way::fast:
+        if constexpr (fast == quotient_by::two_products && detail::free_bits<From> != 0) {
+          constexpr int most = detail::counting<S>::adds_after ? 256 : 128;
+          const float scale = S::has_tensor_scale ? s.scale * s.tensor_scale : s.scale;
+          if (n >= long_group && detail::one_product_is_exact<From, A>(scale, most))
+            return encode_uniform_by<quotient_by::inverse>(x, n, s, zero_point, codes, t);
+        }
+        return encode_uniform_by<fast>(x, n, s, zero_point, codes, t);
+      case uniform_way::safe:
+        return encode_uniform_by<safe>(x, n, s, zero_point, codes, t);
     }
   }
 
-  /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs: to bytes + r * step. `fetches`: how
-  /// far rows further on are asked for.
-  static void uniform_bytes(const element* x, index_t x_step, index_t rows, index_t n, element_scale s,
+  /// What a scale and a zero point allow: for callers of many short runs, to be asked once.
+  static uniform_way way_of(element_scale s, std::int32_t zero_point) {
+    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0)) return uniform_way::one_by_one;
+    return detail::is_regular_divisor<S, A>(s.scale, s.tensor_scale) ? uniform_way::fast : uniform_way::safe;
+  }
+
+  /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs (upper bits of narrow codes are
+  /// unspecified): to bytes + r * step. `way` is what way_of says; `fetches`: how far rows further on are asked for.
+  static void uniform_bytes(uniform_way way, const element* x, index_t x_step, index_t rows, index_t n, element_scale s,
                             std::int32_t zero_point, std::uint8_t* bytes, index_t step,
                             fetch fetches = fetch::nothing) {
     const traffic t{fetches, false, 8 * x_step * index_t{sizeof(element)}};
@@ -192,15 +203,18 @@ struct vector_encoder {
       for (index_t r = 0; r < rows; ++r)
         detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step, t);
     };
-    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t i = 0; i < n; ++i)
-          bytes[r * step + i] =
-              static_cast<std::uint8_t>(quantize_element<S>(number<From>(x[r * x_step + i]), s, zero_point));
-    else if (detail::all_regular_divisors<S, A>(&s.scale, 1, s.tensor_scale))
-      by(std::integral_constant<quotient_by, fast>{});
-    else
-      by(std::integral_constant<quotient_by, safe>{});
+    switch (way) {
+      case uniform_way::one_by_one:
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t i = 0; i < n; ++i)
+            bytes[r * step + i] =
+                static_cast<std::uint8_t>(quantize_element<S>(number<From>(x[r * x_step + i]), s, zero_point));
+        return;
+      case uniform_way::fast:
+        return by(std::integral_constant<quotient_by, fast>{});
+      case uniform_way::safe:
+        return by(std::integral_constant<quotient_by, safe>{});
+    }
   }
 
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,

@@ -189,6 +189,11 @@ bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
   return found;
 }
 
+/// regular_divisors of one scale. A load of memory just written by a smaller store would have to wait for it.
+template <class S, class A>
+QTENSOR_INLINE bool is_regular_divisor(float scale, float tensor_scale) {
+  return simd::all(regular_divisors<S>(floats<A>(scale), tensor_scale));
+}
 template <class S, class A>
 QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float tensor_scale) {
   bool regular = true;

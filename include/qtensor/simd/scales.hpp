@@ -260,9 +260,8 @@ template <format F, usable_arch A = best_arch>
 void decode_scales(const storage_t<F>* units, index_t n, float* out) {
   constexpr index_t step = lanes<A>;
   index_t i = 0;
-  if constexpr (std::same_as<F, f32>) {
-    std::copy_n(units, n, out);
-    return;
+  if constexpr (std::same_as<F, f32>) {  // whole batches, as they are going to be read
+    for (; i + step <= n; i += step) simd::store(out + i, simd::load<A>(units + i));
   } else if constexpr (std::same_as<F, e8m0>) {
     for (; i + step <= n; i += step) {
       const words<A> c = simd::widen_u8<A>(units + i);
