@@ -94,6 +94,11 @@ inline sixteen_bytes load_sixteen(const std::uint8_t* from) {
   return v;
 }
 inline void store_sixteen(std::uint8_t* to, sixteen_bytes v) { std::memcpy(to, &v, 16); }
+/// The low halves of bytes become their upper ones. (g++ takes shifts of bytes apart.)
+inline sixteen_bytes raised_nibbles(sixteen_bytes v) {
+  using words [[gnu::vector_size(16)]] = std::uint64_t;
+  return reinterpret_cast<sixteen_bytes>(reinterpret_cast<words>(v & 15) << 4);
+}
 
 /// The code of a parameter to where it belongs: in one store where bytes run that way.
 template <class F>
@@ -128,7 +133,10 @@ QTENSOR_INLINE void join_codes(const std::uint8_t* codes, std::uint8_t* to) {
   } else if constexpr (has_halves<S>) {
     if constexpr (b::bits == 5)
       for (index_t i = 0; i < b::group; i += 8) *to++ = fifth_bits(load_eight(codes + i));
-    for (index_t i = 0; i < half; i += 8)
+    constexpr index_t wide = half / 16 * 16;
+    for (index_t i = 0; i < wide; i += 16)
+      store_sixteen(to + i, (load_sixteen(codes + i) & 15) | raised_nibbles(load_sixteen(codes + half + i)));
+    for (index_t i = wide; i < half; i += 8)
       store_eight(to + i, (load_eight(codes + i) & eight_of(15)) | (load_eight(codes + half + i) & eight_of(15)) << 4);
   } else if constexpr (std::same_as<typename b::order, low_first> && (b::bits == 2 || b::bits == 4 || b::bits == 6)) {
     pack_codes<A, b::bits>(codes, b::group, to);
@@ -145,19 +153,19 @@ QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
   constexpr index_t half = b::group / 2;
   if constexpr (b::bits == 8) {
     std::memcpy(codes, from, static_cast<std::size_t>(b::group));
-  } else if constexpr (has_halves<S> && b::bits == 4 && half % 16 == 0) {
-#pragma GCC unroll 4
-    for (index_t i = 0; i < half; i += 16) {
-      const sixteen_bytes v = load_sixteen(from + i);
-      store_sixteen(codes + i, v & 15);
-      store_sixteen(codes + half + i, v >> 4);
-    }
   } else if constexpr (has_halves<S>) {
     const auto fifth = [&](index_t i) QTENSOR_INLINE_LAMBDA {
       return b::bits == 5 ? spread_fifth_bits(from[i / 8]) : std::uint64_t{0};
     };
     const std::uint8_t* nibbles = from + (b::bits == 5 ? b::group / 8 : 0);
-    for (index_t i = 0; i < half; i += 8) {
+    constexpr index_t wide = b::bits == 4 ? half / 16 * 16 : 0;
+#pragma GCC unroll 4
+    for (index_t i = 0; i < wide; i += 16) {
+      const sixteen_bytes v = load_sixteen(nibbles + i);
+      store_sixteen(codes + i, v & 15);
+      store_sixteen(codes + half + i, v >> 4);
+    }
+    for (index_t i = wide; i < half; i += 8) {
       const std::uint64_t v = load_eight(nibbles + i);
       store_eight(codes + i, (v & eight_of(15)) | fifth(i));
       store_eight(codes + half + i, (v >> 4 & eight_of(15)) | fifth(half + i));
@@ -249,6 +257,7 @@ class block_decoder {
     constexpr index_t piece = 8 * std::max(step, b::elements), of_piece = piece / b::elements;
     static_assert(piece % step == 0 && piece % b::elements == 0);
     for (index_t block = 0, i = 0; block < blocks; block += of_piece, i += piece) {
+      QTENSOR_KEEP_LOOP
       for (index_t k = block; k < std::min(block + of_piece, blocks); ++k) split(from + k * b::bytes, k * b::elements);
       for (index_t at = i; at < std::min(i + piece, n); at += step)
         store_four<F, Known, A>(out + at, four(at), past_caches);

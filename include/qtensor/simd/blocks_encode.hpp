@@ -173,7 +173,10 @@ class block_encoder {
       static_assert(run % piece == 0);
       for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
         encode(x, i, piece);
-        if (block < blocks) join(block, std::min(of_piece, blocks - block), to);
+        if (block + of_piece <= blocks)
+          join(block, of_piece, to);
+        else if (block < blocks)
+          join(block, blocks - block, to);
       }
     }
     if (special) mend(x, blocks, to);
