@@ -252,6 +252,7 @@ TEST_CASE("float_table16 uses 4 bits of each word; lookup reaches 256 entries; b
     std::array<std::uint8_t, 4 * n> none;
     simd::store(none.data(), simd::byte_table<A, 16>(ones.data())(simd::bytes<A>(std::uint8_t{0x83})));
     CHECK(none == std::array<std::uint8_t, 4 * n>{});  // 128 and more: 0
+    byte_table_of<A, 32>();
     byte_table_of<A, 64>();
     byte_table_of<A, 128>();
     byte_table_of<A, 256>();

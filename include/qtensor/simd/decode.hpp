@@ -247,14 +247,33 @@ struct value_decoder<F, A, decoding::integers> {
   }
 };
 
-/// Two byte look-ups for all codes of the format.
+/// The top bit of a code of 6 bits is a sign, whatever the others are.
+template <class F>
+inline constexpr bool is_signed_six = [] {
+  if (F::bits != 6) return false;
+  for (std::size_t c = 0; c < decode_table<F>.size() / 2; ++c)
+    if (bits_of(decode_table<F>[c + decode_table<F>.size() / 2]) != (bits_of(decode_table<F>[c]) ^ sign_bit))
+      return false;
+  return true;
+}();
+
+/// Two byte look-ups for all codes of the format, or for their magnitudes where longer tables cost more.
 template <class F, class A>
 struct value_decoder<F, A, decoding::planes> {
-  static constexpr int entries = F::bits <= 4 ? 16 : F::bits == 6 ? 64 : 256;
+  static constexpr bool looks_magnitudes_up = has_shuffles<A> && is_signed_six<F>;
+  static constexpr int entries = F::bits <= 4 ? 16 : looks_magnitudes_up ? 32 : F::bits == 6 ? 64 : 256;
   simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()},
       low{part_of_plane<F, 16, 0, entries>.data()};
 
-  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const { return {high(c), low(c)}; }
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const {
+    if constexpr (looks_magnitudes_up) {
+      const bytes<A> m = c & bytes<A>(std::uint8_t{0x1f});
+      const words<A> sign = (simd::bits_as<std::uint32_t>(c) << 2) & words<A>(0x80808080u);
+      return {high(m) | simd::bits_as<std::uint8_t>(sign), low(m)};
+    } else {
+      return {high(c), low(c)};
+    }
+  }
   template <class Codes, class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
     return floats_of(planes(simd::order_for_floats(codes.batch())));

@@ -485,11 +485,11 @@ struct float_table16 {
   detail::float_table16<detail::isa<A>, A> body;
 };
 
-/// `Entries` bytes (16, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes, but
-/// with 16 entries those of 128 and more give 0. table must outlive this.
-/// Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 22 / 22 / 5, of which look-ups at one index share 7.
+/// `Entries` bytes (16, 32, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes,
+/// but with 16 entries those of 128 and more give 0. table must outlive this. Cost: 16 entries 1; 128 entries 1 with
+/// VBMI, else 31 / 22 / 22 / 5, of which look-ups at one index share 7.
 template <usable_arch A, int Entries>
-requires(Entries == 16 || Entries == 64 || Entries == 128 || Entries == 256) struct byte_table {
+requires(Entries == 16 || Entries == 32 || Entries == 64 || Entries == 128 || Entries == 256) struct byte_table {
   explicit byte_table(const std::uint8_t* table) : body(table) {}
   QTENSOR_INLINE bytes<A> operator()(const bytes<A>& index) const { return body(index); }
   detail::byte_table<detail::isa<A>, A, Entries> body;

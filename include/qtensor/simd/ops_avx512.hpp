@@ -347,6 +347,8 @@ struct byte_table<avx512_isa, avx512_arch, Entries> {
   explicit byte_table(const std::uint8_t* table) {
     if constexpr (Entries == 16) {
       part_[0] = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+    } else if constexpr (Entries == 32) {
+      part_[0] = _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(table)));
     } else {
       for (int k = 0; k < registers; ++k) part_[k] = _mm512_loadu_si512(table + 64 * k);
     }
@@ -354,7 +356,7 @@ struct byte_table<avx512_isa, avx512_arch, Entries> {
   QTENSOR_INLINE bytes512 operator()(const bytes512& index) const {
     if constexpr (Entries == 16) {
       return _mm512_shuffle_epi8(part_[0], index.data);
-    } else if constexpr (Entries == 64) {
+    } else if constexpr (Entries <= 64) {
       return _mm512_permutexvar_epi8(index.data, part_[0]);
     } else {
       const __m512i low = _mm512_permutex2var_epi8(part_[0], index.data, part_[1]);

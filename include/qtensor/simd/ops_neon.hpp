@@ -158,6 +158,8 @@ struct byte_table<neon_isa, neon_arch, Entries> {
     for (int k = 0; k < parts; ++k) {
       if constexpr (Entries == 16) {
         part_[k].val[0] = vld1q_u8(table);
+      } else if constexpr (Entries == 32) {
+        part_[k] = {{vld1q_u8(table), vld1q_u8(table + 16), vdupq_n_u8(0), vdupq_n_u8(0)}};
       } else {
         part_[k] = load_table(table + 64 * k);
       }
