@@ -87,11 +87,6 @@ QTENSOR_INLINE ints<A> near_counts(const floats<A>& q) {
   }
 }
 
-template <class A>
-struct symmetric_parameters {
-  QTENSOR_INLINE ints<A> zero_points(int) const { return ints<A>(0); }
-};
-
 template <class S, class A>
 QTENSOR_INLINE bytes<A> near_codes(const std::array<ints<A>, 4>& r) {
   using code = typename S::code_format;
@@ -102,7 +97,7 @@ QTENSOR_INLINE bytes<A> near_codes(const std::array<ints<A>, 4>& r) {
     const bytes<A> c = simd::min(simd::narrow_u8(r[0], r[1], r[2], r[3]), bytes<A>(high));
     return low == 0 ? c : simd::max(c, bytes<A>(low));
   } else {
-    return narrowed<S, A>(simd::narrow_i16<A>(r), symmetric_parameters<A>{});
+    return narrowed<S, A>(simd::narrow_i16<A>(r), [](int) { return ints<A>(0); });
   }
 }
 
@@ -173,7 +168,7 @@ class block_encoder {
       static_assert(run % piece == 0);
       for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
         encode(x, i, piece);
-        if (block + of_piece <= blocks)
+        if (block + of_piece <= blocks)  // a number that the compiler knows
           join(block, of_piece, to);
         else if (block < blocks)
           join(block, blocks - block, to);

@@ -83,15 +83,18 @@ inline constexpr bool fits_bf16 = [] {
   return true;
 }();
 
-/// The top bit of an 8-bit code is a sign, for all codes but 0x80, which may have a meaning of its own.
+/// The top bit of a code is a sign, for all codes but that of -0 (0x80 of 8 bits), which may have a meaning of its own.
+template <class F>
+inline constexpr std::size_t sign_code = decode_table<F>.size() / 2;
 template <class F>
 inline constexpr bool is_mirrored = [] {
-  for (std::size_t c = 1; c < 128; ++c)
-    if (bits_of(decode_table<F>[c + 128]) != (bits_of(decode_table<F>[c]) ^ sign_bit)) return false;
+  for (std::size_t c = 1; c < sign_code<F>; ++c)
+    if (bits_of(decode_table<F>[c + sign_code<F>]) != (bits_of(decode_table<F>[c]) ^ sign_bit)) return false;
   return true;
 }();
 template <class F>
-inline constexpr bool has_negative_zero = bits_of(decode_table<F>[128]) == (bits_of(decode_table<F>[0]) ^ sign_bit);
+inline constexpr bool has_negative_zero = bits_of(decode_table<F>[sign_code<F>]) ==
+                                          (bits_of(decode_table<F>[0]) ^ sign_bit);
 
 /// Biased exponents of the finite values of F but 0.
 struct exponent_range {
@@ -247,20 +250,10 @@ struct value_decoder<F, A, decoding::integers> {
   }
 };
 
-/// The top bit of a code of 6 bits is a sign, whatever the others are.
-template <class F>
-inline constexpr bool is_signed_six = [] {
-  if (F::bits != 6) return false;
-  for (std::size_t c = 0; c < decode_table<F>.size() / 2; ++c)
-    if (bits_of(decode_table<F>[c + decode_table<F>.size() / 2]) != (bits_of(decode_table<F>[c]) ^ sign_bit))
-      return false;
-  return true;
-}();
-
 /// Two byte look-ups for all codes of the format, or for their magnitudes where longer tables cost more.
 template <class F, class A>
 struct value_decoder<F, A, decoding::planes> {
-  static constexpr bool looks_magnitudes_up = has_shuffles<A> && is_signed_six<F>;
+  static constexpr bool looks_magnitudes_up = F::bits == 6 && has_shuffles<A> && is_mirrored<F> && has_negative_zero<F>;
   static constexpr int entries = F::bits <= 4 ? 16 : looks_magnitudes_up ? 32 : F::bits == 6 ? 64 : 256;
   simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()},
       low{part_of_plane<F, 16, 0, entries>.data()};

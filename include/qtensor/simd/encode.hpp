@@ -5,7 +5,6 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
-#include <limits>
 #include <qtensor/simd/encode_list.hpp>
 #include <qtensor/simd/encode_minifloat.hpp>
 
@@ -82,12 +81,12 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const ints<A>& zero_points) {
 }
 
 /// Integers to codes, one per byte, with the zero points that come after rounding.
-template <class S, class A, class Parameters>
-QTENSOR_INLINE bytes<A> narrowed(saturated_halves<A> h, const Parameters& p) {
+template <class S, class A, class ZeroPoints>
+QTENSOR_INLINE bytes<A> narrowed(saturated_halves<A> h, const ZeroPoints& zero_points) {
   using range = counting<S>;
   if constexpr (range::adds_after)
-    h = simd::add_saturated<A>(
-        h, simd::narrow_i16<A>({p.zero_points(0), p.zero_points(1), p.zero_points(2), p.zero_points(3)}));
+    h = simd::add_saturated<A>(h,
+                               simd::narrow_i16<A>({zero_points(0), zero_points(1), zero_points(2), zero_points(3)}));
   const bytes<A> c = S::code_format::is_signed ? simd::narrow_i8<A>(h) : simd::narrow_u8<A>(h);
   if constexpr (range::fills_bytes) {
     return c;
@@ -116,7 +115,7 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
         r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.zero_points(k));
       h = simd::narrow_i16<A>(r);
     }
-  return narrowed<S, A>(h, p);
+  return narrowed<S, A>(h, [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero_points(k); });
 }
 
 }  // namespace detail

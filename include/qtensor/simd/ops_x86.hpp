@@ -157,24 +157,24 @@ struct byte_table<sse42_isa, sse42_arch, Entries> {
       for (int k = Entries / 16 - 1; k > 0; --k) chunk_[k] = _mm_xor_si128(chunk_[k], chunk_[k - 1]);
   }
   QTENSOR_INLINE bytes128 operator()(const bytes128& index) const {
-    __m128i r = _mm_shuffle_epi8(chunk_[0], index.data);
+    __m128i from = index.data;
     if constexpr (Entries <= 128) {
-      __m128i from = index.data;
+      __m128i r = _mm_shuffle_epi8(chunk_[0], from);
 #pragma GCC unroll 8
       for (int k = 1; k < Entries / 16; ++k) {
         from = _mm_sub_epi8(from, _mm_set1_epi8(16));
         r = _mm_xor_si128(r, _mm_shuffle_epi8(chunk_[k], from));
       }
+      return r;
     } else {
-      __m128i from = index.data;
-      r = _mm_setzero_si128();
+      __m128i r = _mm_setzero_si128();
 #pragma GCC unroll 16
       for (int k = 0; k < Entries / 16; ++k) {
         r = _mm_or_si128(r, _mm_shuffle_epi8(chunk_[k], _mm_adds_epu8(from, _mm_set1_epi8(0x70))));
         from = _mm_sub_epi8(from, _mm_set1_epi8(16));
       }
+      return r;
     }
-    return r;
   }
   __m128i chunk_[Entries / 16];
 };
@@ -427,24 +427,24 @@ struct byte_table<avx2_isa, avx2_arch, Entries> {
       for (int k = Entries / 16 - 1; k > 0; --k) chunk_[k] = _mm256_xor_si256(chunk_[k], chunk_[k - 1]);
   }
   QTENSOR_INLINE bytes256 operator()(const bytes256& index) const {
-    __m256i r = _mm256_shuffle_epi8(chunk_[0], index.data);
+    __m256i from = index.data;
     if constexpr (Entries <= 128) {
-      __m256i from = index.data;
+      __m256i r = _mm256_shuffle_epi8(chunk_[0], from);
 #pragma GCC unroll 8
       for (int k = 1; k < Entries / 16; ++k) {
         from = _mm256_sub_epi8(from, _mm256_set1_epi8(16));
         r = _mm256_xor_si256(r, _mm256_shuffle_epi8(chunk_[k], from));
       }
+      return r;
     } else {
-      __m256i from = index.data;
-      r = _mm256_setzero_si256();
+      __m256i r = _mm256_setzero_si256();
 #pragma GCC unroll 16
       for (int k = 0; k < Entries / 16; ++k) {
         r = _mm256_or_si256(r, _mm256_shuffle_epi8(chunk_[k], _mm256_adds_epu8(from, _mm256_set1_epi8(0x70))));
         from = _mm256_sub_epi8(from, _mm256_set1_epi8(16));
       }
+      return r;
     }
-    return r;
   }
   __m256i chunk_[Entries / 16];
 };
