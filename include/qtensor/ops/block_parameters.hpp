@@ -39,8 +39,10 @@ inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, b
                                    std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
 
 /// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
+/// `fetches`: how far elements further on are asked for, where blocks are long.
 template <class S, simd::float_source From = simd::from_f32>
-void join_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
+void join_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
+                     simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
   // Elements that statistics leave out have magnitudes from here on; blocks without them take the kernels' way.
   constexpr std::uint32_t limit = std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1;
@@ -67,7 +69,7 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
       const index_t count = n - first < length ? n - first : length;
       if constexpr (needs_extremes<S>) {
         // Blocks begin with 0, which so belongs to their range.
-        const auto [low, high] = simd::range_bits<arch, From>(x + first, count);
+        const auto [low, high] = simd::range_bits<arch, From>(x + first, count, fetches);
         const bool finite = low < infinity_bits && high < infinity_bits;
         const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
                                      : simd::min_max<arch, From>(x + first, count);
@@ -75,7 +77,7 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
         seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
         if (!finite) seen.amax[block] = infinity_bits;
       } else {
-        const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count);
+        const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count, fetches);
         seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
       }
     }
@@ -94,14 +96,16 @@ void join_column_statistics(const typename From::type* x, index_t step, index_t 
   }
 }
 
-/// Statistics of a piece alone, whose blocks of `length` start at its first element.
+/// Statistics of a piece alone, whose blocks of `length` start at its first element. `fetches`: how far elements
+/// further on are asked for, where it is one block.
 template <class S, simd::float_source From = simd::from_f32>
-void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen) {
+void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
+                      simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
   const index_t whole = n / length;
   if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
     seen.clear(divide_up(n, length));
-    join_statistics<S, From>(x, n, length, seen);
+    join_statistics<S, From>(x, n, length, seen, fetches);
   } else if constexpr (needs_extremes<S>) {
     constexpr index_t most = 64;
     std::uint32_t low[most], high[most];
@@ -118,6 +122,8 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
       seen.from(whole).clear(1);
       join_statistics<S, From>(x + whole * length, n - whole * length, length, seen.from(whole));
     }
+  } else if (n <= length) {
+    seen.amax[0] = simd::amax_bits<arch, From>(x, n, fetches);
   } else {
     constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
     if (length == usual)

@@ -11,8 +11,9 @@ template <tile_source X>
 float finite_amax(const X& x) {
   std::uint32_t most = 0;
   using from = source_elements<X>;
+  const simd::fetch fetches = fetches_while_reading(x);
   for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const auto* elements) {
-    std::uint32_t bits = simd::amax_bits<simd::best_arch, from>(elements, n);
+    std::uint32_t bits = simd::amax_bits<simd::best_arch, from>(elements, n, fetches);
     if (bits >= infinity_bits) [[unlikely]] {
       bits = 0;
       for (index_t i = 0; i < n; ++i) {
@@ -41,7 +42,7 @@ class piece_quantizer {
     const statistics_view seen{amax_, needs_extremes<S> ? low_ : nullptr, needs_extremes<S> ? high_ : nullptr};
     const parameters_view p{scales_, S::has_zero_point ? zeros_ : nullptr};
     const index_t length = q_.block_length(), first = col / length;
-    block_statistics<S, From>(elements, n, length, seen);
+    block_statistics<S, From>(elements, n, length, seen, q_.fetches_while_reading());
     const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
     q_.encode(row, col, n, elements, length, p, blocks, simd::fetch::far);
     if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
@@ -64,15 +65,16 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   });
 }
 
-/// The statistics of a box whose first column is `col`, joined to those of the row's blocks.
+/// The statistics of a box whose first column is `col`, joined to those of the row's blocks. `fetches`: how far
+/// elements further on in a row are asked for, where blocks are long.
 template <class S, simd::float_source From>
 void join_box(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
-              const statistics_view& seen) {
+              const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {
   if (length == 1)
     return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
   for (index_t r = 0; r < box.rows(); ++r)
     for_each_part(col, box.cols(), length, box.data + r * box.row_stride, [&](index_t at, index_t n, const auto* part) {
-      join_statistics<S, From>(part, n, length, seen.from(at / length));
+      join_statistics<S, From>(part, n, length, seen.from(at / length), fetches);
     });
 }
 
@@ -81,7 +83,7 @@ template <class S, tile_source X>
 void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
   box_reader<X>(x, box_shape::of(x, step))
       .for_each_box(start, rows, 0, x.cols(), [&](index_t, index_t col, const auto& box) {
-        join_box<S, source_elements<X>>(col, box, length, seen);
+        join_box<S, source_elements<X>>(col, box, length, seen, fetches_while_reading(x));
       });
 }
 
@@ -227,8 +229,9 @@ class panel_quantizer {
     const parameters_view p = parameters_.view();
     seen.from(block).clear(blocks);
     for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
-      elements.for_each_box(start, rows, col, n,
-                            [&](index_t, index_t at, const auto& box) { join_box<S, From>(at, box, length, seen); });
+      elements.for_each_box(start, rows, col, n, [&](index_t, index_t at, const auto& box) {
+        join_box<S, From>(at, box, length, seen, q_.fetches_while_reading());
+      });
     });
     const simd::blocks_are are = q_.finish(first, block, blocks, seen.from(block), p.from(block));
     for_each_row_run(first, count, q_.extents(),
@@ -279,7 +282,8 @@ void quantize_flat(const X& x, const Quantizer& q, index_t step) {
   statistics_memory<S> statistics(q.block_count());
   parameters_memory<S> parameters(q.block_count());
   for_each_flat_piece(x, step, q.encode_length(), [&](index_t, index_t piece, index_t size, const auto* elements) {
-    join_box<S, source_elements<X>>(piece, {elements, 1, size, size, 1}, q.block_length(), statistics.view());
+    join_box<S, source_elements<X>>(piece, {elements, 1, size, size, 1}, q.block_length(), statistics.view(),
+                                    q.fetches_while_reading());
   });
   const simd::blocks_are blocks = q.finish(q.index_of_row(0), 0, q.block_count(), statistics.view(), parameters.view());
   encode_rows(x, q, 0, x.rows(), step, statistics.view(), parameters.view(), blocks);

@@ -39,6 +39,13 @@ std::optional<index_t> row_step(const X& x) {
     return std::nullopt;
 }
 
+/// How far elements further on in a row of a source are asked for while they are only read.
+template <tile_source X>
+simd::fetch fetches_while_reading(const X& x) {
+  const bool from_memory = x.rows() * x.cols() >= streaming_floats && row_step(x).has_value();
+  return from_memory ? simd::fetch_while_reading() : simd::fetch::nothing;
+}
+
 /// The floats of a row where they lie in memory as such, else nullptr.
 template <tile_source X>
 const float* floats_of_row(const X& x, index_t row) {

@@ -325,9 +325,9 @@ class block_encoder {
 
   /// Codes of elements [first, first + n).
   QTENSOR_INLINE void encode(const element* x, index_t first, index_t n) {
-    const fetch fetches = fetches_;  // codes might be stored to a member
+    const traffic t{fetches_};  // codes might be stored to a member
     for (index_t i = first; i < first + n; i += step) {
-      fetch_ahead<step * index_t{sizeof(element)}>(x + i, traffic{fetches});
+      fetch_ahead<step * index_t{sizeof(element)}>(x + i, t);
       if constexpr (searches<S>)
         simd::store(codes_ + i, searched_codes(x, i));
       else

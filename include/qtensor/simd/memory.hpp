@@ -40,11 +40,17 @@ constexpr float number(typename From::type element) {
 /// the first level, or to the second where it is read twice, a piece at a time, and would push itself out of the first.
 enum class fetch { nothing, near, far };
 
+/// How this CPU is best asked for what a kernel reads from memory in order: how many bytes further on, how far where
+/// numbers are read once, and how far where they are read only, as by statistics.
+QTENSOR_INLINE index_t fetch_distance() { return reads_ahead_by_pages() ? 3072 : 16384; }
+QTENSOR_INLINE fetch fetch_once() { return reads_ahead_by_pages() ? fetch::far : fetch::near; }
+QTENSOR_INLINE fetch fetch_while_reading() { return reads_ahead_by_pages() ? fetch::far : fetch::nothing; }
+
 /// How a kernel of runs treats the caches.
 struct traffic {
   fetch fetches = fetch::nothing;
-  bool streams = false;   ///< what is written goes past the caches; call stream_fence() after the last run
-  index_t ahead = 16384;  ///< how many bytes further on is asked for
+  bool streams = false;              ///< what is written goes past the caches; call stream_fence() after the last run
+  index_t ahead = fetch_distance();  ///< how many bytes further on is asked for
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.

@@ -262,6 +262,16 @@ QTENSOR_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 /// The same as far as the second-level cache.
 QTENSOR_INLINE void prefetch_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
 
+/// Whether the CPU itself reads ahead along a run within a page of 4 KiB, as Intel's do: requests further on than that
+/// begin other runs for it, and cost more than they bring.
+QTENSOR_INLINE bool reads_ahead_by_pages() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 /// Stores past the caches where the CPU can; `to` is aligned to the batch. Call stream_fence() after the last one.
 template <class T, usable_arch A>
 QTENSOR_INLINE void stream(T* to, const xsimd::batch<T, A>& v) {

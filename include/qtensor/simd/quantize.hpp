@@ -124,6 +124,12 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
   }
 }
 
+/// Codes that are packed at a time: fewer where they go past the caches, so that reading and writing alternate quickly.
+template <class S>
+index_t packed_at_once(const traffic& t) {
+  return t.streams && S::code_format::bits != 8 ? 512 : chunk_elements;
+}
+
 /// Calls encode(first, count, bytes, traffic) for chunks of [0, n) that start on a byte, and packs what it leaves in
 /// `bytes`, one code each; 8-bit codes are written in place, but for those that are streamed and lie on no line.
 template <class S, class A, class Encode>
@@ -143,7 +149,7 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
 /// The same for chunks of whole groups: encode(first, count, first group, groups, bytes, traffic).
 template <class S, class A, class Encode>
 QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, traffic t, Encode encode) {
-  const index_t chunk = chunk_elements / group * group, groups_of_chunk = chunk / group;
+  const index_t groups_of_chunk = std::max(packed_at_once<S>(t) / group, index_t{1}), chunk = groups_of_chunk * group;
   index_t g = 0;
   for_each_chunk<S, A>(n, chunk, codes, t, [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
     encode(first, count, g, divide_up(count, group), bytes, of_chunk);
@@ -226,7 +232,7 @@ struct vector_encoder {
       if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
         for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
     };
-    detail::for_each_chunk<S, A>(n, detail::chunk_elements, codes, t, encode);
+    detail::for_each_chunk<S, A>(n, detail::packed_at_once<S>(t), codes, t, encode);
   }
 
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
@@ -272,7 +278,7 @@ struct vector_encoder {
   template <numbers Which = numbers::any, quotient_by By>
   static void encode_alike(const element* x, index_t n, const detail::uniform_parameters<S, By, A>& p, unit* codes,
                            traffic t) {
-    const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::chunk_elements;
+    const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::packed_at_once<S>(t);
     detail::for_each_chunk<S, A>(n, chunk, codes, t,
                                  [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
                                    detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes, of_chunk);

@@ -101,23 +101,37 @@ QTENSOR_INLINE void for_each_batch(const typename Source::type* x, index_t n, la
   }
 }
 
+/// Calls take(x + i) for all whole steps of x[0, n), while numbers further on are asked for; leaves i behind them.
+template <index_t Step, class T, class Take>
+QTENSOR_INLINE void for_each_step(const T* x, index_t n, fetch fetches, index_t& i, Take take) {
+  if (fetches == fetch::nothing) {
+    for (; i + Step <= n; i += Step) take(x + i);
+  } else {
+    const traffic t{fetches};
+    for (; i + Step <= n; i += Step) {
+      fetch_ahead<Step * index_t{sizeof(T)}>(x + i, t);
+      take(x + i);
+    }
+  }
+}
+
 }  // namespace detail
 
-/// Bit pattern of max |x[i]| over i < n; 0 when n is 0.
+/// Bit pattern of max |x[i]| over i < n; 0 when n is 0. `fetches`: how far numbers further on are asked for.
 ///
 /// Reads x[0, n) and nothing else. Cost: 2 operations per register of elements, 4 independent chains.
 template <usable_arch A, float_source Source = from_f32>
-std::uint32_t amax_bits(const typename Source::type* x, index_t n) {
+std::uint32_t amax_bits(const typename Source::type* x, index_t n, fetch fetches = fetch::nothing) {
   using batch = detail::magnitudes<Source, A>;
   constexpr index_t step = static_cast<index_t>(batch::size), chains = 4;
   const batch none(0);
   batch best[chains] = {none, none, none, none};
   index_t i = 0;
-  for (; i + chains * step <= n; i += chains * step) {
+  detail::for_each_step<chains * step>(x, n, fetches, i, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 4
     for (index_t c = 0; c < chains; ++c)
-      best[c] = simd::max(best[c], detail::load_magnitudes<Source, A>(x + i + c * step));
-  }
+      best[c] = simd::max(best[c], detail::load_magnitudes<Source, A>(from + c * step));
+  });
   batch all = simd::max(simd::max(best[0], best[1]), simd::max(best[2], best[3]));
   for (; i + step <= n; i += step) all = simd::max(all, detail::load_magnitudes<Source, A>(x + i));
   if (i < n) all = simd::max(all, detail::load_magnitudes_n<Source, A>(x + i, n - i));
@@ -254,9 +268,11 @@ struct range_magnitudes {
   std::uint32_t low, high;
 };
 
-/// Those of x[0, n). Reads x[0, n). Cost: 2 operations per batch, 2 independent chains each.
+/// Those of x[0, n). `fetches`: how far numbers further on are asked for.
+///
+/// Reads x[0, n). Cost: 2 operations per batch, 2 independent chains each.
 template <usable_arch A, float_source Source = from_f32>
-range_magnitudes range_bits(const typename Source::type* x, index_t n) {
+range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fetches = fetch::nothing) {
   constexpr index_t step = lanes<A>;
   ints<A> positive[2] = {ints<A>(0), ints<A>(0)};
   words<A> negative[2] = {words<A>(0u), words<A>(0u)};
@@ -266,10 +282,10 @@ range_magnitudes range_bits(const typename Source::type* x, index_t n) {
     negative[c] = detail::with_extremes(negative[c], v);
   };
   index_t i = 0;
-  for (; i + 2 * step <= n; i += 2 * step) {
-    include(0, Source::template load<A>(x + i));
-    include(1, Source::template load<A>(x + i + step));
-  }
+  detail::for_each_step<2 * step>(x, n, fetches, i, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
+    include(0, Source::template load<A>(from));
+    include(1, Source::template load<A>(from + step));
+  });
   for (; i < n; i += step) include(0, Source::template load_n<A>(x + i, std::min(step, n - i)));  // others are 0
   return {simd::reduce_max(detail::magnitude_of_negative(simd::max(negative[0], negative[1]))),
           simd::reduce_max(simd::bits_as<std::uint32_t>(simd::max(positive[0], positive[1])))};
