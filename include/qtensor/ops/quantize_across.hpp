@@ -33,7 +33,7 @@ class across_quantizer {
         cols_(columns.rows()),
         length_(std::min(length, cols_)),
         most_cols_(length_ < cols_ ? std::min(piece_length(step, wide), cols_) : cols_),
-        high_(std::min(round_up(rows_, 64), q.streams() ? index_t{512} : index_t{128})),
+        high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         step_(high_ + 64),
         codes_(lines_of<std::uint8_t>(wide * step_)),
         divisors_(static_cast<std::size_t>(columns_type::memory_for(high_))) {}
@@ -74,15 +74,21 @@ class across_quantizer {
     statistics_memory<S> statistics(divide_up(most_cols_, length_) * step_);
     const statistics_view seen = statistics.view();
     for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
-      auto blocks = simd::blocks_are::fitting;  // all of them
+      auto all = simd::blocks_are::fitting;
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
+        const auto numbers = columns(row, rows, col + c, std::min(length_, cols - c));
         seen.from(at).clear(rows);
-        join_column_statistics<S, From>(&x_(col + c, row), x_.row_stride, std::min(length_, cols - c), rows,
-                                        seen.from(at), q_.fetches());
-        blocks = std::min(blocks, q_.finish_along({row, col + c}, 0, rows, seen.from(at), p.from(at)));
+        join_column_statistics<S, From>(numbers.data, numbers.row_stride, numbers.rows(), rows, seen.from(at),
+                                        q_.fetches());
+        const simd::blocks_are these = q_.finish_along({row, col + c}, 0, rows, seen.from(at), p.from(at));
+        all = std::min(all, these);
+        if (by_blocks()) encode_columns(numbers, p.from(at), these, codes(c));  // while they are in a cache
       }
-      encode_box(row, rows, col, cols, p, blocks);
-      if (blocks == simd::blocks_are::special) mend(row, rows, col, cols, seen);
+      if (by_blocks())
+        q_.store_turned({row, col}, rows, cols, codes(0), step_);
+      else
+        encode_box(row, rows, col, cols, p, all);
+      if (all == simd::blocks_are::special) mend(row, rows, col, cols, seen);
     });
     return true;
   }
@@ -93,6 +99,10 @@ class across_quantizer {
   static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
     return q.panel_rows() >= columns.cols();
   }
+  /// Whether the codes of a block are made while the caches hold its numbers.
+  bool by_blocks() const { return length_ < cols_ && most_cols_ <= wide; }
+  /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
+  static index_t most_rows(bool from_memory, bool by_blocks) { return !from_memory ? 128 : by_blocks ? 512 : 1024; }
   index_t blocks() const { return divide_up(cols_, length_); }
   std::uint8_t* codes(index_t column) const { return codes_.get() + column * step_; }
 
@@ -116,14 +126,25 @@ class across_quantizer {
       simd::transpose(static_cast<const std::int32_t*>(from.zero_points), count, count, rows, p.zero_points, step_);
   }
 
+  /// Numbers of n columns.
+  matrix_ref<const element> columns(index_t row, index_t rows, index_t col, index_t n) const {
+    return {&x_(col, row), n, rows, x_.row_stride, 1};
+  }
+
+  /// Codes of columns that share their parameters, which are one a row.
+  void encode_columns(const matrix_ref<const element>& numbers, const parameters_view& p, simd::blocks_are blocks,
+                      std::uint8_t* to) {
+    const columns_type down = q_.column_encoder(p, numbers.cols(), divisors_.data(), blocks);
+    down.encode_bytes(numbers.data, numbers.row_stride, numbers.rows(), 0, numbers.cols(), to, step_, q_.fetches());
+  }
+
   /// Codes of a box of whole blocks under the parameters of its rows.
   void encode_box(index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p,
                   simd::blocks_are blocks) {
     for (index_t first = 0; first < cols; first += wide) {
       const index_t n = std::min(wide, cols - first);
       for_each_part(first, n, length_, [&](index_t c, index_t count) {
-        const columns_type down = q_.column_encoder(p.from(c / length_ * step_), rows, divisors_.data(), blocks);
-        down.encode_bytes(&x_(col + c, row), x_.row_stride, count, 0, rows, codes(c - first), step_, q_.fetches());
+        encode_columns(columns(row, rows, col + c, count), p.from(c / length_ * step_), blocks, codes(c - first));
       });
       q_.store_turned({row, col + first}, rows, n, codes(0), step_);
     }
