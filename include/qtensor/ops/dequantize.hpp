@@ -133,12 +133,12 @@ class number_writer {
   /// One after the other: where they belong, or past the caches by way of a tile where they begin no line.
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
-    if (simd::begins_line(to)) return decode_(at, 0, length, to, {simd::fetch::near, true});
+    if (simd::begins_line(to)) return decode_(at, 0, length, to, {simd::best_requests().once, true});
     constexpr index_t most = tile_floats / 2;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
-      decode_(at, col, n, tile, {simd::fetch::near, false});
+      decode_(at, col, n, tile, {simd::best_requests().once, false});
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
   }
@@ -158,7 +158,7 @@ class number_writer {
       decode_.columns(at, direct ? extents_[last] : wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; ++row) {
           number* first = to + row * step + col;
-          decode(row, 1, direct ? first : tile, step, simd::traffic{simd::fetch::near, direct});
+          decode(row, 1, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});
           if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }
       });

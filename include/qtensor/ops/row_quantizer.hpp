@@ -194,14 +194,14 @@ class row_quantizer {
 
   /// How far elements further on in a row are asked for while statistics read them.
   simd::fetch fetches_while_reading() const {
-    return streams_ && direct_ ? simd::fetch_while_reading() : simd::fetch::nothing;
+    return streams_ && direct_ ? simd::best_requests().only : simd::fetch::nothing;
   }
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `how`
   /// numbers further on are asked for, where there are many.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary,
-              simd::fetch how = simd::fetch_once()) const {
+              simd::fetch how = simd::best_requests().once) const {
     const simd::fetch fetches = streams_ && direct_ ? how : simd::fetch::nothing;
     encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {fetches, streams_});
   }

@@ -43,7 +43,7 @@ std::optional<index_t> row_step(const X& x) {
 template <tile_source X>
 simd::fetch fetches_while_reading(const X& x) {
   const bool from_memory = x.rows() * x.cols() >= streaming_floats && row_step(x).has_value();
-  return from_memory ? simd::fetch_while_reading() : simd::fetch::nothing;
+  return from_memory ? simd::best_requests().only : simd::fetch::nothing;
 }
 
 /// The floats of a row where they lie in memory as such, else nullptr.

@@ -40,17 +40,24 @@ constexpr float number(typename From::type element) {
 /// the first level, or to the second where it is read twice, a piece at a time, and would push itself out of the first.
 enum class fetch { nothing, near, far };
 
-/// How this CPU is best asked for what a kernel reads from memory in order: how many bytes further on, how far where
-/// numbers are read once, and how far where they are read only, as by statistics.
-QTENSOR_INLINE index_t fetch_distance() { return reads_ahead_by_pages() ? 3072 : 16384; }
-QTENSOR_INLINE fetch fetch_once() { return reads_ahead_by_pages() ? fetch::far : fetch::near; }
-QTENSOR_INLINE fetch fetch_while_reading() { return reads_ahead_by_pages() ? fetch::far : fetch::nothing; }
+/// How a CPU is best asked for what a kernel reads from memory in order.
+struct requests {
+  index_t ahead;    ///< how many bytes further on
+  index_t at_once;  ///< for how many bytes at a time: a power of two
+  fetch once;       ///< how far, where numbers are read once
+  fetch only;       ///< how far, where they are only read, as by statistics
+};
+QTENSOR_INLINE requests best_requests() {
+  if (simd::reads_ahead_by_pages()) return {2560, 512, fetch::far, fetch::far};
+  return {16384, 64, fetch::near, fetch::nothing};
+}
 
 /// How a kernel of runs treats the caches.
 struct traffic {
   fetch fetches = fetch::nothing;
-  bool streams = false;              ///< what is written goes past the caches; call stream_fence() after the last run
-  index_t ahead = fetch_distance();  ///< how many bytes further on is asked for
+  bool streams = false;                   ///< what is written goes past the caches; call stream_fence() afterwards
+  index_t ahead = best_requests().ahead;  ///< as in requests
+  index_t at_once = best_requests().at_once;
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
@@ -72,10 +79,15 @@ QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
 #pragma GCC unroll 4
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
 }
-/// The same so far behind x that they come from memory while what lies between is worked on.
+/// The same for steps of `Bytes` bytes in order, so far behind x that they come from memory while what lies between is
+/// worked on: some steps ask for several, the others for none.
 template <index_t Bytes>
 QTENSOR_INLINE void fetch_ahead(const void* x, const traffic& t) {
-  fetch_lines<Bytes>(static_cast<const std::uint8_t*>(x) + t.ahead, t.fetches);
+  constexpr index_t each = Bytes < 64 ? 64 : Bytes;
+  if (t.fetches == fetch::nothing) return;
+  if ((reinterpret_cast<std::uintptr_t>(x) & static_cast<std::uintptr_t>(t.at_once - 1)) >= Bytes) return;
+  for (index_t i = 0; i < t.at_once; i += each)
+    fetch_lines<each>(static_cast<const std::uint8_t*>(x) + t.ahead + i, t.fetches);
 }
 
 /// out[i] = the float that from[i] is, for i < n.
