@@ -1,0 +1,114 @@
+// The integer product's inner loop on matrix registers: squares of sums, begun where the ones before them are stored.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_amx.hpp>
+
+// Four squares are summed at a time: two by two, or four beside each other. Their last instructions and the way of the
+// sums to memory take as long as an eighth of a product over 512 terms: so the sums of four squares are stored one by
+// one where the next four begin. Vectors idle meanwhile, and convert the sums that are in memory already.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// Rows and columns of four squares together.
+enum class square_shape { two_by_two, one_by_four };
+
+/// What four squares sum: 16 or 32 rows of units, and 64 or 32 columns of a panel.
+template <usable_arch A>
+struct square_operands {
+  unit_rows<A> rows;          ///< to whole steps of 64 units, whatever lies behind the depth
+  const std::int8_t* quads;   ///< of the first column
+  const std::int8_t* last;    ///< the same of the last step, whose quads behind the depth are 0
+  index_t steps;              ///< of 16 quads, at least 1
+  const std::int32_t* start;  ///< of the first column
+};
+
+/// Quads of one step, and rows and columns of one square.
+inline constexpr index_t square_edge = 16;
+
+/// A thread's matrix registers at work on one square after the other. A = avx512_arch.
+template <usable_arch A>
+class square_sums_in_turn {
+  using unit = square_unit<A>;
+  static constexpr index_t width = int_tile<A>::panel, row_bytes = width * 4;
+
+ public:
+  /// sums[r * panel + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has it:
+  /// in memory when the next call has made its first step. beside() is called after every instruction of the later
+  /// steps and must leave these registers alone.
+  template <square_shape Shape, class Beside>
+  QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, const Beside& beside) {
+    constexpr index_t down = Shape == square_shape::two_by_two ? square_edge * width : 2 * square_edge;
+    const auto quads = [&](index_t step) __attribute__((always_inline)) {
+      return step + 1 < of.steps ? of.quads + step * square_edge * row_bytes : of.last;
+    };
+    if (to_ != nullptr)
+      add<Shape>(
+          of, quads(0), 0, [&](auto t) __attribute__((always_inline)) {
+            unit::template store<t>(place(t), row_bytes);
+            unit::template load<t>(of.start + column<Shape>(t), 0);
+          });
+    else
+      add<Shape>(
+          of, quads(0),
+          0, [&](auto t) __attribute__((always_inline)) { unit::template load<t>(of.start + column<Shape>(t), 0); });
+    to_ = sums, down_ = down;
+    for (index_t step = 1; step < of.steps; ++step)
+      add<Shape>(
+          of, quads(step), step, [](auto) {}, beside);
+  }
+  /// Stores the sums of the last call.
+  void finish() {
+    detail::repeat<4>([&](auto t) __attribute__((always_inline)) { unit::template store<t>(place(t), row_bytes); });
+    to_ = nullptr;
+  }
+
+ private:
+  std::int32_t* place(index_t square) const { return to_ + square % 2 * square_edge + square / 2 * down_; }
+  template <square_shape Shape>
+  static constexpr index_t column(index_t square) {
+    return square_edge * (Shape == square_shape::two_by_two ? square % 2 : square);
+  }
+
+  template <int N>
+  static constexpr std::integral_constant<int, N> number{};
+  struct nothing {
+    void operator()() const {}
+  };
+  /// One step: before(t) comes in front of square t's instruction, beside() behind it.
+  template <square_shape Shape, class Before, class Beside = nothing>
+  static QTENSOR_INLINE void add(const square_operands<A>& of, const std::int8_t* quads, index_t step,
+                                 const Before& before, const Beside& beside = {}) {
+    const auto* const rows = of.rows.data + step * 64;
+    const auto dot = [&](auto t, auto x, auto w) __attribute__((always_inline)) {
+      before(t);
+      unit::template dot<t, x, w>();
+      beside();
+    };
+    if constexpr (Shape == square_shape::two_by_two) {
+      unit::template load<6>(quads, row_bytes);
+      unit::template load<4>(rows, of.rows.stride);
+      dot(number<0>, number<4>, number<6>);
+      unit::template load<7>(quads + 64, row_bytes);
+      dot(number<1>, number<4>, number<7>);
+      unit::template load<5>(rows + square_edge * of.rows.stride, of.rows.stride);
+      dot(number<2>, number<5>, number<6>);
+      dot(number<3>, number<5>, number<7>);
+    } else {
+      unit::template load<4>(rows, of.rows.stride);
+      unit::template load<5>(quads, row_bytes);
+      dot(number<0>, number<4>, number<5>);
+      unit::template load<6>(quads + 64, row_bytes);
+      dot(number<1>, number<4>, number<6>);
+      unit::template load<7>(quads + 128, row_bytes);
+      dot(number<2>, number<4>, number<7>);
+      unit::template load<5>(quads + 192, row_bytes);
+      dot(number<3>, number<4>, number<5>);
+    }
+  }
+
+  std::int32_t* to_ = nullptr;
+  index_t down_ = 0;
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd
