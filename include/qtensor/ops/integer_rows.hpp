@@ -92,6 +92,8 @@ class integer_rows {
   std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
   std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
   float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
+  /// Of rows from r on.
+  const float* scales(index_t r) const { return scales_.data() + r; }
   bool has_one_zero() const { return one_zero_; }
 
  private:
@@ -130,23 +132,21 @@ class integer_panel {
   void start_from(std::int64_t zero) {
     for (index_t c = 0; c < width; ++c) start[c] = wrapped(-zero * panel_.sums[c]);
   }
-  /// What zero points take from `rows` sums of x's rows from `row` on; `early` where sums began at start_from.
+  /// What zero points take from the sums of `rows` rows of x from `row` on, and of `count` columns from `col` on;
+  /// `early` where sums began at start_from.
   template <class Rows>
-  void take_zeros(const Rows& x, index_t row, index_t rows, index_t depth, bool early, std::int32_t* sums) const {
-    if (early && !has_zeros) return;
-    for (index_t r = 0; r < rows; ++r) {
-      const auto zero =
-          early ? 0u : static_cast<std::uint32_t>(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset);
-      const auto rest = static_cast<std::uint32_t>(x.sum(row + r) - depth * x.zero(row + r));
-      std::int32_t* to = sums + r * width;
-      for (index_t c = 0; c < width; ++c)
-        to[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[c]) -
-                                          zero * static_cast<std::uint32_t>(panel_.sums[c]) -
-                                          rest * static_cast<std::uint32_t>(zeros[c]));
-    }
+  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, index_t count, index_t depth,
+                                 bool early, std::int32_t* sums) const {
+    if (!early || has_zeros) take_some(x, row, rows, col, count, depth, early, sums);
   }
   const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
   const std::int32_t* sums() const { return panel_.sums; }
+  /// The columns from `first` on, for sinks.
+  struct columns {
+    using arch = A;
+    const float* scales;
+  };
+  columns from(index_t first) const { return {scales + first}; }
 
   static std::int32_t wrapped(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
 
@@ -154,6 +154,20 @@ class integer_panel {
   alignas(64) std::int32_t zeros[width], start[width];
 
  private:
+  template <class Rows>
+  void take_some(const Rows& x, index_t row, index_t rows, index_t col, index_t count, index_t depth, bool early,
+                 std::int32_t* sums) const {
+    constexpr index_t step = simd::lanes<A>;
+    for (index_t r = 0; r < rows; ++r, sums += count) {
+      const simd::ints<A> zero(early ? 0 : wrapped(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset));
+      const simd::ints<A> rest(wrapped(x.sum(row + r) - depth * x.zero(row + r)));
+      for (index_t c = 0; c < count; c += step) {
+        simd::ints<A> s = simd::load<A>(sums + c) - rest * simd::load<A>(zeros + col + c);
+        if (!early) s = s - zero * simd::load<A>(panel_.sums + col + c);
+        simd::store(sums + c, s);
+      }
+    }
+  }
   packed_panel<S, A> panel_;
 };
 
@@ -175,14 +189,11 @@ struct scaled {
   void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
                   index_t cols, const Sum* sums, index_t stride, float* values) const {
     // Whole tiles that only go to memory go there at once.
-    const bool at_once = cols == stride && in_place(sink);
-    for (index_t r = 0; r < rows; ++r) {
-      float* to = values + r * stride;
-      if constexpr (requires { sink.y; })
-        if (at_once) to = &sink.y(row + r, col);
-      scale_row(x.scale(x_row + r), panel, sums + r * stride, to, stride);
-    }
-    if (!at_once) sink(product_tile{row, col, rows, cols, values, stride});
+    if constexpr (requires { sink.y.row_stride; })
+      if (cols == stride && in_place(sink))
+        return scale(x, x_row, panel, rows, sums, stride, &sink.y(row, col), sink.y.row_stride);
+    scale(x, x_row, panel, rows, sums, stride, values, stride);
+    sink(product_tile{row, col, rows, cols, values, stride});
   }
 
  private:
@@ -194,18 +205,23 @@ struct scaled {
   static bool in_place(const store_floats<A>& s) {
     return s.y.col_stride == 1 && s.alpha == 1.f && s.mode == accumulate::assign;
   }
-  template <class Panel>
-  static void scale_row(float by, const Panel& panel, const std::int32_t* from, float* to, index_t width) {
+  template <class Rows, class Panel>
+  static void scale(const Rows& x, index_t x_row, const Panel& panel, index_t rows, const std::int32_t* sums,
+                    index_t stride, float* to, index_t to_stride) {
     using A = typename Panel::arch;
-    const simd::floats<A> factor(by);
-    for (index_t c = 0; c < width; c += simd::lanes<A>) {
-      const simd::floats<A> v = simd::mul(simd::to_float(simd::load<A>(from + c)), factor);
-      simd::store(to + c, simd::mul(v, simd::load<A>(panel.scales + c)));
-    }
+    constexpr index_t width = simd::int_tile<A>::panel;
+    if (stride == width)
+      simd::scale_sums<A, width>(sums, stride, rows, x.scales(x_row), panel.scales, to, to_stride);
+    else
+      simd::scale_sums<A, width / 2>(sums, stride, rows, x.scales(x_row), panel.scales, to, to_stride);
   }
-  template <class Panel>
-  static void scale_row(float by, const Panel& panel, const std::int64_t* from, float* to, index_t width) {
-    for (index_t c = 0; c < width; ++c) to[c] = rounded(rounded(static_cast<float>(from[c]) * by) * panel.scales[c]);
+  template <class Rows, class Panel>
+  static void scale(const Rows& x, index_t x_row, const Panel& panel, index_t rows, const std::int64_t* sums,
+                    index_t stride, float* to, index_t to_stride) {
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < stride; ++c)
+        to[r * to_stride + c] =
+            rounded(rounded(static_cast<float>(sums[r * stride + c]) * x.scales(x_row)[r]) * panel.scales[c]);
   }
 };
 

@@ -62,7 +62,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       }
       simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
       if (ahead.from != nullptr) ahead.from += quads * share;
-      panel.take_zeros(x, m, some, depth, early, sums);
+      panel.take_zeros(x, m, some, 0, width, depth, early, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });
   }
@@ -87,14 +87,14 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   x.read(row, rows, 0, depth, reinterpret_cast<std::uint8_t*>(codes.data()), stride);
   struct {
     std::int64_t sums[most_rows], zeros[most_rows];
-    float scales[most_rows];
-    float scale(index_t r) const { return scales[r]; }
+    float row_scales[most_rows];
+    const float* scales(index_t r) const { return row_scales + r; }
   } known{};
   bool needs_sums = false;
   for (index_t r = 0; r < rows; ++r) {
     for (index_t k = 0; k < depth; ++k) known.sums[r] += codes[static_cast<std::size_t>(r * stride + k)];
     known.zeros[r] = x.zero_point(row + r, 0) + code::offset;
-    known.scales[r] = scale_of(x, row + r, 0);
+    known.row_scales[r] = scale_of(x, row + r, 0);
     needs_sums = needs_sums || known.zeros[r] != 0;
   }
   if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));

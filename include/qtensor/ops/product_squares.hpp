@@ -16,27 +16,26 @@ bool prefers_squares(index_t rows, index_t quads) {
   return rows > simd::int_tile<A>::max_rows && quads >= 8 && simd::uses_squares<A>();
 }
 
-/// The rows [row, row + rows) of one panel: what a sink takes.
-template <class Panels>
-struct square_block {
-  integer_panel<Panels>* panel = nullptr;
-  index_t panel_number = 0, row = 0, rows = 0;
-  std::int32_t* sums = nullptr;
-};
-
 /// All tiles of rows [0, rows) of x against panels [first, first + count), as integer_tiles has them, for sums that fit
 /// 32 bits.
 template <class Panels, class Rows, class Finish>
 class square_product {
   using A = typename Panels::arch;
   using panel_type = integer_panel<Panels>;
-  using block = square_block<Panels>;
+  using shape = simd::square_shape;
   using session = typename simd::square_unit<A>::session;
   static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge, most_rows = 2 * edge;
   static constexpr index_t step_bytes = edge * width * 4;
-  // Two buffers, of which one is read while the other is written; a line between them, as stores keep back loads that
-  // lie a page behind them.
-  static constexpr index_t buffer = most_rows * width + 16;
+  // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
+  static constexpr bool is_packed = !requires(Panels & p) { p.weights(); };
+  static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
+  static constexpr index_t part_bytes = index_t{1} << 19;
+
+  /// Sums on their way: rows [row, row + rows), columns [col, col + cols) of a panel.
+  struct block {
+    const panel_type* panel;
+    index_t panel_number, row, rows, col, cols;
+  };
 
  public:
   square_product(Panels& weights, const Rows& x, index_t rows, index_t row, const Finish& finish)
@@ -48,19 +47,14 @@ class square_product {
         steps_(divide_up(weights.layout().quads(), edge)) {}
 
   void over(index_t first, index_t count) {
-    // Panels that stay in the second cache while all rows pass; what is packed on the way has room for one.
-    constexpr bool is_packed = !requires { weights_.weights(); };
-    constexpr index_t panel_share = index_t{1} << 19;
-    const index_t together = is_packed ? std::max(index_t{1}, panel_share / weights_.layout().panel_bytes()) : 1;
-    alignas(64) std::int32_t room[2 * buffer];
+    const index_t together = is_packed ? std::max(index_t{1}, part_bytes / weights_.layout().panel_bytes()) : 1;
+    alignas(64) std::int32_t room[most_rows * width];
+    sums_ = room;
     session_.emplace();
     for (index_t p = first; p < first + count; p += together) {
       prepare(p, std::min(together, first + count - p));
       for (index_t m = 0; m < rows_; m += most_rows)
-        for (index_t i = 0; i < static_cast<index_t>(panels_.size()); ++i)
-          sum({&panels_[static_cast<std::size_t>(i)], p + i, m, std::min(most_rows, rows_ - m),
-               room + (turn_ ^= 1) * buffer},
-              i);
+        for (index_t i = 0; i < static_cast<index_t>(panels_.size()); ++i) sum_panel(p + i, i, m);
       drain();
     }
     session_.reset();
@@ -84,33 +78,40 @@ class square_product {
     }
   }
 
-  /// Sums a block, while the one before it goes to the sink.
-  void sum(const block& b, index_t i) {
-    const std::int8_t* codes = b.panel->codes();
+  void sum_panel(index_t number, index_t i, index_t m) {
+    const panel_type& panel = panels_[static_cast<std::size_t>(i)];
+    const std::int8_t* codes = panel.codes();
     const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
-    const simd::square_operands<A> all{{x_.row(b.row), x_.stride()}, codes, last, steps_, b.panel->start};
-    const auto half = [&](index_t c) QTENSOR_INLINE_LAMBDA {
-      auto part = all;
-      part.quads += c * 4, part.last += c * 4, part.start += c;
-      return part;
-    };
-    const bool is_low = b.rows <= edge;
-    pace(4 * (steps_ - 1) * (is_low ? 1 : 2));
+    const simd::square_operands<A> of{{x_.row(m), x_.stride()}, codes, last, steps_, panel.start};
+    const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
+    if (rows <= edge) {
+      sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
+    } else if constexpr (Finish::runs_beside) {
+      sum<shape::two_by_two>(of, {&panel, number, m, rows, 0, half});
+      sum<shape::two_by_two>(of.from(half), {&panel, number, m, rows, half, half});
+    } else {
+      sum_beside_nothing(of, {&panel, number, m, rows, 0, width});
+    }
+  }
+  /// Sums a block, while the one before it goes to the sink.
+  template <shape Shape>
+  void sum(const simd::square_operands<A>& of, const block& b) {
+    pace(4 * (steps_ - 1));
     const auto beside = [&]() QTENSOR_INLINE_LAMBDA {
       if (Finish::runs_beside && --wait_ == 0) finish_some();
     };
-    if (is_low) {
-      squares_.template sum<simd::square_shape::one_by_four>(all, b.sums, beside);
-    } else {
-      squares_.template sum<simd::square_shape::two_by_two>(half(0), b.sums, beside);
-      squares_.template sum<simd::square_shape::two_by_two>(half(width / 2), b.sums + width / 2, beside);
-    }
+    squares_.template sum<Shape, stays>(of, sums_, b.cols, beside);
     finish_rows(before_.rows - done_);
     before_ = b, done_ = 0;
-    if constexpr (!Finish::runs_beside) {  // whatever it runs may use the registers
-      drain();
-      session_.emplace();
-    }
+    if constexpr (!Finish::runs_beside) drain();
+  }
+  /// Sums two halves, which go to a sink that may use the registers.
+  void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
+    const auto nothing = [] {};
+    squares_.template sum<shape::two_by_two, stays>(of, sums_, width, nothing);
+    squares_.template sum<shape::two_by_two, stays>(of.from(width / 2), sums_ + width / 2, width, nothing);
+    before_ = b;
+    drain();
   }
   /// All sums to the sink.
   void drain() {
@@ -119,13 +120,17 @@ class square_product {
     if constexpr (!Finish::runs_beside) session_.reset();
     finish_rows(before_.rows - done_);
     before_ = {}, done_ = 0;
+    if constexpr (!Finish::runs_beside) session_.emplace();
   }
 
-  /// Spreads the rows of the block before over so many instructions.
+  /// Spreads the rows of the block before over so many instructions, some at a time; the first wait for their sums.
   void pace(index_t instructions) {
-    const index_t rows = std::max(before_.rows, index_t{1});
-    every_ = wait_ = std::max(instructions / rows, index_t{1});
-    some_ = divide_up(rows, std::max(instructions / every_, index_t{1}));
+    constexpr index_t least = 4;
+    const index_t late = instructions > 16 ? 8 : 0;
+    const index_t turns = std::max(std::min(divide_up(before_.rows, least), instructions - late), index_t{1});
+    some_ = divide_up(before_.rows, turns);
+    every_ = std::max((instructions - late) / turns, index_t{1});
+    wait_ = every_ + late;
   }
   void finish_some() {
     wait_ = every_;
@@ -133,11 +138,13 @@ class square_product {
   }
   void finish_rows(index_t count) {
     if (count <= 0) return;
-    const index_t m = before_.row + done_, col = before_.panel_number * width;
-    std::int32_t* const sums = before_.sums + done_ * width;
-    before_.panel->take_zeros(x_, m, count, weights_.layout().depth, x_.has_one_zero(), sums);
-    finish_(x_, m, *before_.panel, row_ + m, col, count, std::min(width, weights_.layout().outputs - col), sums, width,
-            reinterpret_cast<float*>(sums));
+    const block& b = before_;
+    const index_t m = b.row + done_, col = b.panel_number * width + b.col;
+    std::int32_t* const sums = sums_ + done_ * b.cols;
+    b.panel->take_zeros(x_, m, count, b.col, b.cols, weights_.layout().depth, x_.has_one_zero(), sums);
+    const index_t cols = std::min(b.cols, weights_.layout().outputs - col);
+    if (cols > 0)
+      finish_(x_, m, b.panel->from(b.col), row_ + m, col, count, cols, sums, b.cols, reinterpret_cast<float*>(sums));
     done_ += count;
   }
 
@@ -150,8 +157,9 @@ class square_product {
   line_array<std::int8_t> last_;
   std::optional<session> session_;
   simd::square_sums_in_turn<A> squares_;
-  block before_;
-  index_t done_ = 0, wait_ = 1, every_ = 1, some_ = 1, turn_ = 0;
+  std::int32_t* sums_ = nullptr;
+  block before_{};
+  index_t done_ = 0, wait_ = 1, every_ = 1, some_ = 1;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

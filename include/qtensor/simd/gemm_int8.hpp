@@ -308,4 +308,20 @@ void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::ui
   }
 }
 
+/// Sums as floats: to[r * to_stride + c] = RN(RN(float(sums[r * stride + c]) * row_scales[r]) * scales[c]) for r < rows
+/// and c < Columns, a multiple of `lanes`. May be in place.
+template <usable_arch A, index_t Columns>
+void scale_sums(const std::int32_t* sums, index_t stride, index_t rows, const float* row_scales, const float* scales,
+                float* to, index_t to_stride) {
+  constexpr index_t step = lanes<A>, vectors = Columns / step;
+  floats<A> by[vectors];
+  detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { by[v] = simd::load<A>(scales + v * step); });
+  for (index_t r = 0; r < rows; ++r, sums += stride, to += to_stride) {
+    const floats<A> factor(row_scales[r]);
+    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      simd::store(to + v * step, simd::mul(simd::mul(simd::to_float(simd::load<A>(sums + v * step)), factor), by[v]));
+    });
+  }
+}
+
 }  // namespace qtensor::inline QTENSOR_ABI::simd

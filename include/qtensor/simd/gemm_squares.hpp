@@ -21,7 +21,15 @@ struct square_operands {
   const std::int8_t* last;    ///< the same of the last step, whose quads behind the depth are 0
   index_t steps;              ///< of 16 quads, at least 1
   const std::int32_t* start;  ///< of the first column
+
+  /// The same from a later column on.
+  square_operands from(index_t column) const {
+    return {rows, quads + 4 * column, last + 4 * column, steps, start + column};
+  }
 };
+
+/// Which operand stays in the first cache while the other passes by.
+enum class resident { rows, quads };
 
 /// Quads of one step, and rows and columns of one square.
 inline constexpr index_t square_edge = 16;
@@ -33,33 +41,33 @@ class square_sums_in_turn {
   static constexpr index_t width = int_tile<A>::panel, row_bytes = width * 4;
 
  public:
-  /// sums[r * panel + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has it:
-  /// in memory when the next call has made its first step. beside() is called after every instruction of the later
+  /// sums[r * stride + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has
+  /// it: in memory when the next call has made its first step. beside() is called after every instruction of the later
   /// steps and must leave these registers alone.
-  template <square_shape Shape, class Beside>
-  QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, const Beside& beside) {
-    constexpr index_t down = Shape == square_shape::two_by_two ? square_edge * width : 2 * square_edge;
+  template <square_shape Shape, resident Stays, class Beside>
+  QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, index_t stride, const Beside& beside) {
+    const index_t down = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
     const auto quads = [&](index_t step) __attribute__((always_inline)) {
       return step + 1 < of.steps ? of.quads + step * square_edge * row_bytes : of.last;
     };
     if (to_ != nullptr)
-      add<Shape>(
+      add<Shape, Stays>(
           of, quads(0), 0, [&](auto t) __attribute__((always_inline)) {
-            unit::template store<t>(place(t), row_bytes);
+            unit::template store<t>(place(t), stride_ * 4);
             unit::template load<t>(of.start + column<Shape>(t), 0);
           });
     else
-      add<Shape>(
+      add<Shape, Stays>(
           of, quads(0),
           0, [&](auto t) __attribute__((always_inline)) { unit::template load<t>(of.start + column<Shape>(t), 0); });
-    to_ = sums, down_ = down;
+    to_ = sums, stride_ = stride, down_ = down;
     for (index_t step = 1; step < of.steps; ++step)
-      add<Shape>(
+      add<Shape, Stays>(
           of, quads(step), step, [](auto) {}, beside);
   }
   /// Stores the sums of the last call.
   void finish() {
-    detail::repeat<4>([&](auto t) __attribute__((always_inline)) { unit::template store<t>(place(t), row_bytes); });
+    detail::repeat<4>([&](auto t) __attribute__((always_inline)) { unit::template store<t>(place(t), stride_ * 4); });
     to_ = nullptr;
   }
 
@@ -76,7 +84,7 @@ class square_sums_in_turn {
     void operator()() const {}
   };
   /// One step: before(t) comes in front of square t's instruction, beside() behind it.
-  template <square_shape Shape, class Before, class Beside = nothing>
+  template <square_shape Shape, resident Stays, class Before, class Beside = nothing>
   static QTENSOR_INLINE void add(const square_operands<A>& of, const std::int8_t* quads, index_t step,
                                  const Before& before, const Beside& beside = {}) {
     const auto* const rows = of.rows.data + step * 64;
@@ -85,30 +93,42 @@ class square_sums_in_turn {
       unit::template dot<t, x, w>();
       beside();
     };
+    const auto load_rows = [&](auto t, index_t first) __attribute__((always_inline)) {
+      if constexpr (Stays == resident::rows)
+        unit::template load<t>(rows + first * of.rows.stride, of.rows.stride);
+      else
+        unit::template stream<t>(rows + first * of.rows.stride, of.rows.stride);
+    };
+    const auto load_quads = [&](auto t, index_t column) __attribute__((always_inline)) {
+      if constexpr (Stays == resident::rows)
+        unit::template stream<t>(quads + 4 * column, row_bytes);
+      else
+        unit::template load<t>(quads + 4 * column, row_bytes);
+    };
     if constexpr (Shape == square_shape::two_by_two) {
-      unit::template load<6>(quads, row_bytes);
-      unit::template load<4>(rows, of.rows.stride);
+      load_quads(number<6>, 0);
+      load_rows(number<4>, 0);
       dot(number<0>, number<4>, number<6>);
-      unit::template load<7>(quads + 64, row_bytes);
+      load_quads(number<7>, square_edge);
       dot(number<1>, number<4>, number<7>);
-      unit::template load<5>(rows + square_edge * of.rows.stride, of.rows.stride);
+      load_rows(number<5>, square_edge);
       dot(number<2>, number<5>, number<6>);
       dot(number<3>, number<5>, number<7>);
     } else {
-      unit::template load<4>(rows, of.rows.stride);
-      unit::template load<5>(quads, row_bytes);
+      load_rows(number<4>, 0);
+      load_quads(number<5>, 0);
       dot(number<0>, number<4>, number<5>);
-      unit::template load<6>(quads + 64, row_bytes);
+      load_quads(number<6>, square_edge);
       dot(number<1>, number<4>, number<6>);
-      unit::template load<7>(quads + 128, row_bytes);
+      load_quads(number<7>, 2 * square_edge);
       dot(number<2>, number<4>, number<7>);
-      unit::template load<5>(quads + 192, row_bytes);
+      load_quads(number<5>, 3 * square_edge);
       dot(number<3>, number<4>, number<5>);
     }
   }
 
   std::int32_t* to_ = nullptr;
-  index_t down_ = 0;
+  index_t stride_ = 0, down_ = 0;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
