@@ -96,9 +96,9 @@ class square_product {
   /// Sums a block, while the one before it goes to the sink.
   template <shape Shape>
   void sum(const simd::square_operands<A>& of, const block& b) {
-    pace(4 * (steps_ - 1));
+    index_t wait = pace(4 * (steps_ - 1));
     const auto beside = [&]() QTENSOR_INLINE_LAMBDA {
-      if (Finish::runs_beside && --wait_ == 0) finish_some();
+      if (Finish::runs_beside && --wait == 0) wait = finish_some();
     };
     squares_.template sum<Shape, stays>(of, sums_, b.cols, beside);
     finish_rows(before_.rows - done_);
@@ -123,18 +123,20 @@ class square_product {
     if constexpr (!Finish::runs_beside) session_.emplace();
   }
 
-  /// Spreads the rows of the block before over so many instructions, some at a time; the first wait for their sums.
-  void pace(index_t instructions) {
+  /// Spreads the rows of the block before over so many instructions, some at a time; gives how many come first, while
+  /// the sums are on their way.
+  index_t pace(index_t instructions) {
     constexpr index_t least = 4;
     const index_t late = instructions > 16 ? 8 : 0;
     const index_t turns = std::max(std::min(divide_up(before_.rows, least), instructions - late), index_t{1});
     some_ = divide_up(before_.rows, turns);
     every_ = std::max((instructions - late) / turns, index_t{1});
-    wait_ = every_ + late;
+    return every_ + late;
   }
-  void finish_some() {
-    wait_ = every_;
+  /// Gives how many instructions come before the next call.
+  [[gnu::noinline]] index_t finish_some() {
     finish_rows(std::min(some_, before_.rows - done_));
+    return every_;
   }
   void finish_rows(index_t count) {
     if (count <= 0) return;
@@ -159,7 +161,7 @@ class square_product {
   simd::square_sums_in_turn<A> squares_;
   std::int32_t* sums_ = nullptr;
   block before_{};
-  index_t done_ = 0, wait_ = 1, every_ = 1, some_ = 1;
+  index_t done_ = 0, every_ = 1, some_ = 1;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

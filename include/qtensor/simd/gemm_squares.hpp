@@ -46,24 +46,28 @@ class square_sums_in_turn {
   /// steps and must leave these registers alone.
   template <square_shape Shape, resident Stays, class Beside>
   QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, index_t stride, const Beside& beside) {
-    const index_t down = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
-    const auto quads = [&](index_t step) __attribute__((always_inline)) {
-      return step + 1 < of.steps ? of.quads + step * square_edge * row_bytes : of.last;
+    const auto* rows = of.rows.data;
+    const std::int8_t* quads = of.steps > 1 ? of.quads : of.last;
+    const index_t rows_stride = of.rows.stride;
+    unit::settle();
+    const auto begin = [&](auto t) __attribute__((always_inline)) {
+      unit::template load<t>(of.start + column<Shape>(t), 0);
     };
-    if (to_ != nullptr)
-      add<Shape, Stays>(
-          of, quads(0), 0, [&](auto t) __attribute__((always_inline)) {
-            unit::template store<t>(place(t), stride_ * 4);
-            unit::template load<t>(of.start + column<Shape>(t), 0);
-          });
+    if (to_ == nullptr)
+      add<Shape, Stays>(rows, rows_stride, quads, begin);
     else
       add<Shape, Stays>(
-          of, quads(0),
-          0, [&](auto t) __attribute__((always_inline)) { unit::template load<t>(of.start + column<Shape>(t), 0); });
-    to_ = sums, stride_ = stride, down_ = down;
-    for (index_t step = 1; step < of.steps; ++step)
+          rows, rows_stride, quads, [&](auto t) __attribute__((always_inline)) {
+            unit::template store<t>(place(t), stride_ * 4);
+            begin(t);
+          });
+    to_ = sums, stride_ = stride, down_ = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
+    for (index_t left = of.steps - 1; left > 0; --left) {
+      rows += 64;
+      quads = left > 1 ? quads + square_edge * row_bytes : of.last;
       add<Shape, Stays>(
-          of, quads(step), step, [](auto) {}, beside);
+          rows, rows_stride, quads, [](auto) {}, beside);
+    }
   }
   /// Stores the sums of the last call.
   void finish() {
@@ -85,9 +89,8 @@ class square_sums_in_turn {
   };
   /// One step: before(t) comes in front of square t's instruction, beside() behind it.
   template <square_shape Shape, resident Stays, class Before, class Beside = nothing>
-  static QTENSOR_INLINE void add(const square_operands<A>& of, const std::int8_t* quads, index_t step,
+  static QTENSOR_INLINE void add(const std::uint8_t* rows, index_t stride, const std::int8_t* quads,
                                  const Before& before, const Beside& beside = {}) {
-    const auto* const rows = of.rows.data + step * 64;
     const auto dot = [&](auto t, auto x, auto w) __attribute__((always_inline)) {
       before(t);
       unit::template dot<t, x, w>();
@@ -95,9 +98,9 @@ class square_sums_in_turn {
     };
     const auto load_rows = [&](auto t, index_t first) __attribute__((always_inline)) {
       if constexpr (Stays == resident::rows)
-        unit::template load<t>(rows + first * of.rows.stride, of.rows.stride);
+        unit::template load<t>(rows + first * stride, stride);
       else
-        unit::template stream<t>(rows + first * of.rows.stride, of.rows.stride);
+        unit::template stream<t>(rows + first * stride, stride);
     };
     const auto load_quads = [&](auto t, index_t column) __attribute__((always_inline)) {
       if constexpr (Stays == resident::rows)

@@ -24,6 +24,7 @@ inline std::atomic<bool> squares_allowed{true};
 ///   load<T>(from, stride)         row r from `from + r * stride` bytes; 64 bytes on cache lines are fastest
 ///   stream<T>(from, stride)       the same of what is not to stay in the first cache
 ///   store<T>(to, stride)
+///   settle()                      what was written before may be loaded: loads are not ordered with other code
 ///   dot<T, X, W>()                sums T += units X times quads W, modulo 2^32
 template <usable_arch A>
 struct square_unit {
@@ -66,17 +67,11 @@ struct square_unit<avx512_arch> {
   // g++ 12 takes numbers of registers only as text: its intrinsics cannot be called with a template's parameter.
   template <int T>
   static QTENSOR_INLINE void load(const void* from, index_t stride) {
-    asm volatile("{tileloadd (%0,%1,1), %%tmm%c2|tileloadd tmm%c2, [%0+%1*1]}"
-                 :
-                 : "r"(from), "r"(stride), "i"(T)
-                 : "memory");
+    asm volatile("{tileloadd (%0,%1,1), %%tmm%c2|tileloadd tmm%c2, [%0+%1*1]}" : : "r"(from), "r"(stride), "i"(T));
   }
   template <int T>
   static QTENSOR_INLINE void stream(const void* from, index_t stride) {
-    asm volatile("{tileloaddt1 (%0,%1,1), %%tmm%c2|tileloaddt1 tmm%c2, [%0+%1*1]}"
-                 :
-                 : "r"(from), "r"(stride), "i"(T)
-                 : "memory");
+    asm volatile("{tileloaddt1 (%0,%1,1), %%tmm%c2|tileloaddt1 tmm%c2, [%0+%1*1]}" : : "r"(from), "r"(stride), "i"(T));
   }
   template <int T>
   static QTENSOR_INLINE void store(void* to, index_t stride) {
@@ -85,6 +80,7 @@ struct square_unit<avx512_arch> {
                  : "r"(to), "r"(stride), "i"(T)
                  : "memory");
   }
+  static QTENSOR_INLINE void settle() { asm volatile("" : : : "memory"); }
   template <int T, int X, int W>
   static QTENSOR_INLINE void dot() {
     asm volatile("{tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbusd tmm%c0, tmm%c1, tmm%c2}" : : "i"(T), "i"(X), "i"(W));
