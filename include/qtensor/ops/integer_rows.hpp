@@ -21,6 +21,9 @@ struct integer_tile {
 
 namespace ops {
 
+/// A sum modulo 2^32.
+constexpr std::int32_t wrapped_sum(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
+
 /// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
 /// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from codes or floats again and
 /// again. Rows begin on cache lines that spread over the first cache; behind the depth, whole lines may be read.
@@ -36,6 +39,7 @@ class integer_rows {
         units_(line_array<unit>::for_overwrite(round_up(most, rows_together) * stride_)),
         sums_(static_cast<std::size_t>(most)),
         zeros_(static_cast<std::size_t>(most)),
+        rests_(static_cast<std::size_t>(most)),
         scales_(static_cast<std::size_t>(most)) {}
 
   /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
@@ -59,6 +63,7 @@ class integer_rows {
           sums_[at] =
               simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
+        rests_[at] = wrapped_sum(sums_[at] - depth_ * zeros_[at]);
         scales_[at] = scale_of(x, first + done + r, 0);
       }
     }
@@ -82,6 +87,7 @@ class integer_rows {
                          });
                        });
     std::fill_n(zeros_.begin(), count, 0);
+    rests_ = sums_;
     one_zero_ = true;
   }
 
@@ -92,7 +98,8 @@ class integer_rows {
   std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
   std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
   float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
-  /// Of rows from r on.
+  /// Of rows from r on: sums less depth times zero point, modulo 2^32.
+  const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
   const float* scales(index_t r) const { return scales_.data() + r; }
   bool has_one_zero() const { return one_zero_; }
 
@@ -101,7 +108,7 @@ class integer_rows {
   line_array<unit> units_;
   std::vector<std::uint8_t> bytes_;
   std::vector<float> floats_;
-  std::vector<std::int32_t> sums_, zeros_;
+  std::vector<std::int32_t> sums_, zeros_, rests_;
   std::vector<float> scales_;
   bool one_zero_ = true;
 };
@@ -130,14 +137,14 @@ class integer_panel {
   }
   /// What sums start from where all rows have this zero point, in units.
   void start_from(std::int64_t zero) {
-    for (index_t c = 0; c < width; ++c) start[c] = wrapped(-zero * panel_.sums[c]);
+    for (index_t c = 0; c < width; ++c) start[c] = wrapped_sum(-zero * panel_.sums[c]);
   }
   /// What zero points take from the sums of `rows` rows of x from `row` on, and of `count` columns from `col` on;
   /// `early` where sums began at start_from.
   template <class Rows>
-  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, index_t count, index_t depth,
-                                 bool early, std::int32_t* sums) const {
-    if (!early || has_zeros) take_some(x, row, rows, col, count, depth, early, sums);
+  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
+                                 std::int32_t* sums) const {
+    if (!early || has_zeros) take_some(x, row, rows, col, count, early, sums);
   }
   const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
   const std::int32_t* sums() const { return panel_.sums; }
@@ -145,22 +152,21 @@ class integer_panel {
   struct columns {
     using arch = A;
     const float* scales;
+    const std::int32_t* zeros;
   };
-  columns from(index_t first) const { return {scales + first}; }
-
-  static std::int32_t wrapped(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
+  columns from(index_t first) const { return {scales + first, zeros + first}; }
 
   alignas(64) float scales[width];
   alignas(64) std::int32_t zeros[width], start[width];
 
  private:
   template <class Rows>
-  void take_some(const Rows& x, index_t row, index_t rows, index_t col, index_t count, index_t depth, bool early,
+  void take_some(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
                  std::int32_t* sums) const {
     constexpr index_t step = simd::lanes<A>;
     for (index_t r = 0; r < rows; ++r, sums += count) {
-      const simd::ints<A> zero(early ? 0 : wrapped(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset));
-      const simd::ints<A> rest(wrapped(x.sum(row + r) - depth * x.zero(row + r)));
+      const simd::ints<A> zero(early ? 0 : wrapped_sum(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset));
+      const simd::ints<A> rest(x.rests(row)[r]);
       for (index_t c = 0; c < count; c += step) {
         simd::ints<A> s = simd::load<A>(sums + c) - rest * simd::load<A>(zeros + col + c);
         if (!early) s = s - zero * simd::load<A>(panel_.sums + col + c);
@@ -169,6 +175,19 @@ class integer_panel {
     }
   }
   packed_panel<S, A> panel_;
+};
+
+/// The sink that writes sums: y(m, n) = sum, anywhere in memory.
+struct store_integers {
+  static constexpr bool runs_beside = true;
+  matrix_ref<std::int32_t> y;
+  void operator()(const integer_tile& t) const {
+    for (index_t r = 0; r < t.rows; ++r)
+      if (y.col_stride == 1)
+        std::copy_n(t.values + r * t.stride, t.cols, &y(t.row + r, t.col));
+      else
+        for (index_t c = 0; c < t.cols; ++c) y(t.row + r, t.col + c) = t.values[r * t.stride + c];
+  }
 };
 
 /// Whether a sink may be called between instructions on matrix registers, because it uses none: it says
@@ -188,40 +207,46 @@ struct scaled {
   template <class Rows, class Panel, class Sum>
   void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
                   index_t cols, const Sum* sums, index_t stride, float* values) const {
-    // Whole tiles that only go to memory go there at once.
-    if constexpr (requires { sink.y.row_stride; })
-      if (cols == stride && in_place(sink))
-        return scale(x, x_row, panel, rows, sums, stride, &sink.y(row, col), sink.y.row_stride);
-    scale(x, x_row, panel, rows, sums, stride, values, stride);
+    using A = typename Panel::arch;
+    constexpr index_t width = simd::int_tile<A>::panel;
+    if constexpr (!std::same_as<Sum, std::int32_t>) {
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < stride; ++c)
+          values[r * stride + c] =
+              rounded(rounded(static_cast<float>(sums[r * stride + c]) * x.scales(x_row)[r]) * panel.scales[c]);
+    } else {
+      using turn = simd::sums_in_turn<A, width, false, float>;
+      using half_turn = simd::sums_in_turn<A, width / 2, false, float>;
+      // Whole tiles that only go to memory go there at once.
+      if constexpr (runs_beside)
+        if (cols == width && is_direct())
+          return turn{sums, stride, rows, &sink.y(row, col), sink.y.row_stride, x.scales(x_row), panel.scales}.some(
+              rows);
+      if (stride == width)
+        turn{sums, stride, rows, values, stride, x.scales(x_row), panel.scales}.some(rows);
+      else
+        half_turn{sums, stride, rows, values, stride, x.scales(x_row), panel.scales}.some(rows);
+    }
     sink(product_tile{row, col, rows, cols, values, stride});
   }
 
- private:
-  template <class Other>
-  static bool in_place(const Other&) {
-    return false;
-  }
-  template <class A>
-  static bool in_place(const store_floats<A>& s) {
-    return s.y.col_stride == 1 && s.alpha == 1.f && s.mode == accumulate::assign;
-  }
-  template <class Rows, class Panel>
-  static void scale(const Rows& x, index_t x_row, const Panel& panel, index_t rows, const std::int32_t* sums,
-                    index_t stride, float* to, index_t to_stride) {
-    using A = typename Panel::arch;
-    constexpr index_t width = simd::int_tile<A>::panel;
-    if (stride == width)
-      simd::scale_sums<A, width>(sums, stride, rows, x.scales(x_row), panel.scales, to, to_stride);
+  /// Whether rows only go to memory, as they are.
+  bool is_direct() const {
+    if constexpr (runs_beside)
+      return sink.y.col_stride == 1 && sink.alpha == 1.f && sink.mode == accumulate::assign;
     else
-      simd::scale_sums<A, width / 2>(sums, stride, rows, x.scales(x_row), panel.scales, to, to_stride);
+      return false;
   }
-  template <class Rows, class Panel>
-  static void scale(const Rows& x, index_t x_row, const Panel& panel, index_t rows, const std::int64_t* sums,
-                    index_t stride, float* to, index_t to_stride) {
-    for (index_t r = 0; r < rows; ++r)
-      for (index_t c = 0; c < stride; ++c)
-        to[r * to_stride + c] =
-            rounded(rounded(static_cast<float>(sums[r * stride + c]) * x.scales(x_row)[r]) * panel.scales[c]);
+  /// The same rows, where that is so, for whoever wants to store them little by little.
+  template <index_t Columns, bool Zeros, class Rows, class Panel>
+  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+               const std::int32_t* sums) const {
+    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, float>;
+    if constexpr (runs_beside)
+      return turn{sums,         Columns,        rows,       &sink.y(row, col), sink.y.row_stride, x.scales(x_row),
+                  panel.scales, x.rests(x_row), panel.zeros};
+    else
+      return turn{};
   }
 };
 
@@ -235,6 +260,22 @@ struct unscaled {
   void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
                   std::int32_t* sums, index_t stride, float*) const {
     sink(integer_tile{row, col, rows, cols, sums, stride});
+  }
+  bool is_direct() const {
+    if constexpr (runs_beside)
+      return sink.y.col_stride == 1;
+    else
+      return false;
+  }
+  template <index_t Columns, bool Zeros, class Rows, class Panel>
+  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+               const std::int32_t* sums) const {
+    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, std::int32_t>;
+    if constexpr (runs_beside)
+      return turn{sums,    Columns, rows,           &sink.y(row, col), sink.y.row_stride,
+                  nullptr, nullptr, x.rests(x_row), panel.zeros};
+    else
+      return turn{};
   }
 };
 

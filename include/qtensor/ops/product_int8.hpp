@@ -62,7 +62,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       }
       simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
       if (ahead.from != nullptr) ahead.from += quads * share;
-      panel.take_zeros(x, m, some, 0, width, depth, early, sums);
+      panel.take_zeros(x, m, some, 0, width, early, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });
   }
@@ -77,7 +77,6 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   using code = packed_code<typename S::code_format>;
   constexpr index_t width = Panels::layout_type::width, most_rows = 4;
   constexpr std::int64_t weight_offset = simd::line_dot<A>::weight_offset;
-  using wrap = integer_panel<Panels>;
   const auto layout = weights.layout();
   const auto& w = weights.weights();
   const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
@@ -110,8 +109,8 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
       const std::int64_t rest = known.sums[r] - depth * known.zeros[r];
       for (index_t c = 0; c < cols; ++c) {
         const std::int64_t all = needs_sums ? sums[rows * width + c] - weight_offset * depth : 0;
-        sums[r * width + c] = wrap::wrapped(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
-                                            rest * panel.zeros[c]);
+        sums[r * width + c] = wrapped_sum(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
+                                          rest * panel.zeros[c]);
       }
     }
     finish(known, 0, panel, row, col, rows, cols, sums, width, values);

@@ -93,17 +93,28 @@ class square_product {
       sum_beside_nothing(of, {&panel, number, m, rows, 0, width});
     }
   }
-  /// Sums a block, while the one before it goes to the sink.
+  /// Sums a block, while the one before it goes to memory.
   template <shape Shape>
   void sum(const simd::square_operands<A>& of, const block& b) {
-    index_t wait = pace(4 * (steps_ - 1));
-    const auto beside = [&]() QTENSOR_INLINE_LAMBDA {
-      if (Finish::runs_beside && --wait == 0) wait = finish_some();
-    };
-    squares_.template sum<Shape, stays>(of, sums_, b.cols, beside);
-    finish_rows(before_.rows - done_);
-    before_ = b, done_ = 0;
-    if constexpr (!Finish::runs_beside) drain();
+    if constexpr (!Finish::runs_beside) {
+      squares_.template sum<Shape, stays>(of, sums_, b.cols, [] {});
+      before_ = b;
+      return drain();
+    } else {
+      if (before_.cols == width)
+        sum_beside<Shape, width>(of, b);
+      else
+        sum_beside<Shape, width / 2>(of, b);
+      finish_rows();
+      before_ = b;
+    }
+  }
+  template <shape Shape, index_t Columns>
+  void sum_beside(const simd::square_operands<A>& of, const block& b) {
+    auto turn = in_turn<Columns>();
+    const index_t each = divide_up(turn.rows, std::max(steps_ - 1, index_t{1}));
+    squares_.template sum<Shape, stays>(of, sums_, b.cols, [&]() QTENSOR_INLINE_LAMBDA { turn.some(each); });
+    turn.some(turn.rows);
   }
   /// Sums two halves, which go to a sink that may use the registers.
   void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
@@ -113,41 +124,45 @@ class square_product {
     before_ = b;
     drain();
   }
-  /// All sums to the sink.
+  /// The last sums to the sink.
   void drain() {
     if (before_.rows == 0) return;
     squares_.finish();
     if constexpr (!Finish::runs_beside) session_.reset();
-    finish_rows(before_.rows - done_);
-    before_ = {}, done_ = 0;
+    if constexpr (Finish::runs_beside) {
+      if (before_.cols == width)
+        in_turn<width>().some(most_rows);
+      else
+        in_turn<width / 2>().some(most_rows);
+    }
+    finish_rows();
+    before_ = {};
     if constexpr (!Finish::runs_beside) session_.emplace();
   }
 
-  /// Spreads the rows of the block before over so many instructions, some at a time; gives how many come first, while
-  /// the sums are on their way.
-  index_t pace(index_t instructions) {
-    constexpr index_t least = 4;
-    const index_t late = instructions > 16 ? 8 : 0;
-    const index_t turns = std::max(std::min(divide_up(before_.rows, least), instructions - late), index_t{1});
-    some_ = divide_up(before_.rows, turns);
-    every_ = std::max((instructions - late) / turns, index_t{1});
-    return every_ + late;
-  }
-  /// Gives how many instructions come before the next call.
-  [[gnu::noinline]] index_t finish_some() {
-    finish_rows(std::min(some_, before_.rows - done_));
-    return every_;
-  }
-  void finish_rows(index_t count) {
-    if (count <= 0) return;
+  /// Whether the block before can go to memory row by row.
+  bool is_direct() const { return finish_.is_direct() && x_.has_one_zero() && outputs_left() >= before_.cols; }
+  index_t first_column() const { return before_.panel_number * width + before_.col; }
+  index_t outputs_left() const { return weights_.layout().outputs - first_column(); }
+
+  /// Its rows, or none.
+  template <index_t Columns>
+  auto in_turn() const {
     const block& b = before_;
-    const index_t m = b.row + done_, col = b.panel_number * width + b.col;
-    std::int32_t* const sums = sums_ + done_ * b.cols;
-    b.panel->take_zeros(x_, m, count, b.col, b.cols, weights_.layout().depth, x_.has_one_zero(), sums);
-    const index_t cols = std::min(b.cols, weights_.layout().outputs - col);
-    if (cols > 0)
-      finish_(x_, m, b.panel->from(b.col), row_ + m, col, count, cols, sums, b.cols, reinterpret_cast<float*>(sums));
-    done_ += count;
+    using turn = decltype(finish_.template in_turn<Columns, panel_type::has_zeros>(
+        x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, sums_));
+    if (b.rows == 0 || !is_direct()) return turn{};
+    return finish_.template in_turn<Columns, panel_type::has_zeros>(x_, b.row, b.panel->from(b.col), row_ + b.row,
+                                                                    first_column(), b.rows, sums_);
+  }
+  /// What cannot go row by row.
+  void finish_rows() {
+    const block& b = before_;
+    const index_t cols = std::min(b.cols, outputs_left());
+    if (b.rows == 0 || cols <= 0 || is_direct()) return;
+    b.panel->take_zeros(x_, b.row, b.rows, b.col, b.cols, x_.has_one_zero(), sums_);
+    finish_(x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, cols, sums_, b.cols,
+            reinterpret_cast<float*>(sums_));
   }
 
   Panels& weights_;
@@ -161,7 +176,6 @@ class square_product {
   simd::square_sums_in_turn<A> squares_;
   std::int32_t* sums_ = nullptr;
   block before_{};
-  index_t done_ = 0, every_ = 1, some_ = 1;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

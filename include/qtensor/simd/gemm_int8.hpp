@@ -308,20 +308,40 @@ void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::ui
   }
 }
 
-/// Sums as floats: to[r * to_stride + c] = RN(RN(float(sums[r * stride + c]) * row_scales[r]) * scales[c]) for r < rows
-/// and c < Columns, a multiple of `lanes`. May be in place.
-template <usable_arch A, index_t Columns>
-void scale_sums(const std::int32_t* sums, index_t stride, index_t rows, const float* row_scales, const float* scales,
-                float* to, index_t to_stride) {
-  constexpr index_t step = lanes<A>, vectors = Columns / step;
-  floats<A> by[vectors];
-  detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { by[v] = simd::load<A>(scales + v * step); });
-  for (index_t r = 0; r < rows; ++r, sums += stride, to += to_stride) {
-    const floats<A> factor(row_scales[r]);
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-      simd::store(to + v * step, simd::mul(simd::mul(simd::to_float(simd::load<A>(sums + v * step)), factor), by[v]));
-    });
+/// Rows of exact sums on their way to memory, some at every call: `Columns` of them, a multiple of `lanes`.
+///   Zeros: less rests[r] * zeros[c], modulo 2^32
+///   To float: RN(RN(float(sum) * row_scales[r]) * scales[c]); int32: as they are
+template <usable_arch A, index_t Columns, bool Zeros, class To>
+struct sums_in_turn {
+  static constexpr index_t columns = Columns;
+  const std::int32_t* sums = nullptr;
+  index_t stride = 0, rows = 0;
+  To* to = nullptr;
+  index_t to_stride = 0;
+  const float *row_scales = nullptr, *scales = nullptr;
+  const std::int32_t *rests = nullptr, *zeros = nullptr;
+
+  QTENSOR_INLINE void some(index_t count) {
+    const index_t n = count < rows ? count : rows;
+    for (index_t r = 0; r < n; ++r) {
+      detail::repeat<Columns / lanes<A>>([&](auto v) __attribute__((always_inline)) { one(r, v * lanes<A>); });
+      sums += stride, to += to_stride;
+    }
+    rows -= n;
+    if constexpr (std::same_as<To, float>) row_scales += n;
+    if constexpr (Zeros) rests += n;
   }
-}
+
+ private:
+  QTENSOR_INLINE void one(index_t r, index_t c) const {
+    ints<A> sum = simd::load<A>(sums + c);
+    if constexpr (Zeros) sum = sum - ints<A>(rests[r]) * simd::load<A>(zeros + c);
+    if constexpr (std::same_as<To, float>)
+      simd::store(to + c,
+                  simd::mul(simd::mul(simd::to_float(sum), floats<A>(row_scales[r])), simd::load<A>(scales + c)));
+    else
+      simd::store(to + c, sum);
+  }
+};
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

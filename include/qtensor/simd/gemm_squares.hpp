@@ -42,8 +42,8 @@ class square_sums_in_turn {
 
  public:
   /// sums[r * stride + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has
-  /// it: in memory when the next call has made its first step. beside() is called after every instruction of the later
-  /// steps and must leave these registers alone.
+  /// it: in memory when the next call has made its first step. beside() is called after every later step and
+  /// must leave these registers alone.
   template <square_shape Shape, resident Stays, class Beside>
   QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const auto* rows = of.rows.data;
@@ -65,8 +65,8 @@ class square_sums_in_turn {
     for (index_t left = of.steps - 1; left > 0; --left) {
       rows += 64;
       quads = left > 1 ? quads + square_edge * row_bytes : of.last;
-      add<Shape, Stays>(
-          rows, rows_stride, quads, [](auto) {}, beside);
+      add<Shape, Stays>(rows, rows_stride, quads, [](auto) {});
+      beside();
     }
   }
   /// Stores the sums of the last call.
@@ -84,17 +84,13 @@ class square_sums_in_turn {
 
   template <int N>
   static constexpr std::integral_constant<int, N> number{};
-  struct nothing {
-    void operator()() const {}
-  };
-  /// One step: before(t) comes in front of square t's instruction, beside() behind it.
-  template <square_shape Shape, resident Stays, class Before, class Beside = nothing>
+  /// One step: before(t) comes in front of square t's instruction.
+  template <square_shape Shape, resident Stays, class Before>
   static QTENSOR_INLINE void add(const std::uint8_t* rows, index_t stride, const std::int8_t* quads,
-                                 const Before& before, const Beside& beside = {}) {
+                                 const Before& before) {
     const auto dot = [&](auto t, auto x, auto w) __attribute__((always_inline)) {
       before(t);
       unit::template dot<t, x, w>();
-      beside();
     };
     const auto load_rows = [&](auto t, index_t first) __attribute__((always_inline)) {
       if constexpr (Stays == resident::rows)
