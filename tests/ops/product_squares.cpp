@@ -73,6 +73,9 @@ void check_both_ways(index_t m, index_t n, index_t k, bool one_zero = true, cons
     check::fenced<float> y(m * n);
     const ops::store_floats<arch> store{{y.data(), m, n, n, 1}};
     ops::multiply_integers<arch>(weights, by_rows(x), ops::scaled<ops::store_floats<arch>>{store}, by);
+    check::fenced<std::int32_t> kept(m * n);
+    const ops::store_integers whole{{kept.data(), m, n, n, 1}};
+    ops::multiply_integers<arch>(weights, by_rows(x), ops::unscaled<ops::store_integers>{whole}, by);
     std::vector<std::int32_t> found(sums.size(), 77);
     const auto keep = [&](const integer_tile& t) {
       for (index_t r = 0; r < t.rows; ++r)
@@ -85,6 +88,7 @@ void check_both_ways(index_t m, index_t n, index_t k, bool one_zero = true, cons
         const auto at = static_cast<std::size_t>(i * n + j);
         REQUIRE(y[i * n + j] == rounded(rounded(static_cast<float>(sums[at]) * x.scale(i, 0)) * w.scale(j, 0)));
         REQUIRE(found[at] == static_cast<std::int32_t>(sums[at]));
+        REQUIRE(kept[i * n + j] == static_cast<std::int32_t>(sums[at]));
       }
   };
   for (const bool allowed : {true, false}) {

@@ -40,6 +40,7 @@ class integer_rows {
         sums_(static_cast<std::size_t>(most)),
         zeros_(static_cast<std::size_t>(most)),
         rests_(static_cast<std::size_t>(most)),
+        unit_zeros_(static_cast<std::size_t>(most)),
         scales_(static_cast<std::size_t>(most)) {}
 
   /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
@@ -64,6 +65,7 @@ class integer_rows {
               simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
         rests_[at] = wrapped_sum(sums_[at] - depth_ * zeros_[at]);
+        unit_zeros_[at] = wrapped_sum(std::int64_t{zeros_[at]} + simd::quad_dot<A>::unit_offset);
         scales_[at] = scale_of(x, first + done + r, 0);
       }
     }
@@ -100,6 +102,8 @@ class integer_rows {
   float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
   /// Of rows from r on: sums less depth times zero point, modulo 2^32.
   const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
+  /// Of rows from r on, where they differ: zero points as units.
+  const std::int32_t* unit_zeros(index_t r) const { return one_zero_ ? nullptr : unit_zeros_.data() + r; }
   const float* scales(index_t r) const { return scales_.data() + r; }
   bool has_one_zero() const { return one_zero_; }
 
@@ -108,7 +112,7 @@ class integer_rows {
   line_array<unit> units_;
   std::vector<std::uint8_t> bytes_;
   std::vector<float> floats_;
-  std::vector<std::int32_t> sums_, zeros_, rests_;
+  std::vector<std::int32_t> sums_, zeros_, rests_, unit_zeros_;
   std::vector<float> scales_;
   bool one_zero_ = true;
 };
@@ -152,9 +156,9 @@ class integer_panel {
   struct columns {
     using arch = A;
     const float* scales;
-    const std::int32_t* zeros;
+    const std::int32_t *zeros, *sums;
   };
-  columns from(index_t first) const { return {scales + first, zeros + first}; }
+  columns from(index_t first) const { return {scales + first, zeros + first, panel_.sums + first}; }
 
   alignas(64) float scales[width];
   alignas(64) std::int32_t zeros[width], start[width];
@@ -243,8 +247,8 @@ struct scaled {
                const std::int32_t* sums) const {
     using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, float>;
     if constexpr (runs_beside)
-      return turn{sums,         Columns,        rows,       &sink.y(row, col), sink.y.row_stride, x.scales(x_row),
-                  panel.scales, x.rests(x_row), panel.zeros};
+      return turn{sums,         Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, x.scales(x_row),
+                  panel.scales, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
     else
       return turn{};
   }
@@ -272,8 +276,8 @@ struct unscaled {
                const std::int32_t* sums) const {
     using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, std::int32_t>;
     if constexpr (runs_beside)
-      return turn{sums,    Columns, rows,           &sink.y(row, col), sink.y.row_stride,
-                  nullptr, nullptr, x.rests(x_row), panel.zeros};
+      return turn{sums,    Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, nullptr,
+                  nullptr, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
     else
       return turn{};
   }

@@ -121,19 +121,23 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
 template <simd::usable_arch A, class W, class Fill, class Finish, executor By>
 void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fill, const Finish& finish,
                            const By& by) {
+  using tile = simd::int_tile<A>;
   const auto shape = layout_of<A>(w);
-  for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
+  const bool squares = !spills && prefers_squares<A>(rows, shape.quads());
+  const index_t row_bytes = (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)};
+  const index_t block_rows = squares && packed_matrix<W> && shape.panels() * shape.panel_bytes() <= square_part_bytes
+                                 ? square_rows_at_once
+                                 : rows_at_once(rows, row_bytes, 16 * tile::max_rows);
+  for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block =
-                          rows_at_once(count, (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)},
-                                       16 * simd::int_tile<A>::max_rows);
+                      const index_t block = std::min(count, block_rows);
                       auto reader = panels_of<A>(w);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);
                         fill(units, first + m, some);
                         if constexpr (simd::square_unit<A>::exists)
-                          if (!spills && prefers_squares<A>(some, shape.quads())) {
+                          if (squares && prefers_squares<A>(some, shape.quads())) {
                             square_product(reader, units, some, first + m, finish).over(panel, panels);
                             continue;
                           }

@@ -16,6 +16,13 @@ bool prefers_squares(index_t rows, index_t quads) {
   return rows > simd::int_tile<A>::max_rows && quads >= 8 && simd::uses_squares<A>();
 }
 
+/// Rows that are summed together.
+inline constexpr index_t square_rows_together = 2 * simd::square_edge;
+/// Bytes of packed weights that stay in the second cache while rows pass; where these are all weights, rows are made
+/// ready so many at a time, and stay there as well.
+inline constexpr index_t square_part_bytes = index_t{1} << 20;
+inline constexpr index_t square_rows_at_once = 4 * square_rows_together;
+
 /// All tiles of rows [0, rows) of x against panels [first, first + count), as integer_tiles has them, for sums that fit
 /// 32 bits.
 template <class Panels, class Rows, class Finish>
@@ -24,12 +31,12 @@ class square_product {
   using panel_type = integer_panel<Panels>;
   using shape = simd::square_shape;
   using session = typename simd::square_unit<A>::session;
-  static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge, most_rows = 2 * edge;
+  static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge,
+                           most_rows = square_rows_together;
   static constexpr index_t step_bytes = edge * width * 4;
   // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
   static constexpr bool is_packed = !requires(Panels & p) { p.weights(); };
   static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
-  static constexpr index_t part_bytes = index_t{1} << 19;
 
   /// Sums on their way: rows [row, row + rows), columns [col, col + cols) of a panel.
   struct block {
@@ -47,7 +54,7 @@ class square_product {
         steps_(divide_up(weights.layout().quads(), edge)) {}
 
   void over(index_t first, index_t count) {
-    const index_t together = is_packed ? std::max(index_t{1}, part_bytes / weights_.layout().panel_bytes()) : 1;
+    const index_t together = is_packed ? std::max(index_t{1}, square_part_bytes / weights_.layout().panel_bytes()) : 1;
     alignas(64) std::int32_t room[most_rows * width];
     sums_ = room;
     session_.emplace();
@@ -141,7 +148,7 @@ class square_product {
   }
 
   /// Whether the block before can go to memory row by row.
-  bool is_direct() const { return finish_.is_direct() && x_.has_one_zero() && outputs_left() >= before_.cols; }
+  bool is_direct() const { return finish_.is_direct() && outputs_left() >= before_.cols; }
   index_t first_column() const { return before_.panel_number * width + before_.col; }
   index_t outputs_left() const { return weights_.layout().outputs - first_column(); }
 
