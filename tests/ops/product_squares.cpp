@@ -101,19 +101,27 @@ void check_both_ways(index_t m, index_t n, index_t k, bool one_zero = true, cons
 
 }  // namespace
 
+TEST_CASE("prefers_squares: whole steps and some work, where they may be used at all") {
+  const bool can = simd::uses_squares<arch>();
+  CHECK(ops::prefers_squares<arch>(1000, 1000) == can);
+  CHECK(ops::prefers_squares<arch>(48, 16) == can);
+  CHECK(!ops::prefers_squares<arch>(48, 15));
+  CHECK(!ops::prefers_squares<arch>(47, 16));
+  CHECK(!ops::prefers_squares<arch>(simd::int_tile<arch>::max_rows, 1000));
+}
 TEST_CASE("product_squares: every number of rows up to three tiles, and what is left of panels and steps") {
-  for (index_t m = 1; m <= 70; ++m) check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(m, 65 + m % 3, 60 + m);
+  for (index_t m = 1; m <= 70; ++m) check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(m, 65 + m % 3, 440 + m);
   for (const index_t n : {1, 15, 16, 31, 32, 33, 63, 64, 65, 96, 97, 127, 129})
-    check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(33 + n % 7, n, 100);
+    check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(33 + n % 7, n, 110);
   for (const index_t k : {1, 4, 29, 32, 33, 63, 64, 65, 128, 130, 191, 192, 193, 255, 256, 257, 1000})
-    check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(37, 70, k);
+    check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(101, 70, k);
 }
 TEST_CASE("product_squares: zero points of weights, of all rows together, and of each row") {
   for (const index_t m : {8, 16, 40, 64})
     for (const bool one_zero : {true, false}) {
-      check_both_ways<uint8_per_channel<0>, uint8_per_channel<0>>(m, 100, 130, one_zero);
-      check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(m, 70, 64, one_zero);
-      check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(m, 64, 200, one_zero);
+      check_both_ways<uint8_per_channel<0>, uint8_per_channel<0>>(m, 100, 390, one_zero);
+      check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(m, 70, 384, one_zero);
+      check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(m, 64, 401, one_zero);
     }
 }
 TEST_CASE("product_squares: weights that pass in several parts") {

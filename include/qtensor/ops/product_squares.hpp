@@ -10,10 +10,13 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// Whether a product of so many rows and quads is faster on matrix registers.
+/// Whether a product of so many rows and quads is faster on matrix registers: not below a whole step and, as measured,
+/// some work for each panel.
 template <simd::usable_arch A>
 bool prefers_squares(index_t rows, index_t quads) {
-  return rows > simd::int_tile<A>::max_rows && quads >= 8 && simd::uses_squares<A>();
+  constexpr index_t least_work = 768;
+  return rows > simd::int_tile<A>::max_rows && quads >= simd::square_edge && rows * quads >= least_work &&
+         simd::uses_squares<A>();
 }
 
 /// Rows that are summed together.
