@@ -10,6 +10,7 @@
 #include <chrono>
 #include <map>
 #include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_amx.hpp>
 #include <qtensor/simd/ops_bf16_dot.hpp>
 
 #include "context.hpp"
@@ -24,7 +25,27 @@ using arch = simd::best_arch;
 // Chains of one instruction, as many as hide its latency.
 constexpr index_t chains = 12, rounds = 20000;
 
-double integer_operations() {
+/// Matrix registers hold no more than two by two squares with their operands: the peak is that of these, read from the
+/// first cache.
+template <class Unit>
+double square_operations() {
+  alignas(64) std::uint8_t bytes[4 * 1024];
+  for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = static_cast<std::uint8_t>(77 * i);
+  const typename Unit::session session;
+  Unit::settle();
+  for (index_t i = 0; i < rounds; ++i) {
+    Unit::template load<4>(bytes, 64);
+    Unit::template load<5>(bytes + 1024, 64);
+    Unit::template load<6>(bytes + 2048, 64);
+    Unit::template load<7>(bytes + 3072, 64);
+    Unit::template dot<0, 4, 6>();
+    Unit::template dot<1, 4, 7>();
+    Unit::template dot<2, 5, 6>();
+    Unit::template dot<3, 5, 7>();
+  }
+  return 2. * 4 * 16 * 16 * 64 * rounds;
+}
+double vector_operations() {
   using dot = simd::quad_dot<arch>;
   alignas(64) std::int8_t weights[4 * simd::lanes<arch>] = {1, 2, 3};
   typename dot::unit row[4] = {1, 2, 3, 4};
@@ -37,6 +58,11 @@ double integer_operations() {
     simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = dot::dot(sum[c], w, x); });
   for (auto& s : sum) benchmark::DoNotOptimize(s);
   return 2. * 4 * simd::lanes<arch> * chains * rounds;
+}
+double integer_operations() {
+  if constexpr (simd::square_unit<arch>::exists)
+    if (simd::uses_squares<arch>()) return square_operations<simd::square_unit<arch>>();
+  return vector_operations();
 }
 double float_operations() {
   float one = 1.0f;
@@ -74,14 +100,15 @@ double seconds(const std::function<void()>& run) {
 
 /// Operations a second at best, measured again beside every product; the best of the whole run so far counts.
 double peak(bound by) {
-  static double bests[4] = {};
+  static double bests[5] = {};
   double& best = bests[static_cast<int>(by)];
   double operations = 0.;
   for (int i = 0; i < 5; ++i) {
     const double s = seconds([&] {
-      operations = by == bound::integer_dot ? integer_operations()
-                   : by == bound::bf16_dot  ? bf16_operations()
-                                            : float_operations();
+      operations = by == bound::integer_dot       ? integer_operations()
+                   : by == bound::integer_vectors ? vector_operations()
+                   : by == bound::bf16_dot        ? bf16_operations()
+                                                  : float_operations();
     });
     best = std::max(best, operations / s);
   }

@@ -12,8 +12,9 @@ namespace bench {
 
 using qtensor::index_t;
 
-/// What bounds a product: the multiply-adds of a kind of instruction, or reading the weights.
-enum class bound { integer_dot, bf16_dot, float_fma, reading };
+/// What bounds a product: the multiply-adds of a kind of instruction, or reading the weights. Sums of integers over
+/// whole rows may be made by matrix registers, where there are some; those over groups are made by vectors.
+enum class bound { integer_dot, integer_vectors, bf16_dot, float_fma, reading };
 
 /// M x K by K x N. `weight_bytes` are what a call reads of its weights; with `copies` > 1 every call takes other ones,
 /// so that they come from memory.
@@ -63,8 +64,8 @@ inline const std::vector<product>& integer_shapes() {
 inline std::vector<product> weight_shapes(const std::string& name) {
   return {{name, 1, 512, 1024, bound::reading},
           {name, 1, 4096, 4096, bound::reading, 0, 24},
-          {name, 16, 1024, 1024, bound::integer_dot},
-          {name, 128, 1024, 1024, bound::integer_dot}};
+          {name, 16, 1024, 1024, bound::integer_vectors},
+          {name, 128, 1024, 1024, bound::integer_vectors}};
 }
 inline std::string title(const product& p) {
   return p.name + "/" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +

@@ -57,13 +57,10 @@ void add_sums(const product& p, const std::string& who) {
   for (auto& code : *x) code = static_cast<storage_t<Code>>(engine());
   auto y = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(p.m * p.n));
   add_candidate(p, "qtensor " + who, [=](index_t copy) {
-    const auto keep = [&](const integer_tile& t) {
-      for (index_t r = 0; r < t.rows; ++r)
-        std::copy_n(t.values + r * t.stride, t.cols, y->data() + (t.row + r) * p.n + t.col);
-    };
+    const ops::store_integers store{{y->data(), p.m, p.n, p.n, 1}};
     ops::multiply_integers<arch>(*weights[static_cast<std::size_t>(copy)],
-                                 code_matrix<Code>{x->data(), p.m, p.k, p.k, 1}, ops::unscaled<decltype(keep)>{keep},
-                                 serial{});
+                                 code_matrix<Code>{x->data(), p.m, p.k, p.k, 1},
+                                 ops::unscaled<ops::store_integers>{store}, serial{});
   });
 }
 

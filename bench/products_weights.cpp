@@ -54,8 +54,8 @@ void add_counted(const std::string& name) {
     w->add(1, bound::reading, "qtensor bf16_math", bf16_math);
   }
   for (const index_t m : {16, 128}) {
-    middle.add(m, bound::integer_dot, "qtensor int8_activations", int8_activations);
-    middle.add(m, bound::integer_dot, "qtensor int8_group_activations", int8_group_activations);
+    middle.add(m, bound::integer_vectors, "qtensor int8_activations", int8_activations);
+    middle.add(m, bound::integer_vectors, "qtensor int8_group_activations", int8_group_activations);
     middle.add(m, bound::bf16_dot, "qtensor bf16_math", bf16_math);
     middle.add(m, bound::float_fma, "qtensor fixed order");
   }

@@ -22,6 +22,7 @@ TEST_CASE("abi: the name starts with the level and names the features") {
   const auto has = [&](const char* word) { return name.find(word) != std::string::npos; };
   CHECK(has("_vbmi") == (f::vbmi || f::vbmi2));
   CHECK(has("_vnni") == f::vnni);
+  CHECK(has("_amx") == f::amx);
   CHECK(has("_avxvnni") == (f::avxvnni && !f::vnni));
   CHECK(has("_i8mm") == f::i8mm);
   CHECK(has("_bf16") == f::bf16);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <qtensor/ops/convolution_shape.hpp>
+#include <qtensor/ops/line_array.hpp>
 #include <qtensor/simd/gemm_taps.hpp>
 #include <span>
 
@@ -25,30 +26,6 @@ namespace ops {
 /// tap (`pixels`); or the units of a whole row of taps, copied together for each output (`rows`: few input channels);
 /// or floats, every output on a lane of its own (`channels`: depthwise, and groups of few outputs).
 enum class convolution_form { pixels, rows, channels };
-
-/// Arrays of whole cache lines.
-template <class T>
-class line_array {
- public:
-  line_array() = default;
-  explicit line_array(index_t n) : size_(n) {
-    const auto bytes = static_cast<std::size_t>(round_up(qtensor::detail::checked_product(n, sizeof(T)), 64));
-    data_.reset(static_cast<T*>(::operator new (bytes, std::align_val_t{64})));
-    std::memset(static_cast<void*>(data_.get()), 0, bytes);
-  }
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
-  index_t size() const { return size_; }
-  T& operator[](index_t i) { return data_.get()[i]; }
-  const T& operator[](index_t i) const { return data_.get()[i]; }
-
- private:
-  struct release {
-    void operator()(T* p) const { ::operator delete (p, std::align_val_t{64}); }
-  };
-  index_t size_ = 0;
-  std::unique_ptr<T, release> data_;
-};
 
 /// A code's number as the kernels take it, less 128 where it is unsigned.
 constexpr std::int32_t signed_number(std::uint8_t code, simd::code_sign sign) {

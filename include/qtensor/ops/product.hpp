@@ -157,6 +157,7 @@ void for_product_parts(const By& by, index_t panels, index_t panel_work, index_t
 /// The sink that writes floats: y (=, +=, -=) alpha * tile, y(m, n) anywhere in memory; alpha 1 changes no bit.
 template <simd::usable_arch A>
 struct store_floats {
+  static constexpr bool runs_beside = true;  ///< uses no matrix registers, see ops/integer_rows.hpp
   matrix_ref<float> y;
   float alpha = 1.f;
   accumulate mode = accumulate::assign;

@@ -2,201 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/product.hpp>
-#include <qtensor/ops/quantized_rows.hpp>
-#include <qtensor/ops/rows.hpp>
-#include <qtensor/simd/scales.hpp>
+#include <qtensor/ops/integer_rows.hpp>
+#include <qtensor/ops/product_squares.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
-/// A finished part of an integer product: element (row + r, col + c) is values[r * stride + c], exact, or modulo 2^32
-/// where it does not fit.
-struct integer_tile {
-  index_t row, col, rows, cols;
-  std::int32_t* values;
-  index_t stride;
-};
-
 namespace ops {
-
-/// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
-/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from codes or floats again and
-/// again.
-template <simd::usable_arch A>
-class integer_rows {
-  using unit = typename simd::quad_dot<A>::unit;
-  static constexpr index_t line = 64;
-
- public:
-  integer_rows(index_t most, index_t depth)
-      : depth_(depth),
-        stride_(round_up(depth, line) + line),
-        units_(std::make_unique_for_overwrite<unit[]>(static_cast<std::size_t>(most * stride_ + line))),
-        sums_(static_cast<std::size_t>(most)),
-        zeros_(static_cast<std::size_t>(most)),
-        scales_(static_cast<std::size_t>(most)) {}
-
-  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
-  template <class X>
-  void fill(const X& x, index_t first, index_t count) {
-    using S = typename X::scheme_type;
-    using code = packed_code<typename S::code_format>;
-    static_assert(code::is_integer);
-    constexpr bool has_lines = requires { x.line(first); };
-    constexpr index_t some = 16;
-    if (!has_lines) bytes_.resize(static_cast<std::size_t>(some * stride_));
-    for (index_t done = 0; done < count; done += some) {
-      const index_t rows = std::min(some, count - done);
-      if constexpr (!has_lines) x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
-      for (index_t r = 0; r < rows; ++r) {
-        const auto at = static_cast<std::size_t>(done + r);
-        if constexpr (has_lines)
-          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_, static_cast<simd::code_sign>(x.line_flip),
-                                          row(done + r));
-        else
-          sums_[at] =
-              simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
-        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
-        scales_[at] = scale_of(x, first + done + r, 0);
-      }
-    }
-    one_zero_ = true;
-    for (index_t r = 1; r < count; ++r) one_zero_ = one_zero_ && zeros_[static_cast<std::size_t>(r)] == zeros_[0];
-  }
-
-  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
-  template <tile_source X>
-  void quantize(const X& x, index_t first, index_t count) {
-    bytes_.resize(static_cast<std::size_t>(stride_));
-    const index_t most = std::min(box_rows, count);
-    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
-    for_each_float_run(x, first, count, most, floats_.data(),
-                       [&](index_t begin, index_t rows, const float* from, index_t step) {
-                         float* const scales = scales_.data() + begin;
-                         quantize_rows(from, step, rows, depth_, scales, [&](index_t r, const auto& encode) {
-                           encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
-                           sums_[static_cast<std::size_t>(begin + r)] =
-                               simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
-                         });
-                       });
-    std::fill_n(zeros_.begin(), count, 0);
-    one_zero_ = true;
-  }
-
-  index_t depth() const { return depth_; }
-  index_t stride() const { return stride_; }
-  unit* row(index_t r) { return units_.get() + r * stride_; }
-  const unit* row(index_t r) const { return units_.get() + r * stride_; }
-  std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
-  std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
-  float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
-  bool has_one_zero() const { return one_zero_; }
-
- private:
-  index_t depth_, stride_;
-  std::unique_ptr<unit[]> units_;
-  std::vector<std::uint8_t> bytes_;
-  std::vector<float> floats_;
-  std::vector<std::int32_t> sums_, zeros_;
-  std::vector<float> scales_;
-  bool one_zero_ = true;
-};
-
-/// What the tiles of one panel share.
-template <class Panels>
-class integer_panel {
-  using S = typename Panels::scheme_type;
-  using A = typename Panels::arch;
-  using code = packed_code<typename S::code_format>;
-  static constexpr index_t width = Panels::layout_type::width;
-  static_assert(!Panels::layout_type::is_nibble && code::is_integer);
-
- public:
-  using arch = A;
-  static constexpr bool has_zeros = S::has_zero_point || code::offset != 0;
-
-  integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
-    simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
-    if constexpr (S::has_tensor_scale)
-      for (float& s : scales) s = rounded(s * tensor_scale);
-    for (index_t c = 0; c < width; ++c) {
-      zeros[c] = code::offset;
-      if constexpr (S::has_zero_point) zeros[c] = panel.zeros[c];
-    }
-  }
-  /// What sums start from where all rows have this zero point, in units.
-  void start_from(std::int64_t zero) {
-    for (index_t c = 0; c < width; ++c) start[c] = wrapped(-zero * panel_.sums[c]);
-  }
-  const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
-  const std::int32_t* sums() const { return panel_.sums; }
-
-  static std::int32_t wrapped(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
-
-  alignas(64) float scales[width];
-  alignas(64) std::int32_t zeros[width], start[width];
-
- private:
-  packed_panel<S, A> panel_;
-};
-
-/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
-template <class Sink>
-struct scaled {
-  const Sink& sink;
-  using tile_type = product_tile;
-  static constexpr bool wraps = false;
-
-  template <class Rows, class Panel, class Sum>
-  void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
-                  index_t cols, const Sum* sums, index_t stride, float* values) const {
-    // Whole tiles that only go to memory go there at once.
-    const bool at_once = cols == stride && in_place(sink);
-    for (index_t r = 0; r < rows; ++r) {
-      float* to = values + r * stride;
-      if constexpr (requires { sink.y; })
-        if (at_once) to = &sink.y(row + r, col);
-      scale_row(x.scale(x_row + r), panel, sums + r * stride, to, stride);
-    }
-    if (!at_once) sink(product_tile{row, col, rows, cols, values, stride});
-  }
-
- private:
-  template <class Other>
-  static bool in_place(const Other&) {
-    return false;
-  }
-  template <class A>
-  static bool in_place(const store_floats<A>& s) {
-    return s.y.col_stride == 1 && s.alpha == 1.f && s.mode == accumulate::assign;
-  }
-  template <class Panel>
-  static void scale_row(float by, const Panel& panel, const std::int32_t* from, float* to, index_t width) {
-    using A = typename Panel::arch;
-    const simd::floats<A> factor(by);
-    for (index_t c = 0; c < width; c += simd::lanes<A>) {
-      const simd::floats<A> v = simd::mul(simd::to_float(simd::load<A>(from + c)), factor);
-      simd::store(to + c, simd::mul(v, simd::load<A>(panel.scales + c)));
-    }
-  }
-  template <class Panel>
-  static void scale_row(float by, const Panel& panel, const std::int64_t* from, float* to, index_t width) {
-    for (index_t c = 0; c < width; ++c) to[c] = rounded(rounded(static_cast<float>(from[c]) * by) * panel.scales[c]);
-  }
-};
-
-/// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
-template <class Sink>
-struct unscaled {
-  const Sink& sink;
-  using tile_type = integer_tile;
-  static constexpr bool wraps = true;
-  template <class Rows, class Panel>
-  void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
-                  std::int32_t* sums, index_t stride, float*) const {
-    sink(integer_tile{row, col, rows, cols, sums, stride});
-  }
-};
 
 /// All tiles of rows [0, rows) of x against panels [first, first + count); `row` is the first row's number in the
 /// result. Sums that may leave 32 bits spill into 64.
@@ -251,16 +62,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       }
       simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
       if (ahead.from != nullptr) ahead.from += quads * share;
-      if (!early || panel_type::has_zeros)
-        for (index_t r = 0; r < some; ++r) {
-          const auto zero = early ? 0u : static_cast<std::uint32_t>(std::int64_t{x.zero(m + r)} + unit_offset);
-          const auto rest = static_cast<std::uint32_t>(x.sum(m + r) - depth * x.zero(m + r));
-          std::int32_t* to = sums + r * width;
-          for (index_t c = 0; c < width; ++c)
-            to[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[c]) -
-                                              zero * static_cast<std::uint32_t>(panel.sums()[c]) -
-                                              rest * static_cast<std::uint32_t>(panel.zeros[c]));
-        }
+      panel.take_zeros(x, m, some, 0, width, early, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });
   }
@@ -275,7 +77,6 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   using code = packed_code<typename S::code_format>;
   constexpr index_t width = Panels::layout_type::width, most_rows = 4;
   constexpr std::int64_t weight_offset = simd::line_dot<A>::weight_offset;
-  using wrap = integer_panel<Panels>;
   const auto layout = weights.layout();
   const auto& w = weights.weights();
   const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
@@ -285,14 +86,14 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   x.read(row, rows, 0, depth, reinterpret_cast<std::uint8_t*>(codes.data()), stride);
   struct {
     std::int64_t sums[most_rows], zeros[most_rows];
-    float scales[most_rows];
-    float scale(index_t r) const { return scales[r]; }
+    float row_scales[most_rows];
+    const float* scales(index_t r) const { return row_scales + r; }
   } known{};
   bool needs_sums = false;
   for (index_t r = 0; r < rows; ++r) {
     for (index_t k = 0; k < depth; ++k) known.sums[r] += codes[static_cast<std::size_t>(r * stride + k)];
     known.zeros[r] = x.zero_point(row + r, 0) + code::offset;
-    known.scales[r] = scale_of(x, row + r, 0);
+    known.row_scales[r] = scale_of(x, row + r, 0);
     needs_sums = needs_sums || known.zeros[r] != 0;
   }
   if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));
@@ -308,8 +109,8 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
       const std::int64_t rest = known.sums[r] - depth * known.zeros[r];
       for (index_t c = 0; c < cols; ++c) {
         const std::int64_t all = needs_sums ? sums[rows * width + c] - weight_offset * depth : 0;
-        sums[r * width + c] = wrap::wrapped(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
-                                            rest * panel.zeros[c]);
+        sums[r * width + c] = wrapped_sum(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
+                                          rest * panel.zeros[c]);
       }
     }
     finish(known, 0, panel, row, col, rows, cols, sums, width, values);
@@ -320,17 +121,26 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
 template <simd::usable_arch A, class W, class Fill, class Finish, executor By>
 void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fill, const Finish& finish,
                            const By& by) {
+  using tile = simd::int_tile<A>;
   const auto shape = layout_of<A>(w);
-  for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
+  const bool squares = !spills && prefers_squares<A>(rows, shape.quads());
+  const index_t row_bytes = (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)};
+  const index_t block_rows = squares && packed_matrix<W> && shape.panels() * shape.panel_bytes() <= square_part_bytes
+                                 ? square_rows_at_once
+                                 : rows_at_once(rows, row_bytes, 16 * tile::max_rows);
+  for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block =
-                          rows_at_once(count, (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)},
-                                       16 * simd::int_tile<A>::max_rows);
+                      const index_t block = std::min(count, block_rows);
                       auto reader = panels_of<A>(w);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);
                         fill(units, first + m, some);
+                        if constexpr (simd::square_unit<A>::exists)
+                          if (squares && prefers_squares<A>(some, shape.quads())) {
+                            square_product(reader, units, some, first + m, finish).over(panel, panels);
+                            continue;
+                          }
                         integer_tiles(reader, panel, panels, units, some, first + m, spills, finish);
                       }
                     });

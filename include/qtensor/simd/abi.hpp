@@ -63,6 +63,16 @@
 #define QTENSOR_ABI_DOT
 #endif
 
+// Clang 14 writes the names of these features in one word.
+#if defined(__linux__) && defined(__AVX512VNNI__) && QTENSOR_LEVEL_X86 == 4 && \
+    ((defined(__AMX_TILE__) && defined(__AMX_INT8__)) || (defined(__AMXTILE__) && defined(__AMXINT8__)))
+#define QTENSOR_HAS_AMX 1
+#define QTENSOR_ABI_AMX _amx
+#else
+#define QTENSOR_HAS_AMX 0
+#define QTENSOR_ABI_AMX
+#endif
+
 #if defined(__AVX512BF16__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #define QTENSOR_ABI_BF16 _bf16
 #else
@@ -83,14 +93,15 @@
 #define QTENSOR_ABI_MORE
 #endif
 
-#define QTENSOR_ABI_GLUE(level, vbmi, dot, bf16, fp16, more) level##vbmi##dot##bf16##fp16##more
-#define QTENSOR_ABI_NAME(level, vbmi, dot, bf16, fp16, more) QTENSOR_ABI_GLUE(level, vbmi, dot, bf16, fp16, more)
+#define QTENSOR_ABI_GLUE(level, vbmi, dot, amx, bf16, fp16, more) level##vbmi##dot##amx##bf16##fp16##more
+#define QTENSOR_ABI_NAME(level, vbmi, dot, amx, bf16, fp16, more) \
+  QTENSOR_ABI_GLUE(level, vbmi, dot, amx, bf16, fp16, more)
 
 /// The inline namespace of everything that depends on the instruction set: x86_v2, x86_v3, x86_v4_vbmi_vnni_bf16_gfni,
 /// neon, neon_i8mm, portable, ... Write `namespace qtensor::inline QTENSOR_ABI { ... }`.
-#define QTENSOR_ABI                                                                                                  \
-  QTENSOR_ABI_NAME(QTENSOR_ABI_LEVEL, QTENSOR_ABI_VBMI, QTENSOR_ABI_DOT, QTENSOR_ABI_BF16, QTENSOR_ABI_FP16,          \
-                   QTENSOR_ABI_MORE)
+#define QTENSOR_ABI                                                                                    \
+  QTENSOR_ABI_NAME(QTENSOR_ABI_LEVEL, QTENSOR_ABI_VBMI, QTENSOR_ABI_DOT, QTENSOR_ABI_AMX, QTENSOR_ABI_BF16, \
+                   QTENSOR_ABI_FP16, QTENSOR_ABI_MORE)
 
 #define QTENSOR_TEXT_OF(name) #name
 #define QTENSOR_TEXT(name) QTENSOR_TEXT_OF(name)

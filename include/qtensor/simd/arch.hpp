@@ -56,6 +56,7 @@ struct features {
 #else
   static constexpr bool vnni = false;
 #endif
+  static constexpr bool amx = QTENSOR_HAS_AMX != 0;  ///< of integers; ops_amx.hpp asks whether the system grants it
 #if defined(__AVXVNNI__)
   static constexpr bool avxvnni = true;  ///< the 256-bit dot product with its VEX encoding
 #else
@@ -187,8 +188,9 @@ using bytes = xsimd::batch<std::uint8_t, Arch>;  ///< 4 * lanes; codes
 template <usable_arch Arch>
 inline constexpr std::ptrdiff_t lanes = std::same_as<Arch, avx512_arch> ? 16 : std::same_as<Arch, avx2_arch> ? 8 : 4;
 
-/// True when the CPU we run on has every feature this translation unit was compiled with. Ask before the first kernel
-/// (test programs, dispatchers); a few hundred cycles. Where the system cannot be asked the answer is true.
+/// True when the CPU we run on has every feature this translation unit was compiled with, but for AMX, whose kernels
+/// ask for themselves. Ask before the first kernel (test programs, dispatchers); a few hundred cycles. Where the system
+/// cannot be asked the answer is true.
 inline bool machine_runs_this() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

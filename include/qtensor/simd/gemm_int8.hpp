@@ -308,4 +308,42 @@ void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::ui
   }
 }
 
+/// Rows of exact sums on their way to memory, some at every call: `Columns` of them, a multiple of `lanes`.
+///   Zeros: less rests[r] * zeros[c], modulo 2^32; also less row_zeros[r] * column_sums[c], where there are some
+///   To float: RN(RN(float(sum) * row_scales[r]) * scales[c]); int32: as they are
+template <usable_arch A, index_t Columns, bool Zeros, class To>
+struct sums_in_turn {
+  static constexpr index_t columns = Columns;
+  const std::int32_t* sums = nullptr;
+  index_t stride = 0, rows = 0;
+  To* to = nullptr;
+  index_t to_stride = 0;
+  const float *row_scales = nullptr, *scales = nullptr;
+  const std::int32_t *rests = nullptr, *zeros = nullptr, *row_zeros = nullptr, *column_sums = nullptr;
+
+  QTENSOR_INLINE void some(index_t count) {
+    const index_t n = count < rows ? count : rows;
+    for (index_t r = 0; r < n; ++r) {
+      detail::repeat<Columns / lanes<A>>([&](auto v) __attribute__((always_inline)) { one(r, v * lanes<A>); });
+      sums += stride, to += to_stride;
+    }
+    rows -= n;
+    if constexpr (std::same_as<To, float>) row_scales += n;
+    if constexpr (Zeros) rests += n;
+    if (row_zeros != nullptr) row_zeros += n;
+  }
+
+ private:
+  QTENSOR_INLINE void one(index_t r, index_t c) const {
+    ints<A> sum = simd::load<A>(sums + c);
+    if (row_zeros != nullptr) sum = sum - ints<A>(row_zeros[r]) * simd::load<A>(column_sums + c);
+    if constexpr (Zeros) sum = sum - ints<A>(rests[r]) * simd::load<A>(zeros + c);
+    if constexpr (std::same_as<To, float>)
+      simd::store(to + c,
+                  simd::mul(simd::mul(simd::to_float(sum), floats<A>(row_scales[r])), simd::load<A>(scales + c)));
+    else
+      simd::store(to + c, sum);
+  }
+};
+
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,288 @@
+// What engines of integer products share: rows as units, panels with their parameters, and sinks of exact sums.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/line_array.hpp>
+#include <qtensor/ops/product.hpp>
+#include <qtensor/ops/quantized_rows.hpp>
+#include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/scales.hpp>
+
+namespace qtensor::inline QTENSOR_ABI {
+
+/// A finished part of an integer product: element (row + r, col + c) is values[r * stride + c], exact, or modulo 2^32
+/// where it does not fit.
+struct integer_tile {
+  index_t row, col, rows, cols;
+  std::int32_t* values;
+  index_t stride;
+};
+
+namespace ops {
+
+/// A sum modulo 2^32.
+constexpr std::int32_t wrapped_sum(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
+
+/// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
+/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from codes or floats again and
+/// again. Rows begin on cache lines that spread over the first cache; behind the depth, whole lines may be read.
+template <simd::usable_arch A>
+class integer_rows {
+  using unit = typename simd::quad_dot<A>::unit;
+  static constexpr index_t line = 64, rows_together = 32;
+
+ public:
+  integer_rows(index_t most, index_t depth)
+      : depth_(depth),
+        stride_(round_up(depth, line) + line),
+        units_(line_array<unit>::for_overwrite(round_up(most, rows_together) * stride_)),
+        sums_(static_cast<std::size_t>(most)),
+        zeros_(static_cast<std::size_t>(most)),
+        rests_(static_cast<std::size_t>(most)),
+        unit_zeros_(static_cast<std::size_t>(most)),
+        scales_(static_cast<std::size_t>(most)) {}
+
+  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
+  template <class X>
+  void fill(const X& x, index_t first, index_t count) {
+    using S = typename X::scheme_type;
+    using code = packed_code<typename S::code_format>;
+    static_assert(code::is_integer);
+    constexpr bool has_lines = requires { x.line(first); };
+    constexpr index_t some = 16;
+    if (!has_lines) bytes_.resize(static_cast<std::size_t>(some * stride_));
+    for (index_t done = 0; done < count; done += some) {
+      const index_t rows = std::min(some, count - done);
+      if constexpr (!has_lines) x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
+      for (index_t r = 0; r < rows; ++r) {
+        const auto at = static_cast<std::size_t>(done + r);
+        if constexpr (has_lines)
+          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_, static_cast<simd::code_sign>(x.line_flip),
+                                          row(done + r));
+        else
+          sums_[at] =
+              simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
+        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
+        rests_[at] = wrapped_sum(sums_[at] - depth_ * zeros_[at]);
+        unit_zeros_[at] = wrapped_sum(std::int64_t{zeros_[at]} + simd::quad_dot<A>::unit_offset);
+        scales_[at] = scale_of(x, first + done + r, 0);
+      }
+    }
+    one_zero_ = true;
+    for (index_t r = 1; r < count; ++r) one_zero_ = one_zero_ && zeros_[static_cast<std::size_t>(r)] == zeros_[0];
+  }
+
+  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
+  template <tile_source X>
+  void quantize(const X& x, index_t first, index_t count) {
+    bytes_.resize(static_cast<std::size_t>(stride_));
+    const index_t most = std::min(box_rows, count);
+    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
+    for_each_float_run(x, first, count, most, floats_.data(),
+                       [&](index_t begin, index_t rows, const float* from, index_t step) {
+                         float* const scales = scales_.data() + begin;
+                         quantize_rows(from, step, rows, depth_, scales, [&](index_t r, const auto& encode) {
+                           encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
+                           sums_[static_cast<std::size_t>(begin + r)] =
+                               simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
+                         });
+                       });
+    std::fill_n(zeros_.begin(), count, 0);
+    rests_ = sums_;
+    one_zero_ = true;
+  }
+
+  index_t depth() const { return depth_; }
+  index_t stride() const { return stride_; }
+  unit* row(index_t r) { return units_.data() + r * stride_; }
+  const unit* row(index_t r) const { return units_.data() + r * stride_; }
+  std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
+  std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
+  float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
+  /// Of rows from r on: sums less depth times zero point, modulo 2^32.
+  const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
+  /// Of rows from r on, where they differ: zero points as units.
+  const std::int32_t* unit_zeros(index_t r) const { return one_zero_ ? nullptr : unit_zeros_.data() + r; }
+  const float* scales(index_t r) const { return scales_.data() + r; }
+  bool has_one_zero() const { return one_zero_; }
+
+ private:
+  index_t depth_, stride_;
+  line_array<unit> units_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<float> floats_;
+  std::vector<std::int32_t> sums_, zeros_, rests_, unit_zeros_;
+  std::vector<float> scales_;
+  bool one_zero_ = true;
+};
+
+/// What the tiles of one panel share.
+template <class Panels>
+class integer_panel {
+  using S = typename Panels::scheme_type;
+  using A = typename Panels::arch;
+  using code = packed_code<typename S::code_format>;
+  static constexpr index_t width = Panels::layout_type::width;
+  static_assert(!Panels::layout_type::is_nibble && code::is_integer);
+
+ public:
+  using arch = A;
+  static constexpr bool has_zeros = S::has_zero_point || code::offset != 0;
+
+  integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
+    simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
+    if constexpr (S::has_tensor_scale)
+      for (float& s : scales) s = rounded(s * tensor_scale);
+    for (index_t c = 0; c < width; ++c) {
+      zeros[c] = code::offset;
+      if constexpr (S::has_zero_point) zeros[c] = panel.zeros[c];
+    }
+  }
+  /// What sums start from where all rows have this zero point, in units.
+  void start_from(std::int64_t zero) {
+    for (index_t c = 0; c < width; ++c) start[c] = wrapped_sum(-zero * panel_.sums[c]);
+  }
+  /// What zero points take from the sums of `rows` rows of x from `row` on, and of `count` columns from `col` on;
+  /// `early` where sums began at start_from.
+  template <class Rows>
+  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
+                                 std::int32_t* sums) const {
+    if (!early || has_zeros) take_some(x, row, rows, col, count, early, sums);
+  }
+  const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
+  const std::int32_t* sums() const { return panel_.sums; }
+  /// The columns from `first` on, for sinks.
+  struct columns {
+    using arch = A;
+    const float* scales;
+    const std::int32_t *zeros, *sums;
+  };
+  columns from(index_t first) const { return {scales + first, zeros + first, panel_.sums + first}; }
+
+  alignas(64) float scales[width];
+  alignas(64) std::int32_t zeros[width], start[width];
+
+ private:
+  template <class Rows>
+  void take_some(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
+                 std::int32_t* sums) const {
+    constexpr index_t step = simd::lanes<A>;
+    for (index_t r = 0; r < rows; ++r, sums += count) {
+      const simd::ints<A> zero(early ? 0 : wrapped_sum(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset));
+      const simd::ints<A> rest(x.rests(row)[r]);
+      for (index_t c = 0; c < count; c += step) {
+        simd::ints<A> s = simd::load<A>(sums + c) - rest * simd::load<A>(zeros + col + c);
+        if (!early) s = s - zero * simd::load<A>(panel_.sums + col + c);
+        simd::store(sums + c, s);
+      }
+    }
+  }
+  packed_panel<S, A> panel_;
+};
+
+/// The sink that writes sums: y(m, n) = sum, anywhere in memory.
+struct store_integers {
+  static constexpr bool runs_beside = true;
+  matrix_ref<std::int32_t> y;
+  void operator()(const integer_tile& t) const {
+    for (index_t r = 0; r < t.rows; ++r)
+      if (y.col_stride == 1)
+        std::copy_n(t.values + r * t.stride, t.cols, &y(t.row + r, t.col));
+      else
+        for (index_t c = 0; c < t.cols; ++c) y(t.row + r, t.col + c) = t.values[r * t.stride + c];
+  }
+};
+
+/// Whether a sink may be called between instructions on matrix registers, because it uses none: it says
+/// `runs_beside = true`. What others call in their turn is not known.
+template <class Sink>
+inline constexpr bool sink_runs_beside = requires {
+  requires Sink::runs_beside;
+};
+
+/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
+template <class Sink>
+struct scaled {
+  const Sink& sink;
+  using tile_type = product_tile;
+  static constexpr bool wraps = false, runs_beside = sink_runs_beside<Sink>;
+
+  template <class Rows, class Panel, class Sum>
+  void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+                  index_t cols, const Sum* sums, index_t stride, float* values) const {
+    using A = typename Panel::arch;
+    constexpr index_t width = simd::int_tile<A>::panel;
+    if constexpr (!std::same_as<Sum, std::int32_t>) {
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < stride; ++c)
+          values[r * stride + c] =
+              rounded(rounded(static_cast<float>(sums[r * stride + c]) * x.scales(x_row)[r]) * panel.scales[c]);
+    } else {
+      using turn = simd::sums_in_turn<A, width, false, float>;
+      using half_turn = simd::sums_in_turn<A, width / 2, false, float>;
+      // Whole tiles that only go to memory go there at once.
+      if constexpr (runs_beside)
+        if (cols == width && is_direct())
+          return turn{sums, stride, rows, &sink.y(row, col), sink.y.row_stride, x.scales(x_row), panel.scales}.some(
+              rows);
+      if (stride == width)
+        turn{sums, stride, rows, values, stride, x.scales(x_row), panel.scales}.some(rows);
+      else
+        half_turn{sums, stride, rows, values, stride, x.scales(x_row), panel.scales}.some(rows);
+    }
+    sink(product_tile{row, col, rows, cols, values, stride});
+  }
+
+  /// Whether rows only go to memory, as they are.
+  bool is_direct() const {
+    if constexpr (runs_beside)
+      return sink.y.col_stride == 1 && sink.alpha == 1.f && sink.mode == accumulate::assign;
+    else
+      return false;
+  }
+  /// The same rows, where that is so, for whoever wants to store them little by little.
+  template <index_t Columns, bool Zeros, class Rows, class Panel>
+  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+               const std::int32_t* sums) const {
+    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, float>;
+    if constexpr (runs_beside)
+      return turn{sums,         Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, x.scales(x_row),
+                  panel.scales, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
+    else
+      return turn{};
+  }
+};
+
+/// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
+template <class Sink>
+struct unscaled {
+  const Sink& sink;
+  using tile_type = integer_tile;
+  static constexpr bool wraps = true, runs_beside = sink_runs_beside<Sink>;
+  template <class Rows, class Panel>
+  void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
+                  std::int32_t* sums, index_t stride, float*) const {
+    sink(integer_tile{row, col, rows, cols, sums, stride});
+  }
+  bool is_direct() const {
+    if constexpr (runs_beside)
+      return sink.y.col_stride == 1;
+    else
+      return false;
+  }
+  template <index_t Columns, bool Zeros, class Rows, class Panel>
+  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
+               const std::int32_t* sums) const {
+    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, std::int32_t>;
+    if constexpr (runs_beside)
+      return turn{sums,    Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, nullptr,
+                  nullptr, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
+    else
+      return turn{};
+  }
+};
+
+}  // namespace ops
+
+}  // namespace qtensor::inline QTENSOR_ABI

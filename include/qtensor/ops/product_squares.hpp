@@ -1,0 +1,191 @@
+// Integer products on matrix registers: squares of sums, and sinks that take the last ones while the next are summed.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <qtensor/ops/integer_rows.hpp>
+#include <qtensor/simd/gemm_squares.hpp>
+#include <vector>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Whether a product of so many rows and quads is faster on matrix registers: not below a whole step and, as measured,
+/// some work for each panel.
+template <simd::usable_arch A>
+bool prefers_squares(index_t rows, index_t quads) {
+  constexpr index_t least_work = 768;
+  return rows > simd::int_tile<A>::max_rows && quads >= simd::square_edge && rows * quads >= least_work &&
+         simd::uses_squares<A>();
+}
+
+/// Rows that are summed together.
+inline constexpr index_t square_rows_together = 2 * simd::square_edge;
+/// Bytes of packed weights that stay in the second cache while rows pass; where these are all weights, rows are made
+/// ready so many at a time, and stay there as well.
+inline constexpr index_t square_part_bytes = index_t{1} << 20;
+inline constexpr index_t square_rows_at_once = 4 * square_rows_together;
+
+/// All tiles of rows [0, rows) of x against panels [first, first + count), as integer_tiles has them, for sums that fit
+/// 32 bits.
+template <class Panels, class Rows, class Finish>
+class square_product {
+  using A = typename Panels::arch;
+  using panel_type = integer_panel<Panels>;
+  using shape = simd::square_shape;
+  using session = typename simd::square_unit<A>::session;
+  static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge,
+                           most_rows = square_rows_together;
+  static constexpr index_t step_bytes = edge * width * 4;
+  // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
+  static constexpr bool is_packed = !requires(Panels & p) { p.weights(); };
+  static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
+
+  /// Sums on their way: rows [row, row + rows), columns [col, col + cols) of a panel.
+  struct block {
+    const panel_type* panel;
+    index_t panel_number, row, rows, col, cols;
+  };
+
+ public:
+  square_product(Panels& weights, const Rows& x, index_t rows, index_t row, const Finish& finish)
+      : weights_(weights),
+        x_(x),
+        rows_(rows),
+        row_(row),
+        finish_(finish),
+        steps_(divide_up(weights.layout().quads(), edge)) {}
+
+  void over(index_t first, index_t count) {
+    const index_t together = is_packed ? std::max(index_t{1}, square_part_bytes / weights_.layout().panel_bytes()) : 1;
+    alignas(64) std::int32_t room[most_rows * width];
+    sums_ = room;
+    session_.emplace();
+    for (index_t p = first; p < first + count; p += together) {
+      prepare(p, std::min(together, first + count - p));
+      for (index_t m = 0; m < rows_; m += most_rows)
+        for (index_t i = 0; i < static_cast<index_t>(panels_.size()); ++i) sum_panel(p + i, i, m);
+      drain();
+    }
+    session_.reset();
+  }
+
+ private:
+  void prepare(index_t p, index_t count) {
+    const index_t rest = weights_.layout().quads() % edge;
+    panels_.clear();
+    panels_.reserve(static_cast<std::size_t>(count));
+    if (rest != 0 && last_.size() < count * step_bytes) last_ = line_array<std::int8_t>(count * step_bytes);
+    for (index_t i = 0; i < count; ++i) {
+      panel_type& panel = panels_.emplace_back(weights_.panel(p + i), weights_.tensor_scale());
+      if (x_.has_one_zero())
+        panel.start_from(std::int64_t{x_.zero(0)} + simd::quad_dot<A>::unit_offset);
+      else
+        std::fill_n(panel.start, width, 0);
+      if (rest != 0)
+        std::memcpy(last_.data() + i * step_bytes, panel.codes() + (steps_ - 1) * step_bytes,
+                    static_cast<std::size_t>(rest * width * 4));
+    }
+  }
+
+  void sum_panel(index_t number, index_t i, index_t m) {
+    const panel_type& panel = panels_[static_cast<std::size_t>(i)];
+    const std::int8_t* codes = panel.codes();
+    const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
+    const simd::square_operands<A> of{{x_.row(m), x_.stride()}, codes, last, steps_, panel.start};
+    const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
+    if (rows <= edge) {
+      sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
+    } else if constexpr (Finish::runs_beside) {
+      sum<shape::two_by_two>(of, {&panel, number, m, rows, 0, half});
+      sum<shape::two_by_two>(of.from(half), {&panel, number, m, rows, half, half});
+    } else {
+      sum_beside_nothing(of, {&panel, number, m, rows, 0, width});
+    }
+  }
+  /// Sums a block, while the one before it goes to memory.
+  template <shape Shape>
+  void sum(const simd::square_operands<A>& of, const block& b) {
+    if constexpr (!Finish::runs_beside) {
+      squares_.template sum<Shape, stays>(of, sums_, b.cols, [] {});
+      before_ = b;
+      return drain();
+    } else {
+      if (before_.cols == width)
+        sum_beside<Shape, width>(of, b);
+      else
+        sum_beside<Shape, width / 2>(of, b);
+      finish_rows();
+      before_ = b;
+    }
+  }
+  template <shape Shape, index_t Columns>
+  void sum_beside(const simd::square_operands<A>& of, const block& b) {
+    auto turn = in_turn<Columns>();
+    const index_t each = divide_up(turn.rows, std::max(steps_ - 1, index_t{1}));
+    squares_.template sum<Shape, stays>(of, sums_, b.cols, [&]() QTENSOR_INLINE_LAMBDA { turn.some(each); });
+    turn.some(turn.rows);
+  }
+  /// Sums two halves, which go to a sink that may use the registers.
+  void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
+    const auto nothing = [] {};
+    squares_.template sum<shape::two_by_two, stays>(of, sums_, width, nothing);
+    squares_.template sum<shape::two_by_two, stays>(of.from(width / 2), sums_ + width / 2, width, nothing);
+    before_ = b;
+    drain();
+  }
+  /// The last sums to the sink.
+  void drain() {
+    if (before_.rows == 0) return;
+    squares_.finish();
+    if constexpr (!Finish::runs_beside) session_.reset();
+    if constexpr (Finish::runs_beside) {
+      if (before_.cols == width)
+        in_turn<width>().some(most_rows);
+      else
+        in_turn<width / 2>().some(most_rows);
+    }
+    finish_rows();
+    before_ = {};
+    if constexpr (!Finish::runs_beside) session_.emplace();
+  }
+
+  /// Whether the block before can go to memory row by row.
+  bool is_direct() const { return finish_.is_direct() && outputs_left() >= before_.cols; }
+  index_t first_column() const { return before_.panel_number * width + before_.col; }
+  index_t outputs_left() const { return weights_.layout().outputs - first_column(); }
+
+  /// Its rows, or none.
+  template <index_t Columns>
+  auto in_turn() const {
+    const block& b = before_;
+    using turn = decltype(finish_.template in_turn<Columns, panel_type::has_zeros>(
+        x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, sums_));
+    if (b.rows == 0 || !is_direct()) return turn{};
+    return finish_.template in_turn<Columns, panel_type::has_zeros>(x_, b.row, b.panel->from(b.col), row_ + b.row,
+                                                                    first_column(), b.rows, sums_);
+  }
+  /// What cannot go row by row.
+  void finish_rows() {
+    const block& b = before_;
+    const index_t cols = std::min(b.cols, outputs_left());
+    if (b.rows == 0 || cols <= 0 || is_direct()) return;
+    b.panel->take_zeros(x_, b.row, b.rows, b.col, b.cols, x_.has_one_zero(), sums_);
+    finish_(x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, cols, sums_, b.cols,
+            reinterpret_cast<float*>(sums_));
+  }
+
+  Panels& weights_;
+  const Rows& x_;
+  index_t rows_, row_;
+  const Finish& finish_;
+  index_t steps_;
+  std::vector<panel_type> panels_;
+  line_array<std::int8_t> last_;
+  std::optional<session> session_;
+  simd::square_sums_in_turn<A> squares_;
+  std::int32_t* sums_ = nullptr;
+  block before_{};
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -1,0 +1,100 @@
+// Matrix registers: a square of 16 x 16 sums takes 16 rows of 64 units times 64 codes of 16 columns in one instruction.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <atomic>
+#include <qtensor/simd/ops_dot.hpp>
+
+#if QTENSOR_HAS_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+/// False keeps every product on vectors from then on: tests compare both ways. Bits do not depend on it.
+inline std::atomic<bool> squares_allowed{true};
+
+/// The matrix registers of an architecture that has some, numbered 0 to 7. Each holds 16 rows of 64 bytes: a square of
+/// 32-bit sums, 16 rows' units of 16 quads, or 16 quads of 16 columns.
+///   is_granted()                  whether this process may use them: asks the system, once
+///   session                       while one lives, its thread may call the following; whatever runs beside must not
+///   use
+///                                 these registers
+///   load<T>(from, stride)         row r from `from + r * stride` bytes; 64 bytes on cache lines are fastest
+///   stream<T>(from, stride)       the same of what is not to stay in the first cache
+///   store<T>(to, stride)
+///   settle()                      what was written before may be loaded: loads are not ordered with other code
+///   dot<T, X, W>()                sums T += units X times quads W, modulo 2^32
+template <usable_arch A>
+struct square_unit {
+  static constexpr bool exists = false;
+};
+
+#if QTENSOR_HAS_AMX
+template <>
+struct square_unit<avx512_arch> {
+  static constexpr bool exists = true;
+
+  static bool is_granted() {
+    static const bool granted = [] {
+      constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
+      constexpr unsigned tiles_and_int8 = 3u << 24;                // in leaf 7, edx
+      unsigned a = 0, b = 0, c = 0, d = 0;
+      if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tiles_and_int8) != tiles_and_int8) return false;
+      return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+    }();
+    return granted;
+  }
+
+  class session {
+    struct alignas(64) shapes {
+      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    };
+
+   public:
+    session() {
+      const shapes all;
+      asm volatile("ldtilecfg %0" : : "m"(all) : "memory");
+    }
+    ~session() { asm volatile("tilerelease" : : : "memory"); }
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+  };
+
+  // g++ 12 takes numbers of registers only as text: its intrinsics cannot be called with a template's parameter.
+  template <int T>
+  static QTENSOR_INLINE void load(const void* from, index_t stride) {
+    asm volatile("{tileloadd (%0,%1,1), %%tmm%c2|tileloadd tmm%c2, [%0+%1*1]}" : : "r"(from), "r"(stride), "i"(T));
+  }
+  template <int T>
+  static QTENSOR_INLINE void stream(const void* from, index_t stride) {
+    asm volatile("{tileloaddt1 (%0,%1,1), %%tmm%c2|tileloaddt1 tmm%c2, [%0+%1*1]}" : : "r"(from), "r"(stride), "i"(T));
+  }
+  template <int T>
+  static QTENSOR_INLINE void store(void* to, index_t stride) {
+    asm volatile("{tilestored %%tmm%c2, (%0,%1,1)|tilestored [%0+%1*1], tmm%c2}"
+                 :
+                 : "r"(to), "r"(stride), "i"(T)
+                 : "memory");
+  }
+  static QTENSOR_INLINE void settle() { asm volatile("" : : : "memory"); }
+  template <int T, int X, int W>
+  static QTENSOR_INLINE void dot() {
+    asm volatile("{tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbusd tmm%c0, tmm%c1, tmm%c2}" : : "i"(T), "i"(X), "i"(W));
+  }
+};
+#endif
+
+/// Whether products use the matrix registers here and now.
+template <usable_arch A>
+bool uses_squares() {
+  if constexpr (square_unit<A>::exists)
+    return squares_allowed.load(std::memory_order_relaxed) && square_unit<A>::is_granted();
+  else
+    return false;
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,161 @@
+// Mirrors include/qtensor/ops/product_squares.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/product_int8.hpp>
+#include <qtensor/ops/product_squares.hpp>
+#include <qtensor/scheme/schemes.hpp>
+#include <vector>
+
+#include "../simd/check.hpp"
+#include "threads.hpp"
+
+namespace simd = qtensor::simd;
+using namespace qtensor;
+
+namespace {
+
+using arch = simd::best_arch;
+
+/// Codes at the ends of their range more often than not, zero points anywhere.
+template <class S>
+tensor<S> random_tensor(index_t rows, index_t cols, bool one_zero) {
+  tensor<S> t(matrix_extents(rows, cols));
+  for (auto& c : t.codes()) {
+    const std::uint32_t bits = check::random_bits()();
+    c = static_cast<std::remove_reference_t<decltype(c)>>(bits % 4 > 1 ? (bits & 64 ? 0x80 : 0x7f) + bits % 2
+                                                                       : bits >> 8);
+  }
+  for (auto& s : t.scales()) s = 0.001f * static_cast<float>(1 + check::random_below(1000));
+  if constexpr (S::has_zero_point)
+    for (auto& z : t.zero_points())
+      z = static_cast<std::remove_reference_t<decltype(z)>>(one_zero ? 77 : check::random_bits()());
+  return t;
+}
+
+template <class View>
+auto by_rows(const View& v) {
+  return ops::weights_of<View, depth_axis::cols>(v);
+}
+
+/// The exact sums, row by row.
+template <class W, class X>
+std::vector<std::int64_t> exact_sums(const W& w, const X& x) {
+  const auto numbers = [](const auto& v) {
+    using code = typename std::remove_cvref_t<decltype(v)>::scheme_type::code_format;
+    std::vector<std::int32_t> all;
+    for (index_t r = 0; r < v.rows(); ++r)
+      for (index_t k = 0; k < v.cols(); ++k)
+        all.push_back(static_cast<std::int32_t>(code::decode(v.code(r, k)) - static_cast<float>(v.zero_point(r, k))));
+    return all;
+  };
+  const auto ws = numbers(w), xs = numbers(x);
+  std::vector<std::int64_t> sums;
+  for (index_t m = 0; m < x.rows(); ++m)
+    for (index_t n = 0; n < w.rows(); ++n) {
+      std::int64_t sum = 0;
+      for (index_t k = 0; k < w.cols(); ++k)
+        sum += std::int64_t{ws[static_cast<std::size_t>(n * w.cols() + k)]} *
+               xs[static_cast<std::size_t>(m * w.cols() + k)];
+      sums.push_back(sum);
+    }
+  return sums;
+}
+
+template <class SW, class SX, class By = serial>
+void check_both_ways(index_t m, index_t n, index_t k, bool one_zero = true, const By& by = {}) {
+  INFO(m << "x" << n << "x" << k);
+  const auto wt = random_tensor<SW>(n, k, false);
+  const auto xt = random_tensor<SX>(m, k, one_zero);
+  const auto w = wt.view();
+  const auto x = xt.view();
+  const auto sums = exact_sums(w, x);
+  const auto packed = pack<arch>(wt);
+  const auto check_weights = [&](const auto& weights) {
+    check::fenced<float> y(m * n);
+    const ops::store_floats<arch> store{{y.data(), m, n, n, 1}};
+    ops::multiply_integers<arch>(weights, by_rows(x), ops::scaled<ops::store_floats<arch>>{store}, by);
+    check::fenced<std::int32_t> kept(m * n);
+    const ops::store_integers whole{{kept.data(), m, n, n, 1}};
+    ops::multiply_integers<arch>(weights, by_rows(x), ops::unscaled<ops::store_integers>{whole}, by);
+    std::vector<std::int32_t> found(sums.size(), 77);
+    const auto keep = [&](const integer_tile& t) {
+      for (index_t r = 0; r < t.rows; ++r)
+        for (index_t c = 0; c < t.cols; ++c)
+          found[static_cast<std::size_t>((t.row + r) * n + t.col + c)] = t.values[r * t.stride + c];
+    };
+    ops::multiply_integers<arch>(weights, by_rows(x), ops::unscaled<decltype(keep)>{keep}, by);
+    for (index_t i = 0; i < m; ++i)
+      for (index_t j = 0; j < n; ++j) {
+        const auto at = static_cast<std::size_t>(i * n + j);
+        REQUIRE(y[i * n + j] == rounded(rounded(static_cast<float>(sums[at]) * x.scale(i, 0)) * w.scale(j, 0)));
+        REQUIRE(found[at] == static_cast<std::int32_t>(sums[at]));
+        REQUIRE(kept[i * n + j] == static_cast<std::int32_t>(sums[at]));
+      }
+  };
+  for (const bool allowed : {true, false}) {
+    simd::squares_allowed = allowed;
+    check_weights(packed);
+    check_weights(by_rows(w));
+  }
+  simd::squares_allowed = true;
+}
+
+}  // namespace
+
+TEST_CASE("prefers_squares: whole steps and some work, where they may be used at all") {
+  const bool can = simd::uses_squares<arch>();
+  CHECK(ops::prefers_squares<arch>(1000, 1000) == can);
+  CHECK(ops::prefers_squares<arch>(48, 16) == can);
+  CHECK(!ops::prefers_squares<arch>(48, 15));
+  CHECK(!ops::prefers_squares<arch>(47, 16));
+  CHECK(!ops::prefers_squares<arch>(simd::int_tile<arch>::max_rows, 1000));
+}
+TEST_CASE("product_squares: every number of rows up to three tiles, and what is left of panels and steps") {
+  for (index_t m = 1; m <= 70; ++m) check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(m, 65 + m % 3, 440 + m);
+  for (const index_t n : {1, 15, 16, 31, 32, 33, 63, 64, 65, 96, 97, 127, 129})
+    check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(33 + n % 7, n, 110);
+  for (const index_t k : {1, 4, 29, 32, 33, 63, 64, 65, 128, 130, 191, 192, 193, 255, 256, 257, 1000})
+    check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(101, 70, k);
+}
+TEST_CASE("product_squares: zero points of weights, of all rows together, and of each row") {
+  for (const index_t m : {8, 16, 40, 64})
+    for (const bool one_zero : {true, false}) {
+      check_both_ways<uint8_per_channel<0>, uint8_per_channel<0>>(m, 100, 390, one_zero);
+      check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(m, 70, 384, one_zero);
+      check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(m, 64, 401, one_zero);
+    }
+}
+TEST_CASE("product_squares: weights that pass in several parts") {
+  check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(35, 330, 3000);
+  check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(50, 200, 8200, false);
+}
+TEST_CASE("product_squares: threads change nothing") {
+  const auto pool = pool::threads(3);
+  check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(40, 300, 200, true, pool);
+  check_both_ways<uint8_per_channel<0>, uint8_per_channel<0>>(200, 10, 400, false, pool);
+}
+TEST_CASE("product_squares: a sink may multiply in its turn") {
+  const auto w = random_tensor<int8_per_channel<0>>(70, 100, true),
+             x = random_tensor<int8_per_channel<0>>(40, 100, true);
+  const auto packed = pack<arch>(w);
+  const auto inner_x = by_rows(x.view());
+  const auto product_of = [&](const auto& sink) {
+    ops::multiply_integers<arch>(packed, inner_x, ops::unscaled<std::remove_cvref_t<decltype(sink)>>{sink}, serial{});
+  };
+  const auto want = exact_sums(w.view(), x.view());
+  std::vector<std::int32_t> outer(want.size()), inner(want.size());
+  const auto keep_in = [](std::vector<std::int32_t>& all) {
+    return [&](const integer_tile& t) {
+      for (index_t r = 0; r < t.rows; ++r)
+        for (index_t c = 0; c < t.cols; ++c)
+          all[static_cast<std::size_t>((t.row + r) * 70 + t.col + c)] = t.values[r * t.stride + c];
+    };
+  };
+  product_of([&](const integer_tile& t) {
+    product_of(keep_in(inner));
+    keep_in(outer)(t);
+  });
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    REQUIRE(outer[i] == static_cast<std::int32_t>(want[i]));
+    REQUIRE(inner[i] == static_cast<std::int32_t>(want[i]));
+  }
+}

@@ -1,0 +1,88 @@
+// Mirrors include/qtensor/simd/gemm_squares.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <memory>
+#include <qtensor/simd/gemm_squares.hpp>
+#include <vector>
+
+#include "check.hpp"
+
+namespace simd = qtensor::simd;
+using qtensor::index_t;
+
+namespace {
+
+/// Operands of four squares, where nothing lies behind them, and what their sums are.
+template <class A, simd::square_shape Shape>
+struct sample {
+  static constexpr index_t width = simd::int_tile<A>::panel, step_bytes = 16 * width * 4;
+  static constexpr index_t rows = Shape == simd::square_shape::two_by_two ? 32 : 16;
+  static constexpr index_t cols = Shape == simd::square_shape::two_by_two ? 32 : 64;
+  index_t steps, depth = 64 * steps;
+  check::fenced<std::uint8_t> units{rows * depth};
+  check::fenced<std::int8_t> quads{steps * step_bytes}, last{step_bytes};
+  check::fenced<std::int32_t> start{width};
+  std::vector<std::int32_t> sums = std::vector<std::int32_t>(static_cast<std::size_t>(rows * cols), 77);
+
+  explicit sample(index_t n) : steps(n) {
+    for (index_t i = 0; i < units.size(); ++i)
+      units[i] = check::random_below(4) == 0 ? 255 : static_cast<std::uint8_t>(check::random_bits()());
+    const auto code = [] {
+      return static_cast<std::int8_t>(check::random_below(4) == 0 ? 0x80 : check::random_bits()());
+    };
+    for (index_t i = 0; i < quads.size(); ++i) quads[i] = code();
+    for (index_t i = 0; i < last.size(); ++i) last[i] = code();
+    for (index_t i = 0; i < width; ++i) start[i] = static_cast<std::int32_t>(check::random_bits()());
+  }
+  simd::square_operands<A> operands() {
+    return {{units.data(), depth}, quads.data(), last.data(), steps, start.data()};
+  }
+  void check(index_t first) {
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < cols; ++c) {
+        auto want = static_cast<std::uint32_t>(start[first + c]);
+        for (index_t k = 0; k < depth; ++k) {
+          const index_t at = (k / 4 * width + first + c) * 4 + k % 4;
+          const std::int8_t code = k / 64 + 1 < steps ? quads[at] : last[at - (steps - 1) * step_bytes];
+          want += static_cast<std::uint32_t>(units[r * depth + k] * code);
+        }
+        REQUIRE(static_cast<std::uint32_t>(sums[static_cast<std::size_t>(r * cols + c)]) == want);
+      }
+  }
+};
+
+template <class A, simd::resident Stays>
+void check_squares() {
+  using unit = simd::square_unit<A>;
+  using shape = simd::square_shape;
+  for (index_t steps = 1; steps <= 4; ++steps) {
+    sample<A, shape::two_by_two> first(steps), second(steps);
+    sample<A, shape::one_by_four> third(steps);
+    index_t called = 0;
+    const auto count = [&] { ++called; };
+    {
+      const typename unit::session session;
+      simd::square_sums_in_turn<A> squares;
+      squares.template sum<shape::two_by_two, Stays>(first.operands(), first.sums.data(), 32, count);
+      squares.template sum<shape::two_by_two, Stays>(second.operands().from(32), second.sums.data(), 32, count);
+      squares.template sum<shape::one_by_four, Stays>(third.operands(), third.sums.data(), 64, count);
+      squares.finish();
+    }
+    REQUIRE(called == 3 * (steps - 1));
+    first.check(0);
+    second.check(32);
+    third.check(0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("square_sums_in_turn: both shapes one after the other, every step, nothing read past the operands") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::square_unit<A>::exists) {
+      if (!simd::square_unit<A>::is_granted()) return;
+      check_squares<A, simd::resident::rows>();
+      check_squares<A, simd::resident::quads>();
+    }
+  });
+}

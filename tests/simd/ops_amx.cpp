@@ -1,0 +1,63 @@
+// Mirrors include/qtensor/simd/ops_amx.hpp.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/simd/ops_amx.hpp>
+#include <vector>
+
+#include "check.hpp"
+
+namespace simd = qtensor::simd;
+using qtensor::index_t;
+
+TEST_CASE("square_unit: exists where this is compiled for AMX, for AVX-512 alone") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    CHECK(simd::square_unit<A>::exists == (simd::features::amx && simd::lanes<A> == 16));
+  });
+}
+TEST_CASE("uses_squares: never where nobody allows it") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    const bool can = simd::uses_squares<A>();
+    simd::squares_allowed = false;
+    CHECK(!simd::uses_squares<A>());
+    simd::squares_allowed = true;
+    CHECK(simd::uses_squares<A>() == can);
+    if constexpr (simd::square_unit<A>::exists) CHECK(can == simd::square_unit<A>::is_granted());
+  });
+}
+TEST_CASE("square_unit: sums of unsigned units times signed codes, modulo 2^32, at any stride") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::square_unit<A>::exists) {
+      using unit = simd::square_unit<A>;
+      if (!unit::is_granted()) return;
+      for (const index_t stride : {64, 80, 256}) {
+        const index_t bytes = 15 * stride + 64;
+        check::fenced<std::uint8_t> x(bytes), w(bytes);
+        for (index_t i = 0; i < bytes; ++i) {
+          x[i] = check::random_below(4) == 0 ? 255 : static_cast<std::uint8_t>(check::random_bits()());
+          w[i] = check::random_below(4) == 0 ? 0x80 : static_cast<std::uint8_t>(check::random_bits()());
+        }
+        check::fenced<std::int32_t> start(16), sums(16 * 16);
+        for (index_t c = 0; c < 16; ++c) start[c] = static_cast<std::int32_t>(check::random_bits()());
+        {
+          const typename unit::session session;
+          unit::template load<3>(start.data(), 0);
+          unit::template load<4>(x.data(), stride);
+          unit::template stream<5>(w.data(), stride);
+          unit::template dot<3, 4, 5>();
+          unit::template dot<3, 4, 5>();
+          unit::template store<3>(sums.data(), 64);
+        }
+        for (index_t r = 0; r < 16; ++r)
+          for (index_t c = 0; c < 16; ++c) {
+            auto want = static_cast<std::uint32_t>(start[c]);
+            for (index_t k = 0; k < 64; ++k)
+              want += 2u * static_cast<std::uint32_t>(x[r * stride + k] *
+                                                      static_cast<std::int8_t>(w[k / 4 * stride + 4 * c + k % 4]));
+            REQUIRE(static_cast<std::uint32_t>(sums[r * 16 + c]) == want);
+          }
+      }
+    }
+  });
+}
