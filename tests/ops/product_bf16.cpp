@@ -4,6 +4,7 @@
 #include <qtensor/ops/product_bf16.hpp>
 
 #include "product_float_check.hpp"
+#include "threads.hpp"
 
 using namespace product_check;
 using simd::best_arch;
@@ -29,6 +30,15 @@ bool is_near(const matrix& y, const matrix& w, const matrix& x) {
              std::fabs(y(m, n) - sum) <= (0x1p-7 + 0x1p-15 + static_cast<double>(x.cols) * 0x1p-23) * size + 0x1p-100;
     }
   return near;
+}
+/// Calls check(), again without matrix registers where they are used.
+template <class Check>
+void with_and_without_squares(const Check& check) {
+  check();
+  if (!simd::uses_squares<best_arch>()) return;
+  simd::squares_allowed = false;
+  check();
+  simd::squares_allowed = true;
 }
 template <class S>
 void check_scheme() {
@@ -64,20 +74,22 @@ TEST_CASE("multiply_bf16: numbers that bf16 holds give exact sums: no element is
   const index_t shapes[][3] = {{3, 31, 127},  {4, 33, 129}, {7, 65, 512},   {25, 129, 64}, {26, 63, 66},
                                {1, 257, 130}, {49, 1, 513}, {12, 32, 1030}, {500, 17, 3}};
   const auto integer = [] { return static_cast<float>(static_cast<int>(check::random_below(9)) - 4); };
-  for (const auto& s : shapes) {
-    const matrix x = matrix(s[0], s[2]).fill(integer);
-    auto four = weights<int4_group<32>>(s[1], s[2]);
-    for (float& scale : four.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
-    auto eight = weights<scheme<uint8, per_channel<0>, zero_point<uint8>>>(s[1], s[2]);
-    for (float& scale : eight.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
-    const auto small = weights<mxfp4>(s[1], s[2]);
-    CHECK(same(product<best_arch>(pack(four), x.ref()), chains(dense(four), x)));
-    CHECK(same(product<best_arch>(pack(eight), x.ref()), chains(dense(eight), x)));
-    CHECK(same(product<best_arch>(pack(small), x.ref()), chains(dense(small), x)));
-    const auto view = as_view(four);
-    const ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols> unpacked(view);
-    CHECK(same(product<best_arch>(unpacked, x.ref()), chains(dense(four), x)));
-  }
+  with_and_without_squares([&] {
+    for (const auto& s : shapes) {
+      const matrix x = matrix(s[0], s[2]).fill(integer);
+      auto four = weights<int4_group<32>>(s[1], s[2]);
+      for (float& scale : four.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
+      auto eight = weights<scheme<uint8, per_channel<0>, zero_point<uint8>>>(s[1], s[2]);
+      for (float& scale : eight.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
+      const auto small = weights<mxfp4>(s[1], s[2]);
+      CHECK(same(product<best_arch>(pack(four), x.ref()), chains(dense(four), x)));
+      CHECK(same(product<best_arch>(pack(eight), x.ref()), chains(dense(eight), x)));
+      CHECK(same(product<best_arch>(pack(small), x.ref()), chains(dense(small), x)));
+      const auto view = as_view(four);
+      const ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols> unpacked(view);
+      CHECK(same(product<best_arch>(unpacked, x.ref()), chains(dense(four), x)));
+    }
+  });
 }
 
 TEST_CASE("multiply_bf16: weights of all kinds within the bound") {
@@ -97,16 +109,18 @@ TEST_CASE("multiply_bf16: both sides quantized, activations from any source") {
 
 TEST_CASE("multiply_bf16: NaN and infinity reach the results they belong to, and no others") {
   auto w = weights<int4_group<32>>(40, 64);
-  auto x = matrix(7, 64).fill(plain);
   w.scales()[3 * 2 + 1] = quiet_nan;  // output 3
-  x(5, 63) = infinity;
-  const matrix y = product<best_arch>(pack(w), x.ref());
-  for (index_t m = 0; m < 7; ++m)
-    for (index_t n = 0; n < 40; ++n) {
-      const float v = y(m, n);
-      CHECK(std::isnan(v) == (n == 3 || (m == 5 && dense(w)(n, 63) == 0.f)));
-      if (!std::isnan(v)) CHECK(std::isinf(v) == (m == 5));
-    }
+  for (const index_t rows : {7, 20}) {
+    auto x = matrix(rows, 64).fill(plain);
+    x(5, 63) = infinity;
+    const matrix y = product<best_arch>(pack(w), x.ref());
+    for (index_t m = 0; m < rows; ++m)
+      for (index_t n = 0; n < 40; ++n) {
+        const float v = y(m, n);
+        CHECK(std::isnan(v) == (n == 3 || (m == 5 && dense(w)(n, 63) == 0.f)));
+        if (!std::isnan(v)) CHECK(std::isinf(v) == (m == 5));
+      }
+  }
 }
 
 TEST_CASE("multiply_bf16: no depth gives +0, sizes that disagree an error") {
@@ -115,4 +129,15 @@ TEST_CASE("multiply_bf16: no depth gives +0, sizes that disagree an error") {
   const auto w = weights<mxfp4>(5, 40);
   const matrix x(2, 41);
   CHECK_THROWS_AS(product<best_arch>(pack(w), x.ref()), error);
+}
+
+TEST_CASE("multiply_bf16: the same bits by any number of threads, which share panels or rows") {
+  const auto w = weights<int4_group<32>>(70, 200);
+  with_and_without_squares([&] {
+    for (const index_t rows : {9, 50, 150}) {
+      const matrix x = matrix(rows, 200).fill(plain);
+      const matrix y = product<best_arch>(pack(w), x.ref());
+      for (const index_t count : {2, 3, 7}) CHECK(same(product<best_arch>(pack(w), x.ref(), pool::threads(count)), y));
+    }
+  });
 }

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/product_float.hpp>
-#include <qtensor/simd/gemm_bf16.hpp>
+#include <qtensor/simd/gemm_bf16_squares.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -37,7 +38,7 @@ class bf16_operand {
       : depth_(depth),
         group_(group % 4 == 0 ? depth : group),
         stride_(round_up(quads * 4, line) + line),
-        units_(static_cast<std::size_t>(most * stride_)),
+        units_(most * stride_),
         floats_(static_cast<std::size_t>(rows_each * depth)) {}
 
   template <tile_source X>
@@ -56,24 +57,25 @@ class bf16_operand {
 
  private:
   index_t depth_, group_, stride_;
-  std::vector<unit> units_;
+  line_array<unit> units_;
   std::vector<float> floats_;
 };
 
-/// Rows [first, first + rows) of x times wide panels [panel, panel + panels).
-template <tile_source X, class Sink, class Panels>
+/// Rows [first, first + rows) of x times wide panels [panel, panel + panels), by simd::bf16_vectors or bf16_squares.
+template <class Tiles, tile_source X, class Sink, class Panels>
 void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::layout_type& layout, index_t panel,
                           index_t panels, const X& x, index_t first, index_t rows, const Sink& sink) {
   using A = typename Panels::arch;
   using S = typename Panels::scheme_type;
   using tile = simd::float_tile<A>;
   constexpr index_t width = tile::panel;
-  const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth);
+  const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
   const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{32} : index_t{256}, quads);
+  const index_t pairs_each = round_up(2 * quads_each, Tiles::pair_step);
   const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
   const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
   bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
-  product_space space(row_block * width + 2 * quads_each * width);
+  product_space space((row_block + pairs_each) * width);
   float* const sums = space.data();
   auto* const block = reinterpret_cast<std::uint32_t*>(sums + row_block * width);
 
@@ -83,6 +85,16 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
     for (index_t p = panel; p < panel + panels; ++p) {
       weights.go_to(p, layout.outputs);
       alignas(64) float scales[width];
+      const auto give = [&](index_t r, index_t count) {
+        float* const tile_sums = sums + r * width;
+        if (scaled_last)
+          for (index_t i = 0; i < count; ++i)
+            for (index_t c = 0; c < weights.vectors() * simd::lanes<A>; c += simd::lanes<A>) {
+              float* at = tile_sums + i * width + c;
+              simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(scales + c)));
+            }
+        sink(product_tile{first + m + r, p * width, count, weights.cols(), tile_sums, width});
+      };
       for (index_t q = 0; q < quads; q += quads_each) {
         const index_t end = std::min(q + quads_each, quads);
         weights.for_groups(q, end,
@@ -97,18 +109,13 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
                                    scales[col + c] = rounded(scales[col + c] * parameters.tensor_scale);
                                }
                            });
+        const index_t pairs = 2 * (end - q);
+        std::fill(block + pairs * width, block + round_up(pairs, Tiles::pair_step) * width, 0u);
         for (index_t r = 0, done = 0; r < some; r += done) {
-          done = tile::rows(some - r);
-          simd::bf16_tile<A>(block, width, weights.vectors(), values.from(r, q), done, 2 * (end - q), sums + r * width,
-                             q == 0);
-          if (end < quads) continue;
-          if (scaled_last)
-            for (index_t i = r; i < r + done; ++i)
-              for (index_t c = 0; c < weights.vectors() * simd::lanes<A>; c += simd::lanes<A>) {
-                float* at = sums + i * width + c;
-                simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(scales + c)));
-              }
-          sink(product_tile{first + m + r, p * width, done, weights.cols(), sums + r * width, width});
+          done = Tiles::rows(some - r);
+          Tiles::sum(block, width, weights.vectors(), values.from(r, q), done, pairs, sums + r * width, q == 0);
+          if (end == quads)
+            for (index_t i = r, count = 0; i < r + done; i += count) give(i, count = tile::rows(r + done - i));
         }
       }
     }
@@ -187,6 +194,9 @@ struct direct_dots {
   }
 };
 
+/// From how many rows on squares are faster than dots of pairs while codes are decoded, measured.
+inline constexpr index_t least_square_rows = 8;
+
 /// result(m, n) = sum over k of bf16(x(m, k)) bf16(w(n, k)), w dequantized; products are exact, sums are f32. Weights
 /// with one scale an output whose codes are bf16 numbers (FP8, MX elements, integers of 8 bits) enter as their codes,
 /// and the sum is multiplied by the scale; with few rows those with groups do so, too, group by group.
@@ -205,6 +215,16 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
           " of the other operand; sizes must agree.");
   if (rows == 0 || layout.outputs == 0) return;
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
+  // Rows of a part are whole squares, but for the last ones: bits do not depend on threads.
+  const auto by_blocks = [&]<class Tiles>(Tiles) {
+    for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows, Tiles::row_step,
+                      [&](index_t panel, index_t panels, index_t first, index_t count) {
+                        wide weights(w);
+                        multiply_bf16_blocks<Tiles>(weights, layout, panel, panels, x, first, count, sink);
+                      });
+  };
+  if constexpr (simd::square_unit<arch>::exists)
+    if (rows >= least_square_rows && simd::uses_squares<arch>()) return by_blocks(simd::bf16_squares<arch>{});
   if constexpr (has_bf16_numbers<typename panels_type::scheme_type> && simd::bf16_dot<arch>::is_native)
     if (rows <= direct_dots::most_rows<typename panel_decoder<panels_type>::decoder_type>) {
       bf16_operand<arch> values(rows, layout.depth, layout.group, layout.quads());
@@ -212,11 +232,7 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
       const simd::bf16_rows<arch> units = values.from(0, 0);
       return multiply_few<direct_dots, panels_type>(w, layout, units.data, units.stride, rows, sink, by);
     }
-  for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows,
-                    simd::float_tile<arch>::max_rows, [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      wide weights(w);
-                      multiply_bf16_blocks(weights, layout, panel, panels, x, first, count, sink);
-                    });
+  by_blocks(simd::bf16_vectors<arch>{});
 }
 
 }  // namespace ops

@@ -178,12 +178,13 @@ simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float
   return {room, depth, 1};
 }
 
-/// Rows that are multiplied with a decoded block before the next one is: their operands take 4 MB or less, but for 48.
+/// Rows that are multiplied with a decoded block before the next one is, a multiple of `step`: their operands take 4 MB
+/// or less, but for 48.
 template <simd::usable_arch A>
-index_t float_row_block(index_t rows, index_t row_bytes) {
+index_t float_row_block(index_t rows, index_t row_bytes, index_t step = simd::float_tile<A>::max_rows) {
   constexpr index_t least = 48, most = 480, bytes = index_t{4} << 20;
   const index_t fit = std::clamp(bytes / std::max(row_bytes, index_t{1}), least, most);
-  return round_up(divide_up(rows, divide_up(rows, fit)), simd::float_tile<A>::max_rows);
+  return round_up(divide_up(rows, divide_up(rows, fit)), step);
 }
 
 /// Rows [first, first + rows) of x times wide panels [panel, panel + panels).

@@ -64,8 +64,9 @@
 #endif
 
 // Clang 14 writes the names of these features in one word.
-#if defined(__linux__) && defined(__AVX512VNNI__) && QTENSOR_LEVEL_X86 == 4 && \
-    ((defined(__AMX_TILE__) && defined(__AMX_INT8__)) || (defined(__AMXTILE__) && defined(__AMXINT8__)))
+#if defined(__linux__) && defined(__AVX512VNNI__) && defined(__AVX512BF16__) && QTENSOR_LEVEL_X86 == 4 && \
+    ((defined(__AMX_TILE__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)) || \
+     (defined(__AMXTILE__) && defined(__AMXINT8__) && defined(__AMXBF16__)))
 #define QTENSOR_HAS_AMX 1
 #define QTENSOR_ABI_AMX _amx
 #else

@@ -92,4 +92,16 @@ void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors
   });
 }
 
+/// Sums of bf16 pairs by tiles of vectors, as ops/product_bf16.hpp takes them: how many rows at a time, and up to which
+/// multiples of rows and pairs operands and sums have room.
+template <usable_arch A>
+struct bf16_vectors {
+  static constexpr index_t row_step = float_tile<A>::max_rows, pair_step = 1;
+  static index_t rows(index_t left) { return float_tile<A>::rows(left); }
+  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x,
+                  index_t rows, index_t pairs, float* sums, bool first) {
+    bf16_tile<A>(panel, panel_stride, vectors, x, rows, pairs, sums, first);
+  }
+};
+
 }  // namespace qtensor::inline QTENSOR_ABI::simd

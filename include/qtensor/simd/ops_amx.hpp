@@ -26,6 +26,8 @@ inline std::atomic<bool> squares_allowed{true};
 ///   store<T>(to, stride)
 ///   settle()                      what was written before may be loaded: loads are not ordered with other code
 ///   dot<T, X, W>()                sums T += units X times quads W, modulo 2^32
+///   dot_bf16<T, X, W>()           f32 sums T += 16 pairs of bf16 of X's rows times 16 pairs of W's columns; subnormal
+///                                 numbers count as 0, the sums of first and of second numbers meet in the end
 template <usable_arch A>
 struct square_unit {
   static constexpr bool exists = false;
@@ -39,9 +41,9 @@ struct square_unit<avx512_arch> {
   static bool is_granted() {
     static const bool granted = [] {
       constexpr long request_permission = 0x1023, tile_data = 18;  // of arch_prctl
-      constexpr unsigned tiles_and_int8 = 3u << 24;                // in leaf 7, edx
+      constexpr unsigned all = 3u << 24 | 1u << 22;                // tiles, int8, bf16 in leaf 7, edx
       unsigned a = 0, b = 0, c = 0, d = 0;
-      if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tiles_and_int8) != tiles_and_int8) return false;
+      if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & all) != all) return false;
       return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
     }();
     return granted;
@@ -84,6 +86,12 @@ struct square_unit<avx512_arch> {
   template <int T, int X, int W>
   static QTENSOR_INLINE void dot() {
     asm volatile("{tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbusd tmm%c0, tmm%c1, tmm%c2}" : : "i"(T), "i"(X), "i"(W));
+  }
+  template <int T, int X, int W>
+  static QTENSOR_INLINE void dot_bf16() {
+    asm volatile("{tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbf16ps tmm%c0, tmm%c1, tmm%c2}"
+                 :
+                 : "i"(T), "i"(X), "i"(W));
   }
 };
 #endif
