@@ -26,9 +26,9 @@ using arch = simd::best_arch;
 constexpr index_t chains = 12, rounds = 20000;
 
 /// Matrix registers hold no more than two by two squares with their operands: the peak is that of these, read from the
-/// first cache.
-template <class Unit>
-double square_operations() {
+/// first cache. `dot` adds registers X times W to T, Depth numbers of a row and a column.
+template <class Unit, index_t Depth, class Dot>
+double square_operations(Dot dot) {
   alignas(64) std::uint8_t bytes[4 * 1024];
   for (std::size_t i = 0; i < sizeof bytes; ++i) bytes[i] = static_cast<std::uint8_t>(77 * i);
   const typename Unit::session session;
@@ -38,12 +38,12 @@ double square_operations() {
     Unit::template load<5>(bytes + 1024, 64);
     Unit::template load<6>(bytes + 2048, 64);
     Unit::template load<7>(bytes + 3072, 64);
-    Unit::template dot<0, 4, 6>();
-    Unit::template dot<1, 4, 7>();
-    Unit::template dot<2, 5, 6>();
-    Unit::template dot<3, 5, 7>();
+    dot.template operator()<0, 4, 6>();
+    dot.template operator()<1, 4, 7>();
+    dot.template operator()<2, 5, 6>();
+    dot.template operator()<3, 5, 7>();
   }
-  return 2. * 4 * 16 * 16 * 64 * rounds;
+  return 2. * 4 * 16 * 16 * Depth * rounds;
 }
 double vector_operations() {
   using dot = simd::quad_dot<arch>;
@@ -59,9 +59,11 @@ double vector_operations() {
   for (auto& s : sum) benchmark::DoNotOptimize(s);
   return 2. * 4 * simd::lanes<arch> * chains * rounds;
 }
+template <class Unit = simd::square_unit<arch>>
 double integer_operations() {
-  if constexpr (simd::square_unit<arch>::exists)
-    if (simd::uses_squares<arch>()) return square_operations<simd::square_unit<arch>>();
+  if constexpr (Unit::exists)
+    if (simd::uses_squares<arch>())
+      return square_operations<Unit, 64>([]<int T, int X, int W>() { Unit::template dot<T, X, W>(); });
   return vector_operations();
 }
 double float_operations() {
@@ -76,7 +78,7 @@ double float_operations() {
   return 2. * simd::lanes<arch> * chains * rounds;
 }
 #if defined(__AVX512BF16__)
-double bf16_operations() {
+double bf16_vector_operations() {
   __m512 sum[chains];
   __m512i ones = _mm512_set1_epi32(0x3f803f80);
   benchmark::DoNotOptimize(ones);
@@ -89,8 +91,15 @@ double bf16_operations() {
   return 2. * 32 * chains * rounds;
 }
 #else
-double bf16_operations() { return float_operations(); }
+double bf16_vector_operations() { return float_operations(); }
 #endif
+template <class Unit = simd::square_unit<arch>>
+double bf16_operations() {
+  if constexpr (Unit::exists)
+    if (simd::uses_squares<arch>())
+      return square_operations<Unit, 32>([]<int T, int X, int W>() { Unit::template dot_bf16<T, X, W>(); });
+  return bf16_vector_operations();
+}
 
 double seconds(const std::function<void()>& run) {
   const auto start = std::chrono::steady_clock::now();

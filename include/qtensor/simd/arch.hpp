@@ -56,7 +56,8 @@ struct features {
 #else
   static constexpr bool vnni = false;
 #endif
-  static constexpr bool amx = QTENSOR_HAS_AMX != 0;  ///< of integers and bf16; ops_amx.hpp asks whether the system grants it
+  /// Of integers and bf16; ops_amx.hpp asks whether the system grants it.
+  static constexpr bool amx = QTENSOR_HAS_AMX != 0;
 #if defined(__AVXVNNI__)
   static constexpr bool avxvnni = true;  ///< the 256-bit dot product with its VEX encoding
 #else
