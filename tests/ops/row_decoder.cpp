@@ -69,7 +69,7 @@ void check_down(const tensor<S>& t) {
   const auto w = t.view();
   const ops::row_decoder<F, decltype(t.view())> decode(w);
   REQUIRE(decode.decodes_down({0, 0}, true));
-  const ops::turned_codes<typename decltype(t.view())::scheme_type> codes(height, width);
+  ops::turned_codes<typename decltype(t.view())::scheme_type> codes(height, width);
   std::vector<storage_t<F>> out(static_cast<std::size_t>(width * height));
   decode.turn({0, 0}, height, 0, width, codes);
   for (index_t col = 0; col < width; col += 16)

@@ -35,7 +35,7 @@ class across_quantizer {
         most_cols_(length_ < cols_ ? std::min(piece_length(step, wide), cols_) : cols_),
         high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         step_(high_ + 64),
-        codes_(lines_of<std::uint8_t>(wide * step_)),
+        codes_(line_array<std::uint8_t>::for_overwrite(wide * step_)),
         divisors_(static_cast<std::size_t>(columns_type::memory_for(high_))) {}
 
   /// Whether a matrix has scales of a kind that can be turned, and is worth it: in a cache numbers are turned as fast
@@ -104,7 +104,7 @@ class across_quantizer {
   /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
   static index_t most_rows(bool from_memory, bool by_blocks) { return !from_memory ? 128 : by_blocks ? 512 : 1024; }
   index_t blocks() const { return divide_up(cols_, length_); }
-  std::uint8_t* codes(index_t column) const { return codes_.get() + column * step_; }
+  std::uint8_t* codes(index_t column) { return codes_.data() + column * step_; }
 
   /// Calls visit(row, rows, col, cols, p) for boxes of whole blocks; p has room for step_ entries a block, one a row.
   template <class Visit>
@@ -183,7 +183,7 @@ class across_quantizer {
   const Quantizer& q_;
   matrix_ref<const element> x_;
   index_t rows_, cols_, length_, most_cols_, high_, step_;
-  line_memory<std::uint8_t> codes_;  // column after column, step_ apart
+  line_array<std::uint8_t> codes_;  // column after column, step_ apart
   std::vector<float> divisors_;
 };
 

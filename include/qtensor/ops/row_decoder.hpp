@@ -30,12 +30,12 @@ class turned_codes {
   /// For parts of a matrix of this size.
   turned_codes(index_t rows, index_t cols)
       : apart_(round_up(std::min(rows, most_rows), 64) + 64),
-        memory_(lines_of<std::uint8_t>((std::min(cols, most_cols) + 1) * apart_)) {}
+        memory_(line_array<std::uint8_t>::for_overwrite((std::min(cols, most_cols) + 1) * apart_)) {}
 
   /// Codes of n elements of each of some rows, whose codes lie `step` units apart.
-  void turn(const unit* codes, index_t step, index_t rows, index_t n) const {
+  void turn(const unit* codes, index_t step, index_t rows, index_t n) {
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
-    std::uint8_t* to = memory_.get();
+    std::uint8_t* to = memory_.data();
     if constexpr (bits == 8) {
       simd::transpose(from, step, n, rows, to, apart_);
     } else {
@@ -49,11 +49,11 @@ class turned_codes {
     }
   }
   index_t step() const { return apart_; }
-  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_.get() + c * apart_); }
+  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_.data() + c * apart_); }
 
  private:
   index_t apart_;
-  line_memory<std::uint8_t> memory_;
+  line_array<std::uint8_t> memory_;
 };
 
 /// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
@@ -146,7 +146,7 @@ class row_decoder {
     }
   }
   /// Codes of elements [col, col + n) of so many rows, turned; col is that of a pair.
-  void turn(const index_array& at, index_t rows, index_t col, index_t n, const turned_codes<S>& codes) const {
+  void turn(const index_array& at, index_t rows, index_t col, index_t n, turned_codes<S>& codes) const {
     if constexpr (turns_codes) codes.turn(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, n);
   }
   /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row

@@ -3,8 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
-#include <new>
+#include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/source.hpp>
 #include <qtensor/simd/abi.hpp>
 
@@ -217,18 +216,6 @@ struct box_shape {
   }
 };
 
-/// Memory for numbers that begins a line of the cache, not cleared.
-inline constexpr std::align_val_t line_alignment{64};
-struct line_deleter {
-  void operator()(void* p) const { ::operator delete(p, line_alignment); }
-};
-template <class T>
-using line_memory = std::unique_ptr<T[], line_deleter>;
-template <class T>
-line_memory<T> lines_of(index_t n) {
-  return line_memory<T>(static_cast<T*>(::operator new(sizeof(T) * static_cast<std::size_t>(n), line_alignment)));
-}
-
 /// Boxes of a source's elements in memory: its own where its rows lie there, else copies.
 template <tile_source X>
 class box_reader {
@@ -253,12 +240,12 @@ class box_reader {
       stride_ = round_up(cols, 2 * line) + line;
       if (rows * stride_ > size_) {
         size_ = rows * stride_;
-        memory_ = lines_of<element>(size_);
+        memory_ = line_array<element>::for_overwrite(size_);
       }
-      x_.read(row, rows, col, cols, memory_.get(), stride_);
+      x_.read(row, rows, col, cols, memory_.data(), stride_);
       row_ = row, rows_ = rows, col_ = col, cols_ = cols;
     }
-    return {memory_.get() + (row - row_) * stride_ + (col - col_), rows, cols, stride_, 1};
+    return {memory_.data() + (row - row_) * stride_ + (col - col_), rows, cols, stride_, 1};
   }
 
   /// Calls visit(row, col, box) for boxes that cover rows [first_row, first_row + row_count) and columns [first_col,
@@ -279,7 +266,7 @@ class box_reader {
   const X& x_;
   box_shape shape_;
   std::optional<index_t> step_;
-  line_memory<element> memory_;
+  line_array<element> memory_;
   index_t size_ = 0, stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0;
 };
 
