@@ -45,6 +45,16 @@ double square_operations(Dot dot) {
   }
   return 2. * 4 * 16 * 16 * Depth * rounds;
 }
+/// Sums each take `step` again and again, which is so many operations.
+template <class Sum, class Step>
+double chain_operations(double operations, const Step& step) {
+  Sum sum[chains];
+  for (auto& s : sum) s = Sum(0);
+  for (index_t i = 0; i < rounds; ++i)
+    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = step(sum[c]); });
+  for (auto& s : sum) benchmark::DoNotOptimize(s);
+  return operations * chains * rounds;
+}
 double vector_operations() {
   using dot = simd::quad_dot<arch>;
   alignas(64) std::int8_t weights[4 * simd::lanes<arch>] = {1, 2, 3};
@@ -52,12 +62,8 @@ double vector_operations() {
   benchmark::DoNotOptimize(row);
   const auto w = dot::load(weights);
   const auto x = dot::broadcast(row);
-  simd::ints<arch> sum[chains];
-  for (auto& s : sum) s = simd::ints<arch>(0);
-  for (index_t i = 0; i < rounds; ++i)
-    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = dot::dot(sum[c], w, x); });
-  for (auto& s : sum) benchmark::DoNotOptimize(s);
-  return 2. * 4 * simd::lanes<arch> * chains * rounds;
+  return chain_operations<simd::ints<arch>>(
+      2. * 4 * simd::lanes<arch>, [&](const auto& sum) __attribute__((always_inline)) { return dot::dot(sum, w, x); });
 }
 template <class Unit = simd::square_unit<arch>>
 double integer_operations() {
@@ -70,25 +76,17 @@ double float_operations() {
   float one = 1.0f;
   benchmark::DoNotOptimize(one);
   const simd::floats<arch> w(one), x(one);
-  simd::floats<arch> sum[chains];
-  for (auto& s : sum) s = simd::floats<arch>(0.f);
-  for (index_t i = 0; i < rounds; ++i)
-    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) { sum[c] = simd::fma(x, w, sum[c]); });
-  for (auto& s : sum) benchmark::DoNotOptimize(s);
-  return 2. * simd::lanes<arch> * chains * rounds;
+  return chain_operations<simd::floats<arch>>(
+      2. * simd::lanes<arch>, [&](const auto& sum) __attribute__((always_inline)) { return simd::fma(x, w, sum); });
 }
 #if defined(__AVX512BF16__)
 double bf16_vector_operations() {
-  __m512 sum[chains];
   __m512i ones = _mm512_set1_epi32(0x3f803f80);
   benchmark::DoNotOptimize(ones);
-  for (auto& s : sum) s = _mm512_setzero_ps();
-  for (index_t i = 0; i < rounds; ++i)
-    simd::detail::repeat<chains>([&](auto c) __attribute__((always_inline)) {
-      sum[c] = _mm512_dpbf16_ps(sum[c], (__m512bh)ones, (__m512bh)ones);
-    });
-  for (auto& s : sum) benchmark::DoNotOptimize(s);
-  return 2. * 32 * chains * rounds;
+  return chain_operations<simd::floats<arch>>(
+      2. * 32, [&](const auto& sum) __attribute__((always_inline)) {
+        return simd::floats<arch>(_mm512_dpbf16_ps(sum.data, (__m512bh)ones, (__m512bh)ones));
+      });
 }
 #else
 double bf16_vector_operations() { return float_operations(); }

@@ -25,7 +25,8 @@ def markdown(table, context, command):
            f"- Machine: {context.get('cpu', 'unknown')}, one thread{'; ' if caches else ''}{caches}.",
            f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {context.get('libraries') or 'none found'}.",
            "- *of bound*: the share of the peak of the instruction that does the work (a chain of it, or squares "
-           "on matrix registers, measured beside each row), or, where one row of activations meets weights (marked R), of the speed of reading as many bytes.",
+           "on matrix registers, measured beside each row), or, where one row of activations meets weights (marked R), "
+           "of the speed of reading as many bytes.",
            "", "| product | M x N x K | who | Gop/s | us | of bound |", "|---|---|---|---:|---:|---:|"]
     for (name, shape), group in table.items():
         for who, m in sorted(group.items(), key=lambda pair: not pair[0].startswith("qtensor")):

@@ -87,8 +87,8 @@ void matmul_integer(std::span<const A> a, std::span<const index_t> a_dims, std::
   detail::check_count("the result", y.size(), node.size());
   node.run(
       [&](index_t at, const integer_tile& t) {
-        for (index_t r = 0; r < t.rows; ++r)
-          std::copy_n(t.values + r * t.stride, t.cols, y.data() + at + (t.row + r) * node.batches.n + t.col);
+        const index_t m = node.batches.m, n = node.batches.n;
+        ops::store_integers{{y.data() + at, m, n, n, 1}}(t);
       },
       by);
 }

@@ -99,7 +99,6 @@ class integer_rows {
   const unit* row(index_t r) const { return units_.data() + r * stride_; }
   std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
   std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
-  float scale(index_t r) const { return scales_[static_cast<std::size_t>(r)]; }
   /// Of rows from r on: sums less depth times zero point, modulo 2^32.
   const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
   /// Of rows from r on, where they differ: zero points as units.
@@ -139,16 +138,30 @@ class integer_panel {
       if constexpr (S::has_zero_point) zeros[c] = panel.zeros[c];
     }
   }
-  /// What sums start from where all rows have this zero point, in units.
-  void start_from(std::int64_t zero) {
+  /// Sums start from what the zero point of all rows takes, as units; from 0 where rows differ, or unless `early`.
+  template <class Rows>
+  void start_from(const Rows& x, bool early) {
+    const std::int64_t zero = early ? std::int64_t{x.zero(0)} + simd::quad_dot<A>::unit_offset : 0;
     for (index_t c = 0; c < width; ++c) start[c] = wrapped_sum(-zero * panel_.sums[c]);
   }
-  /// What zero points take from the sums of `rows` rows of x from `row` on, and of `count` columns from `col` on;
-  /// `early` where sums began at start_from.
-  template <class Rows>
-  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
-                                 std::int32_t* sums) const {
-    if (!early || has_zeros) take_some(x, row, rows, col, count, early, sums);
+  /// What zero points still take from the sums of `rows` rows of x from `row` on, and of `Columns` columns from `col`
+  /// on, where those of equal rows were taken early.
+  template <index_t Columns, class Rows>
+  QTENSOR_INLINE void take_zeros(const Rows& x, index_t row, index_t rows, index_t col, std::int32_t* sums) const {
+    using turn = simd::sums_in_turn<A, Columns, has_zeros, std::int32_t>;
+    if (has_zeros || !x.has_one_zero())
+      turn{sums,
+           Columns,
+           rows,
+           sums,
+           Columns,
+           nullptr,
+           nullptr,
+           x.rests(row),
+           zeros + col,
+           x.unit_zeros(row),
+           panel_.sums + col}
+          .some(rows);
   }
   const std::int8_t* codes() const { return reinterpret_cast<const std::int8_t*>(panel_.codes); }
   const std::int32_t* sums() const { return panel_.sums; }
@@ -164,20 +177,6 @@ class integer_panel {
   alignas(64) std::int32_t zeros[width], start[width];
 
  private:
-  template <class Rows>
-  void take_some(const Rows& x, index_t row, index_t rows, index_t col, index_t count, bool early,
-                 std::int32_t* sums) const {
-    constexpr index_t step = simd::lanes<A>;
-    for (index_t r = 0; r < rows; ++r, sums += count) {
-      const simd::ints<A> zero(early ? 0 : wrapped_sum(std::int64_t{x.zero(row + r)} + simd::quad_dot<A>::unit_offset));
-      const simd::ints<A> rest(x.rests(row)[r]);
-      for (index_t c = 0; c < count; c += step) {
-        simd::ints<A> s = simd::load<A>(sums + c) - rest * simd::load<A>(zeros + col + c);
-        if (!early) s = s - zero * simd::load<A>(panel_.sums + col + c);
-        simd::store(sums + c, s);
-      }
-    }
-  }
   packed_panel<S, A> panel_;
 };
 
@@ -241,17 +240,6 @@ struct scaled {
     else
       return false;
   }
-  /// The same rows, where that is so, for whoever wants to store them little by little.
-  template <index_t Columns, bool Zeros, class Rows, class Panel>
-  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
-               const std::int32_t* sums) const {
-    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, float>;
-    if constexpr (runs_beside)
-      return turn{sums,         Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, x.scales(x_row),
-                  panel.scales, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
-    else
-      return turn{};
-  }
 };
 
 /// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
@@ -271,17 +259,17 @@ struct unscaled {
     else
       return false;
   }
-  template <index_t Columns, bool Zeros, class Rows, class Panel>
-  auto in_turn(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
-               const std::int32_t* sums) const {
-    using turn = simd::sums_in_turn<typename Panel::arch, Columns, Zeros, std::int32_t>;
-    if constexpr (runs_beside)
-      return turn{sums,    Columns,        rows,        &sink.y(row, col),   sink.y.row_stride, nullptr,
-                  nullptr, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
-    else
-      return turn{};
-  }
 };
+
+/// Rows of a panel's sums for whoever wants to bring them to y little by little, as `scaled` does it to floats and
+/// `unscaled` to integers; Zeros: less what zero points take.
+template <index_t Columns, bool Zeros, class Rows, class Panel, class To>
+auto rows_in_turn(const matrix_ref<To>& y, const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col,
+                  index_t rows, const std::int32_t* sums) {
+  return simd::sums_in_turn<typename Panel::arch, Columns, Zeros, To>{
+      sums,         Columns,        rows,        &y(row, col),        y.row_stride, x.scales(x_row),
+      panel.scales, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
+}
 
 }  // namespace ops
 

@@ -35,10 +35,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   auto* const values = reinterpret_cast<float*>(room);
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
-    if (early)
-      panel.start_from(std::int64_t{x.zero(0)} + unit_offset);
-    else
-      std::fill_n(panel.start, width, 0);
+    panel.start_from(x, early);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::reading_ahead ahead;
     if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
@@ -62,7 +59,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       }
       simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
       if (ahead.from != nullptr) ahead.from += quads * share;
-      panel.take_zeros(x, m, some, 0, width, early, sums);
+      panel.template take_zeros<width>(x, m, some, 0, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });
   }

@@ -78,10 +78,7 @@ class square_product {
     if (rest != 0 && last_.size() < count * step_bytes) last_ = line_array<std::int8_t>(count * step_bytes);
     for (index_t i = 0; i < count; ++i) {
       panel_type& panel = panels_.emplace_back(weights_.panel(p + i), weights_.tensor_scale());
-      if (x_.has_one_zero())
-        panel.start_from(std::int64_t{x_.zero(0)} + simd::quad_dot<A>::unit_offset);
-      else
-        std::fill_n(panel.start, width, 0);
+      panel.start_from(x_, x_.has_one_zero());
       if (rest != 0)
         std::memcpy(last_.data() + i * step_bytes, panel.codes() + (steps_ - 1) * step_bytes,
                     static_cast<std::size_t>(rest * width * 4));
@@ -138,16 +135,18 @@ class square_product {
   void drain() {
     if (before_.rows == 0) return;
     squares_.finish();
-    if constexpr (!Finish::runs_beside) session_.reset();
     if constexpr (Finish::runs_beside) {
       if (before_.cols == width)
         in_turn<width>().some(most_rows);
       else
         in_turn<width / 2>().some(most_rows);
+      finish_rows();
+    } else {
+      session_.reset();
+      finish_rows();
+      session_.emplace();
     }
-    finish_rows();
     before_ = {};
-    if constexpr (!Finish::runs_beside) session_.emplace();
   }
 
   /// Whether the block before can go to memory row by row.
@@ -159,18 +158,21 @@ class square_product {
   template <index_t Columns>
   auto in_turn() const {
     const block& b = before_;
-    using turn = decltype(finish_.template in_turn<Columns, panel_type::has_zeros>(
-        x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, sums_));
-    if (b.rows == 0 || !is_direct()) return turn{};
-    return finish_.template in_turn<Columns, panel_type::has_zeros>(x_, b.row, b.panel->from(b.col), row_ + b.row,
-                                                                    first_column(), b.rows, sums_);
+    const auto rows = [&] {
+      return rows_in_turn<Columns, panel_type::has_zeros>(finish_.sink.y, x_, b.row, b.panel->from(b.col), row_ + b.row,
+                                                          first_column(), b.rows, sums_);
+    };
+    return b.rows == 0 || !is_direct() ? decltype(rows()){} : rows();
   }
   /// What cannot go row by row.
   void finish_rows() {
     const block& b = before_;
     const index_t cols = std::min(b.cols, outputs_left());
     if (b.rows == 0 || cols <= 0 || is_direct()) return;
-    b.panel->take_zeros(x_, b.row, b.rows, b.col, b.cols, x_.has_one_zero(), sums_);
+    if (b.cols == width)
+      b.panel->template take_zeros<width>(x_, b.row, b.rows, b.col, sums_);
+    else
+      b.panel->template take_zeros<width / 2>(x_, b.row, b.rows, b.col, sums_);
     finish_(x_, b.row, b.panel->from(b.col), row_ + b.row, first_column(), b.rows, cols, sums_, b.cols,
             reinterpret_cast<float*>(sums_));
   }

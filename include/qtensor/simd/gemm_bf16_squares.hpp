@@ -12,7 +12,7 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 /// last are 0. Sums are rounded in another order than by vectors.
 template <usable_arch A>
 struct bf16_squares {
-  static constexpr index_t row_step = 16, pair_step = 16;
+  static constexpr index_t row_step = square_edge, pair_step = square_edge;
   /// Rows that are summed at a time: their sums stay in the first cache.
   static index_t rows(index_t left) { return std::min(left, index_t{96}); }
 

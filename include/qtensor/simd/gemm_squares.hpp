@@ -31,9 +31,6 @@ struct square_operands {
 /// Which operand stays in the first cache while the other passes by.
 enum class resident { rows, quads };
 
-/// Quads of one step, and rows and columns of one square.
-inline constexpr index_t square_edge = 16;
-
 /// A thread's matrix registers at work on one square after the other. A = avx512_arch.
 template <usable_arch A>
 class square_sums_in_turn {

@@ -12,15 +12,18 @@
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// False keeps every product on vectors from then on: tests compare both ways. Bits do not depend on it.
+/// False keeps every product on vectors from then on: tests compare both ways. Bits of integer products
+/// do not depend on it, those of bf16 products do.
 inline std::atomic<bool> squares_allowed{true};
+
+/// Rows and columns of a square of sums, and words of a row of any register.
+inline constexpr index_t square_edge = 16;
 
 /// The matrix registers of an architecture that has some, numbered 0 to 7. Each holds 16 rows of 64 bytes: a square of
 /// 32-bit sums, 16 rows' units of 16 quads, or 16 quads of 16 columns.
 ///   is_granted()                  whether this process may use them: asks the system, once
-///   session                       while one lives, its thread may call the following; whatever runs beside must not
-///   use
-///                                 these registers
+///   session                       while one lives, its thread may call the following; nothing beside may use these
+///                                 registers
 ///   load<T>(from, stride)         row r from `from + r * stride` bytes; 64 bytes on cache lines are fastest
 ///   stream<T>(from, stride)       the same of what is not to stay in the first cache
 ///   store<T>(to, stride)

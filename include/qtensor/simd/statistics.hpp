@@ -101,9 +101,10 @@ QTENSOR_INLINE void for_each_batch(const typename Source::type* x, index_t n, la
   }
 }
 
-/// Calls take(x + i) for all whole steps of x[0, n), while numbers further on are asked for; leaves i behind them.
+/// Calls take(x + i) for all whole steps of x[0, n), while numbers further on are asked for; returns the end of them.
 template <index_t Step, class T, class Take>
-QTENSOR_INLINE void for_each_step(const T* x, index_t n, fetch fetches, index_t& i, Take take) {
+QTENSOR_INLINE index_t for_each_step(const T* x, index_t n, fetch fetches, Take take) {
+  index_t i = 0;
   if (fetches == fetch::nothing) {
     for (; i + Step <= n; i += Step) take(x + i);
   } else {
@@ -113,6 +114,7 @@ QTENSOR_INLINE void for_each_step(const T* x, index_t n, fetch fetches, index_t&
       take(x + i);
     }
   }
+  return i;
 }
 
 }  // namespace detail
@@ -126,8 +128,7 @@ std::uint32_t amax_bits(const typename Source::type* x, index_t n, fetch fetches
   constexpr index_t step = static_cast<index_t>(batch::size), chains = 4;
   const batch none(0);
   batch best[chains] = {none, none, none, none};
-  index_t i = 0;
-  detail::for_each_step<chains * step>(x, n, fetches, i, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
+  index_t i = detail::for_each_step<chains * step>(x, n, fetches, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 4
     for (index_t c = 0; c < chains; ++c)
       best[c] = simd::max(best[c], detail::load_magnitudes<Source, A>(from + c * step));
@@ -281,8 +282,7 @@ range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fet
     positive[c] = detail::with_extremes(positive[c], v);
     negative[c] = detail::with_extremes(negative[c], v);
   };
-  index_t i = 0;
-  detail::for_each_step<2 * step>(x, n, fetches, i, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
+  index_t i = detail::for_each_step<2 * step>(x, n, fetches, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
     include(0, Source::template load<A>(from));
     include(1, Source::template load<A>(from + step));
   });
