@@ -45,9 +45,10 @@ double square_operations(Dot dot) {
   }
   return 2. * 4 * 16 * 16 * Depth * rounds;
 }
-/// Sums each take `step` again and again, which is so many operations.
+/// Sums each take `step` again and again, which is so many operations. (By value: g++ would read what it refers to
+/// anew.)
 template <class Sum, class Step>
-double chain_operations(double operations, const Step& step) {
+double chain_operations(double operations, Step step) {
   Sum sum[chains];
   for (auto& s : sum) s = Sum(0);
   for (index_t i = 0; i < rounds; ++i)
@@ -63,7 +64,7 @@ double vector_operations() {
   const auto w = dot::load(weights);
   const auto x = dot::broadcast(row);
   return chain_operations<simd::ints<arch>>(
-      2. * 4 * simd::lanes<arch>, [&](const auto& sum) __attribute__((always_inline)) { return dot::dot(sum, w, x); });
+      2. * 4 * simd::lanes<arch>, [=](const auto& sum) __attribute__((always_inline)) { return dot::dot(sum, w, x); });
 }
 template <class Unit = simd::square_unit<arch>>
 double integer_operations() {
@@ -77,14 +78,14 @@ double float_operations() {
   benchmark::DoNotOptimize(one);
   const simd::floats<arch> w(one), x(one);
   return chain_operations<simd::floats<arch>>(
-      2. * simd::lanes<arch>, [&](const auto& sum) __attribute__((always_inline)) { return simd::fma(x, w, sum); });
+      2. * simd::lanes<arch>, [=](const auto& sum) __attribute__((always_inline)) { return simd::fma(x, w, sum); });
 }
 #if defined(__AVX512BF16__)
 double bf16_vector_operations() {
   __m512i ones = _mm512_set1_epi32(0x3f803f80);
   benchmark::DoNotOptimize(ones);
   return chain_operations<simd::floats<arch>>(
-      2. * 32, [&](const auto& sum) __attribute__((always_inline)) {
+      2. * 32, [=](const auto& sum) __attribute__((always_inline)) {
         return simd::floats<arch>(_mm512_dpbf16_ps(sum.data, (__m512bh)ones, (__m512bh)ones));
       });
 }
