@@ -262,6 +262,7 @@ void run_all(const options& wanted) {
         const auto ours =
             std::find_if(entries.begin(), entries.end(), [](const entry& e) { return e.kind == kind::ours; });
         for (entry& e : entries) {
+          if (!matches(prefix + e.name)) continue;
           const bool converts = e.kind == kind::library || e.kind == kind::eigen || e.kind == kind::loop;
           if (ours != entries.end() && converts && e.same_bytes) e.differs = differing(places[0], *ours, e);
           double once = seconds_of(e.runs[0]);

@@ -70,7 +70,39 @@ void check_moved() {
   });
 }
 
+template <class F>
+void check_signed() {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr auto grid = simd::detail::grid_facts<F>;
+    if constexpr (simd::has_signed_codes<A, grid>) {
+      constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>), step = 4 * lanes;
+      std::vector<float> x = deciding<F>(1.f);
+      for (const float v : {0x1p-149f, 0x1p-126f, 0x1p60f, 0x1p108f, 0x1.8p127f, infinity}) x.insert(x.end(), {v, -v});
+      for (int i = 0; i < 100000; ++i)
+        if (const float v = float_of(check::random_bits()()); !is_nan(v)) x.push_back(v);
+      while (x.size() % step != 0) x.push_back(0.f);
+      for (std::size_t i = 0; i < x.size(); i += step) {
+        const auto batch = [&](std::size_t k) { return simd::load<A>(x.data() + i + k * lanes); };
+        std::array<std::uint8_t, step> got;
+        simd::store(got.data(), simd::signed_codes<grid, A>(batch(0), batch(1), batch(2), batch(3)));
+        for (std::size_t k = 0; k < step; ++k)
+          if (const auto want = encode<F>(x[i + k]); (got[k] & low_bits(F::bits)) != want)
+            FAIL(std::string(std::string_view(F::name)), " ", bits_of(x[i + k]), ": ", +got[k], " instead of ", want);
+      }
+    }
+  });
+}
+
 }  // namespace
+
+TEST_CASE("signed_codes: the nearest codes of any number, saturated, where there are instructions for it") {
+  check_signed<e4m3>();
+  check_signed<e5m2>();
+  check_signed<e3m2>();
+  check_signed<e2m3>();
+  check_signed<e2m1>();
+}
 
 TEST_CASE("moved_codes: the codes of x over a power of two, for every format and at both ends of the powers") {
   check_moved<e4m3>();

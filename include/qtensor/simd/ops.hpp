@@ -458,7 +458,7 @@ QTENSOR_INLINE bytes<A> binade_codes(const halves<A>& a, const halves<A>& b, con
   return binade_codes(detail::isa<A>{}, a, b, steps);
 }
 
-/// Whether one of four batches holds a NaN. Cost: 3 / 12 / 12 / 12.
+/// Whether one of four batches holds a NaN. Cost: 3 / 4 / 12 / 12.
 template <usable_arch A>
 QTENSOR_INLINE bool any_nan(const floats<A>& a, const floats<A>& b, const floats<A>& c, const floats<A>& d) {
   return any_nan(detail::isa<A>{}, a, b, c, d);
@@ -466,7 +466,7 @@ QTENSOR_INLINE bool any_nan(const floats<A>& a, const floats<A>& b, const floats
 
 /// Codes of a minifloat with its sign on top, of the nearest values (ties to even), saturated; one per byte, with the
 /// bits above a short code not clean. Lanes that are NaN are unspecified. Only where there are instructions for it: 31
-/// for all four batches with AVX-512 VBMI, half of what bit by bit takes.
+/// for all four batches with AVX-512 VBMI and 34 on AVX2, half of what bit by bit takes.
 using detail::minifloat_grid;
 template <class A, minifloat_grid G>
 concept has_signed_codes = usable_arch<A> && requires(const floats<A>& x) {

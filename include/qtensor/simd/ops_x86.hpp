@@ -309,6 +309,11 @@ QTENSOR_INLINE floats256 fma(avx2_isa, const floats256& a, const floats256& b, c
   return _mm256_fmadd_ps(a.data, b.data, c.data);
 }
 
+QTENSOR_INLINE bool any_nan(avx2_isa, const floats256& a, const floats256& b, const floats256& c, const floats256& d) {
+  return _mm256_movemask_ps(_mm256_or_ps(_mm256_cmp_ps(a.data, b.data, _CMP_UNORD_Q),
+                                         _mm256_cmp_ps(c.data, d.data, _CMP_UNORD_Q))) != 0;
+}
+
 QTENSOR_INLINE ints256 round_to_int(avx2_isa, const floats256& x) { return _mm256_cvtps_epi32(x.data); }
 QTENSOR_INLINE ints256 round_to_int_checked(avx2_isa, const floats256& x) { return _mm256_cvtps_epi32(x.data); }
 QTENSOR_INLINE ints256 truncate_to_int(avx2_isa, const floats256& x) { return _mm256_cvttps_epi32(x.data); }
