@@ -59,6 +59,26 @@ TEST_CASE("exponent_steps, products_are_plain: what a scale does to the smallest
   check_scales<stored<mxfp4>>();
 }
 
+TEST_CASE("products_are_bf16: every product of a code and a scale of the format that is not subnormal") {
+  using S = stored<nvfp4>;
+  static_assert(simd::detail::significant_bits<e2m1> == 2 && simd::detail::significant_bits<e4m3> == 4 &&
+                simd::detail::significant_bits<int8> == 7 && simd::detail::significant_bits<f32> == 24);
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    const auto takes = [](float s) {
+      std::vector<float> scales(19, 1.f);
+      scales[check::random_below(19)] = s;
+      return simd::detail::products_are_bf16<S, A>(scales.data(), 19);
+    };
+    for (std::uint32_t c = 0; c < 256; ++c) REQUIRE(takes(decode<e4m3>(c)));
+    for (const float s : {0.f, -0.f, 1.f, -1.f, 0x1.f8p0f, 0x1p-125f, infinity}) REQUIRE(takes(s));
+    for (const float s : {0x1.fcp0f, 0x1.02p0f, 0x1.fffffep0f, 0x1p-126f, 0x1p-149f}) REQUIRE(!takes(s));
+    for (int i = 0; i < 2000; ++i)
+      if (const float s = check::hard_float(); takes(s))
+        for (const float v : decode_table<e2m1>) REQUIRE((is_nan(v * s) || (bits_of(v * s) & 0xffffu) == 0));
+  });
+}
+
 TEST_CASE("smallest_magnitude: of values, and of differences to zero points") {
   CHECK(simd::detail::smallest_magnitude<e4m3> == 0x1p-9f);
   CHECK(simd::detail::smallest_magnitude<e2m1> == 0.5f);

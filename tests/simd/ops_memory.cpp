@@ -259,6 +259,30 @@ TEST_CASE("float_table16 uses 4 bits of each word; lookup reaches 256 entries; b
   });
 }
 
+TEST_CASE("half_table16, nibbles_for_tables: numbers of packed codes, in order, where there are instructions for it") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::has_half_tables<A>) {
+      constexpr auto n = static_cast<std::size_t>(2 * simd::lanes<A>);
+      static_assert(n == 16);
+      for (int k = 0; k < 100; ++k) {
+        std::array<std::uint16_t, n> table, got;
+        for (auto& v : table) v = static_cast<std::uint16_t>(check::random_bits()());
+        fenced<std::uint8_t> codes(check::random_codes<std::uint8_t>(n));
+        const simd::half_table16<A> look_up(simd::load<A>(table.data()));
+        const auto each = simd::nibbles_for_tables<A>(codes.data());
+        for (std::size_t half = 0; half < 2; ++half) {
+          simd::store(got.data(), look_up(each[half]));
+          for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t at = half * n + i;
+            REQUIRE(got[i] == table[codes[static_cast<index_t>(at / 2)] >> at % 2 * 4 & 15]);
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("floats_from_planes, halves_from_planes: in order after order_for_floats, order_for_halves") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <qtensor/scheme/scheme.hpp>
@@ -87,6 +88,43 @@ bool products_are_plain(const float* scales, index_t n, float tensor_scale) {
   return !simd::any(subnormal);
 }
 
+/// Bits from the first to the last that is set, of the value of F that has the most.
+template <class F>
+inline constexpr int significant_bits = [] {
+  int most = 0;
+  if constexpr (F::bits > 8)
+    return 24;
+  else
+    for (const float v : decode_table<F>)
+      if (is_finite(v) && v != 0.f)
+        most = std::max(most, 24 - std::countr_zero((bits_of(v) & low_bits(23)) | 1u << 23));
+  return most;
+}();
+
+/// Schemes whose products are bf16 numbers, if scales are those of their format and none is subnormal; where rounding
+/// costs more than asking.
+template <class S, class A>
+inline constexpr bool may_be_bf16 =
+    !S::has_zero_point && !S::has_offset && !S::has_tensor_scale && !plain_is_normal<A> &&
+    significant_bits<typename S::code_format> + significant_bits<typename S::scale_format> <= 8;
+
+/// Whether all products of codes of such a scheme with these scales are.
+template <class S, class A>
+bool products_are_bf16(const float* scales, index_t n) {
+  using code = typename S::code_format;
+  constexpr std::uint32_t smallest_normal = 0x00800000;
+  auto rounded = words<A>(0u) != words<A>(0u);
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f),
+                    least = simd::mul(s, floats<A>(smallest_magnitude<code>));
+    const words<A> more = simd::bits_as<std::uint32_t>(s) & words<A>(low_bits(16 + significant_bits<code>)),
+                   magnitude = simd::bits_as<std::uint32_t>(least) & words<A>(magnitude_bits);
+    rounded = rounded | (more != words<A>(0u)) |
+              (simd::below(magnitude, words<A>(smallest_normal)) & (magnitude != words<A>(0u)));
+  }
+  return !simd::any(rounded);
+}
+
 /// If all of these scales are powers of two by which every finite number of S stays a normal one (or zero): what
 /// step_exponents takes for them, with room for 2 * lanes more.
 template <class S, class A>
@@ -106,7 +144,8 @@ bool exponent_steps(const float* scales, index_t n, std::uint16_t* steps) {
 }
 
 // Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
-// arrays belongs to its element i; next() goes on. products_are_plain(n) speaks of the next n blocks, and may say no.
+// arrays belongs to its element i; next() goes on. products_are_plain(n) and products_are_bf16(n)
+// speak of the next n blocks, and may say no.
 // Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
 
 /// One entry an element.
@@ -126,6 +165,7 @@ struct element_arrays {
   bool products_are_plain(index_t n) const {
     return !plain_is_normal<A> && detail::products_are_plain<S, A>(p.scales, n * 4 * lanes<A>, p.tensor_scale);
   }
+  bool products_are_bf16(index_t n) const { return detail::products_are_bf16<S, A>(p.scales, n * 4 * lanes<A>); }
   static constexpr bool pairs_share = false, entry_an_element = true, one_entry = false;
 };
 
@@ -187,7 +227,12 @@ struct group_arrays {
   bool products_are_plain(index_t n) const {
     return detail::products_are_plain<S, A>(p.scales, entries(n), p.tensor_scale);
   }
+  bool products_are_bf16(index_t n) const { return detail::products_are_bf16<S, A>(p.scales, entries(n)); }
   static constexpr bool pairs_share = BatchesOfGroup != 1, entry_an_element = false, one_entry = BatchesOfGroup == 0;
+  static constexpr int groups_in_block =
+      BatchesOfGroup == 1 || BatchesOfGroup == 2 ? 4 / std::max(BatchesOfGroup, 1) : 1;
+  /// Whether the next block is the first of a group.
+  bool begins_group() const { return block == 0 && !one_entry; }
   /// Entries of the next n blocks.
   index_t entries(index_t n) const {
     return BatchesOfGroup == 0   ? 1
@@ -195,6 +240,15 @@ struct group_arrays {
                                  : n * 4 / std::max(BatchesOfGroup, 1);
   }
 };
+
+/// Values of batch k of a block, times the scales, and what else S has.
+template <class S, class A, class Parameters>
+QTENSOR_INLINE floats<A> scaled_value(floats<A> v, const Parameters& p, int k, float tensor_scale) {
+  v = simd::mul(v, p.scale(k));
+  if constexpr (S::has_tensor_scale) v = simd::mul(v, floats<A>(tensor_scale));
+  if constexpr (S::has_offset) v = simd::add(v, p.offset(k));
+  return v;
+}
 
 /// Parameters of single elements (or of batches), copied from those of their groups, for a short run.
 template <class S, class A, index_t Most>

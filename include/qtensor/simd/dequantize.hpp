@@ -8,6 +8,7 @@
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/block_arrays.hpp>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/group_results.hpp>
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
@@ -73,11 +74,7 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
   }();
   std::array<floats<A>, 4> v = decode(codes_of<typename S::code_format, A>{codes}, zero);
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) {
-    v[k] = simd::mul(v[k], p.scale(k));
-    if constexpr (S::has_tensor_scale) v[k] = simd::mul(v[k], floats<A>(tensor_scale));
-    if constexpr (S::has_offset) v[k] = simd::add(v[k], p.offset(k));
-  }
+  for (int k = 0; k < 4; ++k) v[k] = scaled_value<S, A>(v[k], p, k, tensor_scale);
   return v;
 }
 
@@ -85,6 +82,8 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
 template <class S, number_format F, numbers_are Known, class A, class Decoder, class Parameters>
 QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
                                   float tensor_scale, storage_t<F>* out, traffic t) {
+  if constexpr (looks_groups_up<S, F, A, Parameters>)
+    return look_blocks_up<S, F, Known, A>(codes, blocks, p, tensor_scale, out, t);
   constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
     fetch_ahead<bytes>(codes + b * bytes, t);
@@ -248,6 +247,11 @@ struct vector_decoder {
       const std::uint8_t* here = from + first * format::bits / 8;
       if constexpr (detail::steps_exponents<S, F, A, Parameters>)
         if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first, t)) continue;
+      if constexpr (std::same_as<F, bf16> && detail::may_be_bf16<S, A>)
+        if (p.products_are_bf16(blocks)) {
+          detail::decode_blocks<S, F, numbers_are::bf16, A>(decode, here, blocks, p, tensor_scale, out + first, t);
+          continue;
+        }
       if constexpr (std::same_as<F, bf16> && !S::has_offset)
         if (p.products_are_plain(blocks)) {
           detail::decode_blocks<S, F, numbers_are::plain, A>(decode, here, blocks, p, tensor_scale, out + first, t);

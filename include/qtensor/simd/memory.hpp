@@ -261,8 +261,21 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
 
 namespace detail {
 
-/// What is known of the numbers of a run: nothing, or that narrow_bf16_plain takes them.
-enum class numbers_are { any, plain };
+/// What is known of the numbers of a run: nothing, that narrow_bf16_plain takes them, or that they are bf16 numbers.
+enum class numbers_are { any, plain, bf16 };
+
+/// Two batches of numbers rounded to 16 bits.
+template <number_format F, numbers_are Known, class A>
+QTENSOR_INLINE halves<A> narrow_pair(const floats<A>& a, const floats<A>& b) {
+  if constexpr (std::same_as<F, f16>)
+    return simd::narrow_f16(a, b);
+  else if constexpr (Known == numbers_are::bf16)
+    return simd::upper_halves(simd::bits_as<std::uint32_t>(a), simd::bits_as<std::uint32_t>(b));
+  else if constexpr (Known == numbers_are::plain)
+    return simd::narrow_bf16_plain(a, b);
+  else
+    return simd::narrow_bf16(a, b);
+}
 
 /// Four batches of numbers to memory, rounded to F; past the caches where `to` begins a line.
 template <number_format F, numbers_are Known, class A>
@@ -272,14 +285,7 @@ QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>&
     for (int k = 0; k < 4; ++k) simd::put(to + k * lanes<A>, v[k], past_caches);
   } else {
 #pragma GCC unroll 2
-    for (int k = 0; k < 4; k += 2) {
-      if constexpr (std::same_as<F, f16>)
-        simd::put(to + k * lanes<A>, simd::narrow_f16(v[k], v[k + 1]), past_caches);
-      else if constexpr (Known == numbers_are::plain)
-        simd::put(to + k * lanes<A>, simd::narrow_bf16_plain(v[k], v[k + 1]), past_caches);
-      else
-        simd::put(to + k * lanes<A>, simd::narrow_bf16(v[k], v[k + 1]), past_caches);
-    }
+    for (int k = 0; k < 4; k += 2) simd::put(to + k * lanes<A>, narrow_pair<F, Known, A>(v[k], v[k + 1]), past_caches);
   }
 }
 

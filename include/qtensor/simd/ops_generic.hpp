@@ -410,6 +410,9 @@ QTENSOR_INLINE bytes<A> binade_codes(any_isa, const halves<A>& a, const halves<A
   return codes.batch();
 }
 
+template <class Isa, class A>
+struct half_table16;  // only where there are instructions for it
+
 // Tables stay where they are; native bodies keep them in registers.
 template <class Isa, class A>
 struct float_table16 {

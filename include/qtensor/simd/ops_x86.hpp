@@ -423,6 +423,31 @@ struct float_table16<avx2_isa, avx2_arch> {
   }
   __m256 low_, high_;
 };
+// The lower bytes of the numbers in the lower 128 bits, the upper bytes in the upper ones: one shuffle by codes that
+// stand in both finds whole numbers.
+template <>
+struct half_table16<avx2_isa, avx2_arch> {
+  explicit half_table16(const halves256& numbers) : planes_(apart(numbers.data)) {}
+  QTENSOR_INLINE halves256 operator()(const bytes256& codes) const {
+    const __m256i both = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(planes_, codes.data), 0xd8);
+    const __m128i pairs = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+    return _mm256_shuffle_epi8(both, _mm256_broadcastsi128_si256(pairs));
+  }
+
+ private:
+  static QTENSOR_INLINE __m256i apart(__m256i v) {
+    const __m128i planes = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(planes)), 0xd8);
+  }
+  __m256i planes_;
+};
+QTENSOR_INLINE std::array<bytes256, 2> nibbles_for_tables(avx2_isa, const std::uint8_t* from) {
+  const __m256i both = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  const __m256i mask = _mm256_set1_epi8(15);
+  const __m256i low = _mm256_and_si256(both, mask), high = _mm256_and_si256(_mm256_srli_epi16(both, 4), mask);
+  return {bytes256(_mm256_unpacklo_epi8(low, high)), bytes256(_mm256_unpackhi_epi8(low, high))};
+}
+
 template <int Entries>
 struct byte_table<avx2_isa, avx2_arch, Entries> {
   explicit byte_table(const std::uint8_t* table) {

@@ -1,0 +1,63 @@
+// Groups of 4-bit codes as bf16 or f16: the results of a group's 16 codes are made, then looked up.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <qtensor/simd/block_arrays.hpp>
+#include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/memory.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::simd::detail {
+
+/// Schemes and parameters for whose groups that is less work than a product and a rounding for every element.
+template <class S, class F, class A, class Parameters>
+inline constexpr bool looks_groups_up =
+    has_half_tables<A> && !std::same_as<F, f32> && S::code_format::bits == 4 &&
+    (S::code_format::is_integer || !S::has_zero_point) && Parameters::pairs_share && !Parameters::one_entry;
+
+/// What the 16 codes of F stand for: floats, or the bits of integers where zero points are subtracted from them.
+template <class F, bool AsCounts>
+struct code_meanings {
+  alignas(64) std::array<float, 16> each{};
+  constexpr code_meanings() {
+    for (std::uint32_t c = 0; c < 16; ++c)
+      each[c] = AsCounts ? std::bit_cast<float>(static_cast<std::int32_t>(decode_table<F>[c])) : decode_table<F>[c];
+  }
+};
+template <class F, bool AsCounts>
+inline constexpr code_meanings<F, AsCounts> meanings_of{};
+
+/// The table of the group that batch k of a block belongs to.
+template <class S, number_format F, numbers_are Known, class A, class Parameters>
+QTENSOR_INLINE simd::half_table16<A> results_of_group(const Parameters& p, int k, float tensor_scale) {
+  const auto results = [&](index_t first) QTENSOR_INLINE_LAMBDA {
+    floats<A> v = simd::load<A>(meanings_of<typename S::code_format, S::has_zero_point>.each.data() + first);
+    if constexpr (S::has_zero_point) v = simd::to_float(simd::bits_as<std::int32_t>(v) - p.zero(k));
+    return scaled_value<S, A>(v, p, k, tensor_scale);
+  };
+  return simd::half_table16<A>(narrow_pair<F, Known, A>(results(0), results(lanes<A>)));
+}
+
+/// As decode_blocks.
+template <class S, number_format F, numbers_are Known, class A, class Parameters>
+QTENSOR_INLINE void look_blocks_up(const std::uint8_t* codes, index_t blocks, Parameters& p, float tensor_scale,
+                                   storage_t<F>* out, traffic t) {
+  constexpr index_t step = 4 * lanes<A>, bytes = step / 2;
+  auto first = results_of_group<S, F, Known, A>(p, 0, tensor_scale), second = first;
+  for (index_t b = 0; b < blocks; ++b) {
+    if (b > 0 && p.begins_group()) first = results_of_group<S, F, Known, A>(p, 0, tensor_scale);
+    if constexpr (Parameters::groups_in_block == 2)
+      second = results_of_group<S, F, Known, A>(p, 2, tensor_scale);
+    else
+      second = first;
+    fetch_ahead<bytes>(codes + b * bytes, t);
+    const auto each = simd::nibbles_for_tables<A>(codes + b * bytes);
+    simd::put(out + b * step, first(each[0]), t.streams);
+    simd::put(out + b * step + step / 2, second(each[1]), t.streams);
+    p.next();
+  }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd::detail
