@@ -136,20 +136,21 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
     pack_group<Bits>(codes + i, n - i < group ? n - i : group, to + i / group * packed_bytes<Bits>(group));
 }
 
+/// `streams`: whole registers go past the caches; `codes` is aligned to 64 bytes.
 template <class A, int Bits>
-void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
+void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, bool streams = false) {
   if constexpr (Bits == 8) return void(std::memcpy(codes, from, static_cast<std::size_t>(n)));
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
   index_t i = 0;
   if constexpr (Bits == 4) {
     for (; i + 2 * step <= n; i += 2 * step) {
       const auto both = simd::split_nibbles(load<A>(from + i / 2));
-      simd::store(codes + i, both[0]);
-      simd::store(codes + i + step, both[1]);
+      simd::put(codes + i, both[0], streams);
+      simd::put(codes + i + step, both[1], streams);
     }
   }
   if constexpr (Bits == 4 || Bits == 6)
-    for (; i + step <= n; i += step) simd::store(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8));
+    for (; i + step <= n; i += step) simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), streams);
   if constexpr (by_eights<Bits>)
     for (; i + 8 <= n; i += 8) unpack_eight<Bits>(from + i / 8 * Bits, codes + i);
   for (; i < n; i += group)
@@ -161,7 +162,8 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
 /// of the last byte are 0. Bits is 2, 4, 6 or 8; codes and to may not overlap. Rows: call once for each row.
 /// `past_caches`: what is packed bypasses the caches; call stream_fence<A>() after the last run.
-/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, else 0.2; 2 bits 2, in 64-bit words.
+/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; 2 bits 2, in
+/// 64-bit words.
 template <usable_arch A, int Bits>
 void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool past_caches) {
   static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
@@ -190,6 +192,11 @@ template <usable_arch A, int Bits>
 void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
   static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
   if (n < detail::streaming_codes) return detail::unpack_run<A, Bits>(from, n, codes);
+  if constexpr (Bits == 4 || Bits == 6)
+    if (begins_line(codes)) {
+      detail::unpack_run<A, Bits>(from, n, codes, true);
+      return simd::stream_fence<A>();
+    }
   alignas(64) std::uint8_t tile[static_cast<std::size_t>(detail::codes_at_once)];
   for (index_t i = 0; i < n; i += detail::codes_at_once) {
     const index_t count = n - i < detail::codes_at_once ? n - i : detail::codes_at_once;
