@@ -57,6 +57,29 @@ TEST_CASE("pack_codes, unpack_codes: every length to 4 batches + 3, both ends fe
   });
 }
 
+TEST_CASE("pack_codes, unpack_codes: runs that bypass the caches equal short ones, at lines and beside them") {
+  using A = simd::best_arch;
+  const index_t n = simd::detail::streaming_codes + 77, half = n / 2 / 64 * 64;
+  std::vector<std::uint8_t> codes(static_cast<std::size_t>(n + 64)), back(codes.size()), packed(codes.size()),
+      want = packed;
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 2654435761u >> 13);
+  const auto check_at = [&]<int Bits>(std::uint8_t* at) {
+    simd::pack_codes<A, Bits>(codes.data(), n, packed.data());
+    simd::pack_codes<A, Bits>(codes.data(), half, want.data());
+    simd::pack_codes<A, Bits>(codes.data() + half, n - half, want.data() + half * Bits / 8);
+    const auto bytes = static_cast<std::ptrdiff_t>(qtensor::simd::packed_bytes<Bits>(n));
+    CHECK(std::equal(want.begin(), want.begin() + bytes, packed.begin()));
+    simd::unpack_codes<A, Bits>(packed.data(), n, at);
+    index_t wrong = 0;
+    for (index_t i = 0; i < n; ++i) wrong += at[i] != (codes[static_cast<std::size_t>(i)] & qtensor::low_bits(Bits));
+    CHECK(wrong == 0);
+  };
+  const auto line = back.data() + (-reinterpret_cast<std::uintptr_t>(back.data()) & 63u);
+  check_at.operator()<4>(line);
+  check_at.operator()<6>(line);
+  check_at.operator()<6>(line > back.data() ? line - 1 : line + 1);
+}
+
 TEST_CASE("split_pairs: two runs out of bytes of two codes, in place, every length to 4 batches + 3") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
