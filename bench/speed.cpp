@@ -3,15 +3,14 @@
 //
 //     build-bench/bench/speed --benchmark_filter='f32 -> mxfp4/' --benchmark_out=speed.json
 //
-// A benchmark is named operation/size/threads/candidate. The size is that of the numbers as f32. All candidates of an
-// operation at a size run in one group, in random order, each many times; the best time of each counts. Counters:
-//   elements/s, GB/s   the latter of the bytes that must cross: a rule over a tensor or a column reads its numbers
-//   twice of_roof            time of the roof / time: the roof moves the same bytes with no arithmetic, by non-temporal
-//   stores
-//                      where they go beyond the last-level cache
-//   median             the median time over the best one: how noisy the machine was
-//   differs            share of the codes or numbers (of the first 128 Ki) that are not ours, where the layout is the
-//   same
+// A benchmark is named operation/size/threads/candidate, and the filter is a regular expression that occurs in the name
+// (after a `-`: does not). The size is that of the numbers as f32. All candidates of an operation at a size run in one
+// group, in random order, each many times; the best time of each counts. Counters:
+//   elements/s, GB/s  the latter of the bytes that must cross: a rule over a tensor or a column reads its numbers twice
+//   of_roof           time of the roof / time: the roof moves the same bytes with no arithmetic, by non-temporal stores
+//                     where they go beyond the last-level cache
+//   median            the median time over the best one: how noisy the machine was
+//   differs           share of the codes or numbers (of the first 128 Ki) that are not ours, where layouts are the same
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
