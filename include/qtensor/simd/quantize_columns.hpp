@@ -4,15 +4,13 @@
 
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/quantize.hpp>
-#include <tuple>
-#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Rows that share one load of their parameters where registers hold them: few, so that the caches see runs of lines,
-/// and rows that lie at a power of two do not push each other out.
+/// Rows that share one load of their parameters: few, so that the caches see runs of lines, and rows that lie at a
+/// power of two do not push each other out.
 inline constexpr index_t rows_together = 4;
 
 /// One scale an element, its divisors prepared in memory.
@@ -39,13 +37,15 @@ struct column_parameters {
 
 /// Whether the divisors of four batches fit into registers beside what else a kernel needs. (Copies of those that do
 /// not are dear, too: g++ stores halves and loads them whole, which CPUs wait for.)
+template <class A>
+inline constexpr bool has_many_registers = std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
 template <quotient_by By, class A>
-inline constexpr bool holds_divisors = !has_rest<By> || std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
+inline constexpr bool holds_divisors = !has_rest<By> || has_many_registers<A>;
 
 /// The parameters of one block of four batches, in registers for several rows.
 template <quotient_by By, class S, class A, class Parameters>
 struct held_parameters {
-  Parameters all;
+  const Parameters& all;
   std::array<divisor<By, A>, 4> divisors;
   std::array<ints<A>, 4> zeros;
 
@@ -63,17 +63,16 @@ struct held_parameters {
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
-/// Codes of the first n elements of some rows, one per byte, a line of the caches after another, down `rows_together`
-/// of them where registers hold their parameters: what goes past the caches fills lines at once. `streams`: whole
-/// blocks go past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are asked for
-/// meanwhile. Where blocks do not fill a row, the last one begins early: what it shares with the one before it is
-/// written twice.
+/// Codes of the first n elements of some rows, one per byte, block by block down `rows_together` of them. `streams`:
+/// whole blocks go past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are
+/// asked for meanwhile. Where blocks do not fill a row, the last one begins early: what it shares with the one before
+/// it is written twice.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
                  std::uint8_t* to, index_t to_step, bool streams, fetch fetches) {
   using element = typename From::type;
-  using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, Parameters>;
-  constexpr index_t step = 4 * lanes<A>, line = std::max(step, index_t{64});
+  using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, const Parameters&>;
+  constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
   const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
@@ -91,29 +90,30 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     }
     return;
   }
-  constexpr index_t high = holds_divisors<By, A> ? rows_together : 1;
-  for (index_t row = 0; row < rows; row += high) {
-    const index_t count = std::min(high, rows - row);
-    const auto down = [&]<std::size_t... B>(std::index_sequence<B...>, index_t first, bool past_caches)
-        QTENSOR_INLINE_LAMBDA {
-      constexpr index_t fetched = index_t{sizeof...(B)} * step * index_t{sizeof(element)};
-      const std::tuple held{held_type(all.from(first + static_cast<index_t>(B) * step))...};
-      const element* from = x + row * x_step + first;
-      std::uint8_t* codes = to + row * to_step + first;
-      for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
-        if (high == 1 && streams)
-          fetch_ahead<fetched>(from, {best_requests().once, true});
-        else
-          fetch_lines<fetched>(from + rows_together * x_step, fetches);
-        (simd::put(codes + static_cast<index_t>(B) * step,
-                   codes_of(from + static_cast<index_t>(B) * step, std::get<B>(held)), past_caches),
-         ...);
+  const auto down = [&]<index_t High>(std::integral_constant<index_t, High>) QTENSOR_INLINE_LAMBDA {
+    for (index_t row = 0; row < rows; row += High) {
+      const index_t count = std::min(High, rows - row);
+      for (index_t end = step; end < n + step; end += step) {
+        const index_t i = std::min(end, n) - step;
+        const Parameters p = all.from(i);
+        held_type held(p);
+        const element* from = x + row * x_step + i;
+        std::uint8_t* codes = to + row * to_step + i;
+        for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
+          if constexpr (High == 1)
+            fetch_ahead<fetched>(from, {best_requests().once, true});
+          else
+            fetch_lines<fetched>(from + High * x_step, fetches);
+          simd::put(codes, codes_of(from, held), streams && end <= n);
+        }
       }
-    };
-    index_t i = 0;
-    for (; i + line <= n; i += line) down(std::make_index_sequence<line / step>{}, i, streams);
-    for (; i < n; i += step) down(std::index_sequence<0>{}, std::min(i, n - step), streams && i + step <= n);
-  }
+    }
+  };
+  // Where there is little to share, rows that come from memory are done alone: they come in order, and what goes past
+  // the caches fills its lines at once.
+  if constexpr (!has_many_registers<A>)
+    if (streams) return down(std::integral_constant<index_t, 1>{});
+  down(std::integral_constant<index_t, rows_together>{});
 }
 
 }  // namespace detail
