@@ -334,6 +334,51 @@ struct square_dot<neon_arch> {
 };
 #endif
 
+/// The dot product of quads by products of sums (Winograd 1968), where a multiplication costs more than the additions
+/// that save it: (x0 + w1)(x1 + w0) + (x2 + w3)(x3 + w2) is the product of two quads and, besides, x0 x1 + x2 x3 and
+/// w0 w1 + w2 w3, which all columns of a row and all rows of a column share. Units are those of quad_dot; weights are
+/// widened before:
+///   widen(quads, to, products) -> products   `lanes` quads to `wide_units` numbers; adds w0 w1 + w2 w3 in every lane
+///   load(wide) -> weights                    these numbers
+///   broadcast(four) -> row                   as quad_dot has it
+///   dot(sum, weights, row)                   adds the products of sums. Cost: 4, of which 1 multiplication
+///   unit_products(units, products)           adds to all lanes together x0 x1 + x2 x3 of `product_units` units
+template <usable_arch A>
+struct sum_dot {
+  static constexpr bool exists = false;
+};
+#if QTENSOR_LEVEL_X86 >= 3 && !defined(__AVXVNNI__)
+template <>
+struct sum_dot<avx2_arch> {
+  static constexpr bool exists = true;
+  using unit = detail::avx2_dot::unit;
+  using weights = detail::avx2_dot::weights;
+  using row = detail::avx2_dot::row;
+  static constexpr index_t wide_units = 32, product_units = 16;
+  static QTENSOR_INLINE ints<avx2_arch> widen(const std::int8_t* quads, unit* to, const ints<avx2_arch>& products) {
+    const weights w = detail::avx2_dot::load(quads);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), w.even);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 16), w.odd);
+    return _mm256_add_epi32(products.data, _mm256_madd_epi16(w.even, w.odd));
+  }
+  static QTENSOR_INLINE weights load(const unit* wide) {
+    weights w{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(wide)),
+              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(wide + 16))};
+    asm("" : "+x"(w.even), "+x"(w.odd));  // g++ 12 otherwise repeats the loads for every row
+    return w;
+  }
+  static QTENSOR_INLINE row broadcast(const unit* four) { return detail::avx2_dot::broadcast(four); }
+  static QTENSOR_INLINE ints<avx2_arch> dot(const ints<avx2_arch>& sum, const weights& w, const row& x) {
+    const __m256i first = _mm256_add_epi16(x.even, w.odd), second = _mm256_add_epi16(x.odd, w.even);
+    return _mm256_add_epi32(sum.data, _mm256_madd_epi16(first, second));
+  }
+  static QTENSOR_INLINE ints<avx2_arch> unit_products(const unit* units, const ints<avx2_arch>& products) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(units));
+    return _mm256_add_epi32(products.data, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
+  }
+};
+#endif
+
 namespace detail {
 
 // Along k instead of across columns: sums[lane] += w[...] x[...] over step codes. `w` as 8 bits that `flip` makes
