@@ -10,7 +10,9 @@ using qtensor::index_t;
 
 namespace {
 
-std::int8_t code() { return static_cast<std::int8_t>(check::random_below(4) == 0 ? 0x80 : check::random_bits()()); }
+[[maybe_unused]] std::int8_t code() {
+  return static_cast<std::int8_t>(check::random_below(4) == 0 ? 0x80 : check::random_bits()());
+}
 
 /// `count` segments of `quads` in rows of `room` units, in no order; the last one ends with the memory.
 template <class A>

@@ -14,8 +14,8 @@ namespace ops {
 /// cheap.
 inline constexpr index_t sum_rows_at_once = 64, sum_rows_bytes = index_t{256} << 10;
 
-/// The tiles of one panel after the other for rows of x, by products of sums where that pays: where an architecture has
-/// them, enough rows share a panel's widened weights, and sums need not be cut.
+/// The tiles of one panel after the other for rows of x, where an architecture has them and sums need not be cut: by
+/// products of sums for rows enough to share a panel's widened weights, and one row split into nibbles.
 template <class Rows, simd::usable_arch A>
 class panel_tiles {
   using unit = typename simd::quad_dot<A>::unit;
@@ -23,7 +23,10 @@ class panel_tiles {
 
  public:
   panel_tiles(const Rows& x, index_t rows, index_t quads, bool spills)
-      : x_(x), quads_(quads), by_sums_(simd::sum_dot<A>::exists && !spills && rows >= simd::least_rows_of_sums) {
+      : x_(x),
+        quads_(quads),
+        by_sums_(simd::sum_dot<A>::exists && !spills && rows >= simd::least_rows_of_sums),
+        by_nibbles_(simd::split_dot<A>::exists && !spills && rows == 1) {
     if constexpr (simd::sum_dot<A>::exists)
       if (by_sums_) {
         wide_ = line_array<unit>::for_overwrite(4 * width * quads);
@@ -31,14 +34,23 @@ class panel_tiles {
         for (index_t m = 0; m < rows; ++m)
           products_[static_cast<std::size_t>(m)] = simd::unit_products<A>(x.row(m), taps());
       }
+    if constexpr (simd::split_dot<A>::exists)
+      if (by_nibbles_) {
+        nibbles_ = line_array<std::uint8_t>::for_overwrite(8 * quads);
+        simd::split_row<A>(x.row(0), quads, nibbles_.data());
+      }
   }
   index_t height() const { return by_sums_ ? simd::sum_tile_rows : simd::int_tile<A>::max_rows; }
-  /// From here on tiles are of this panel, whose sums start so; what products of sums need is taken from the start.
-  void begin(const std::int8_t* codes, std::int32_t* start) {
-    codes_ = codes;
-    start_ = start;
+  /// From here on tiles are of this panel; what they add besides is taken from its start.
+  template <class Panel>
+  void begin(Panel& panel) {
+    codes_ = panel.codes();
+    start_ = panel.start;
     if constexpr (simd::sum_dot<A>::exists)
-      if (by_sums_) simd::widen_panel<A>(codes, quads_, wide_.data(), start);
+      if (by_sums_) simd::widen_panel<A>(panel.codes(), quads_, wide_.data(), panel.start);
+    if (by_nibbles_)
+      for (index_t c = 0; c < width; c += simd::lanes<A>)
+        simd::store(panel.start + c, simd::load<A>(panel.start + c) - (simd::load<A>(panel.sums() + c) << 7));
   }
   /// Rows [m, m + count), at most height().
   void sum(index_t m, index_t count, std::int32_t* sums, const simd::reading_ahead& ahead) const {
@@ -48,6 +60,8 @@ class panel_tiles {
         for (index_t r = 0; r < count; ++r) rows[r] = x_.row(m + r);
         return simd::dot_sums_tile<A>(wide_.data(), rows, count, taps(), products_.data() + m, start_, sums, ahead);
       }
+    if constexpr (simd::split_dot<A>::exists)
+      if (by_nibbles_) return simd::dot_split_row<A>(codes_, nibbles_.data(), quads_, start_, sums);
     simd::dot_tile<A>(codes_, {x_.row(m), x_.stride()}, count, quads_, start_, sums, ahead);
   }
 
@@ -59,8 +73,9 @@ class panel_tiles {
 
   const Rows& x_;
   index_t quads_;
-  bool by_sums_;
+  bool by_sums_, by_nibbles_;
   line_array<unit> wide_;
+  line_array<std::uint8_t> nibbles_;
   std::vector<std::int32_t> products_;
   const std::int8_t* codes_ = nullptr;
   const std::int32_t* start_ = nullptr;
@@ -94,7 +109,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
     panel.start_from(x, early);
-    all.begin(panel.codes(), panel.start);
+    all.begin(panel);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::reading_ahead ahead;
     if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
