@@ -11,7 +11,7 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 /// Rows of a tile: two vectors of columns leave registers for no more.
 inline constexpr index_t sum_tile_rows = 4;
 /// Rows from which on a panel is worth widening, as measured.
-inline constexpr index_t least_rows_of_sums = 12;
+inline constexpr index_t least_rows_of_sums = 32;
 
 /// `quads` of a panel to wide[0, 4 * panel * quads); start[c] -= the products among the weights of column c, modulo
 /// 2^32.
