@@ -113,6 +113,23 @@ TEST_CASE("convolution: three axes") {
            .w_zeros = {-1}});
 }
 
+TEST_CASE("convolution: work enough for products of sums, a few input channels, many, in groups") {
+  for (const index_t groups : {1, 2})
+    for (const index_t inputs : {2, 7, 30})
+      for (const std::int32_t w_zero : {0, 9})
+        for (const index_t dilation : {1, 2})
+          check({.batch = 2,
+                 .inputs = inputs * groups,
+                 .outputs = 46 * groups,
+                 .sizes = {9, 13},
+                 .taps = {5, 9},
+                 .how = {{2, 1}, {1, dilation}, {}, {2, 7}, {1, 6}, groups},
+                 .x_sign = is_unsigned,
+                 .x_zero = 255,
+                 .w_zeros = {w_zero},
+                 .kind = inputs == 7 ? codes::extreme : codes::any});
+}
+
 TEST_CASE("convolution: extreme codes, zero points on both sides at both ends") {
   for (const auto x_sign : {is_signed, is_unsigned})
     for (const auto w_sign : {is_signed, is_unsigned})

@@ -171,6 +171,15 @@ TEST_CASE("integer products: operands in either storage order") {
   check_product<uint8_per_channel<0>, int8_per_channel<0>, row_major, col_major>(2, 70, 33);
   check_product<int8_per_tensor, uint8_per_channel<0>, col_major, col_major>(9, 17, 130);
 }
+TEST_CASE("integer products: rows enough to widen weights for, more rows than share a panel") {
+  for (const index_t n : {1, 15, 16, 17, 40})
+    for (const index_t k : {1, 3, 4, 5, 13, 40}) {
+      check_product<int8_per_channel<0>, int8_per_channel<0>>(34, n, k);
+      check_product<uint8_per_channel<0>, uint8_per_channel<0>>(37, n, k);
+      check_product<uint8_per_tensor, int8_per_tensor>(32, n, k);
+    }
+  check_product<uint8_per_channel<0>, int8_per_channel<0>>(150, 20, 1000);
+}
 TEST_CASE("integer products: no rows, no outputs, no depth") {
   check_product<int8_per_tensor, int8_per_tensor>(0, 5, 4);
   check_product<int8_per_tensor, int8_per_tensor>(5, 0, 4);
@@ -180,6 +189,7 @@ TEST_CASE("integer products: no rows, no outputs, no depth") {
 TEST_CASE("integer products: sums that need more than 32 bits are exact as floats, and wrap around as integers") {
   check_product<uint8_per_channel<0>, uint8_per_channel<0>>(2, 3, 32769);
   check_product<uint8_per_channel<0>, int8_per_channel<0>>(5, 2, 70001);
+  check_product<uint8_per_channel<0>, int8_per_channel<0>>(33, 2, 70001);
 }
 TEST_CASE("integer products: the largest sums there are, just inside and outside of 32 bits") {
   constexpr index_t limit = simd::int_tile<simd::best_arch>::exact_depth;

@@ -66,6 +66,34 @@ void check_lines(index_t depth) {
     }
 }
 
+template <class A>
+void check_split_row(index_t quads) {
+  using unit = typename simd::split_dot<A>::unit;
+  constexpr index_t width = simd::int_tile<A>::panel;
+  const index_t depth = 4 * quads;
+  for (const bool extreme : {false, true}) {
+    check::fenced<std::int8_t> panel(width * depth);
+    for (index_t i = 0; i < panel.size(); ++i) panel[i] = extreme ? std::int8_t{-128} : code();
+    std::vector<std::int8_t> x(static_cast<std::size_t>(depth));
+    for (auto& v : x) v = extreme ? std::int8_t{127} : code();
+    check::fenced<unit> units(depth);
+    simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(x.data()), depth, simd::code_sign::is_signed,
+                        units.data());
+    check::fenced<std::uint8_t> row(2 * qtensor::round_up(depth, simd::split_dot<A>::split_units));
+    simd::split_row<A>(units.data(), quads, row.data());
+    alignas(64) std::int32_t start[width], sums[width];
+    for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
+    simd::dot_split_row<A>(panel.data(), row.data(), quads, start, sums);
+    for (index_t c = 0; c < width; ++c) {
+      auto want = static_cast<std::uint32_t>(start[c]);
+      for (index_t k = 0; k < depth; ++k)
+        want +=
+            static_cast<std::uint32_t>(panel[(k / 4 * width + c) * 4 + k % 4] * (x[static_cast<std::size_t>(k)] + 128));
+      REQUIRE(static_cast<std::uint32_t>(sums[c]) == want);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("for_each_row_tile: covers all rows in order, no tile above the height, the rest split evenly") {
@@ -86,6 +114,12 @@ TEST_CASE("for_each_row_tile: covers all rows in order, no tile above the height
 TEST_CASE("dot_tile: every number of rows, with and without prefetching, nothing read past the operands") {
   simd::archs::for_each([](auto arch) {
     for (const index_t quads : {0, 1, 2, 3, 4, 5, 8, 13}) check_tiles<decltype(arch)>(quads);
+  });
+}
+TEST_CASE("dot_split_row: every number of quads, the largest products, nothing read past the operands") {
+  simd::archs::for_each([]<class A>(A) {
+    if constexpr (simd::split_dot<A>::exists)
+      for (index_t quads = 0; quads < 40; ++quads) check_split_row<A>(quads);
   });
 }
 TEST_CASE("dot_along: one to four rows against lines in memory, every depth") {

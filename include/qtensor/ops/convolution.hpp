@@ -25,6 +25,7 @@ namespace ops {
 /// The driver of one convolution over an executor.
 template <simd::usable_arch A, class Sink>
 class convolution_run {
+  using unit = typename simd::quad_dot<A>::unit;
   static constexpr index_t sink_rows = convolution_pixels;
 
  public:
@@ -37,6 +38,15 @@ class convolution_run {
     for (index_t i = 0; i < start_.size(); ++i)
       start_[i] = static_cast<std::int32_t>(
           static_cast<std::uint32_t>(-(zero + simd::quad_dot<A>::unit_offset) * w.sums(0, 0)[i]));
+    if constexpr (simd::sum_dot<A>::exists)
+      if (convolves_by_sums(w)) {
+        panel_units_ = w.segments() * w.segment_quads() * 4 * w.width();
+        wide_ = line_array<unit>::for_overwrite(
+            qtensor::detail::checked_product(w.group_count() * w.panels(), panel_units_));
+        for (index_t i = 0; i < w.group_count() * w.panels(); ++i)
+          simd::widen_panel<A>(w.panel(0, i), w.segments() * w.segment_quads(), wide_.data() + i * panel_units_,
+                               start_.data() + i * w.width());
+      }
   }
 
   template <executor By>
@@ -57,7 +67,8 @@ class convolution_run {
   /// Rows of output that are computed together: enough pixels to read the weights for, input that stays in L2, and no
   /// short tiles where another number of rows leaves none.
   index_t band_rows(index_t threads) const {
-    constexpr index_t pixels_wanted = 128, height = simd::int_tile<A>::max_rows;
+    constexpr index_t pixels_wanted = 128;
+    const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
     const convolution_axis &h = s_.axes[1], &w = s_.axes[2];
     const bool lanes = w_.form() == convolution_form::channels;
     const index_t bytes_wanted = lanes ? 512 * 1024 : 256 * 1024;
@@ -91,7 +102,8 @@ class convolution_run {
   }
 
   void dots(unit_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
-    constexpr index_t width = simd::int_tile<A>::panel, height = simd::int_tile<A>::max_rows;
+    constexpr index_t width = simd::int_tile<A>::panel;
+    const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
     const simd::tap_segments taps = band.segments();
     alignas(64) std::int32_t sums[sink_rows * width] = {};
@@ -104,6 +116,11 @@ class convolution_run {
         const std::int8_t* panel = w_.panel(g, p);
         simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
           simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
+            if constexpr (simd::sum_dot<A>::exists)
+              if (panel_units_ > 0)
+                return simd::dot_sums_tile<A>(wide_.data() + (g * w_.panels() + p) * panel_units_,
+                                              band.pixels() + pixel + r, some, taps, band.window_products() + pixel + r,
+                                              start, sums + r * width);
             simd::dot_taps_tile<A>(panel, band.pixels() + pixel + r, some, taps, start, sums + r * width, channels);
           });
           if (w_.has_zeros()) take_zeros(w_.zeros(g, p), band.window_sums() + pixel, count, sums);
@@ -149,6 +166,8 @@ class convolution_run {
   const Sink& sink_;
   const convolution_shape& s_;
   line_array<std::int32_t> start_;
+  line_array<unit> wide_;    // panels for products of sums, where tiles are
+  index_t panel_units_ = 0;  // of each; 0: none
 };
 
 /// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: from

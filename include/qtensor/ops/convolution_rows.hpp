@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/convolution_pack.hpp>
+#include <qtensor/simd/gemm_sums.hpp>
 #include <qtensor/simd/memory.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -128,6 +129,19 @@ struct row_band {
   }
 };
 
+/// Whether the tiles of a convolution are products of sums: where an architecture has them, panels are nearly full, for
+/// these tiles compute whole ones, there are pixels enough to widen the weights for, and a pixel has work enough to
+/// look at its units for.
+template <simd::usable_arch A>
+bool convolves_by_sums(const packed_convolution<A>& w) {
+  constexpr index_t least_quads = 64;
+  const convolution_shape& s = w.shape();
+  return simd::sum_dot<A>::exists && w.form() != convolution_form::channels &&
+         5 * s.group_outputs() >= 4 * w.panels() * w.width() &&
+         s.result_batch() * s.pixels() >= simd::least_rows_of_sums &&
+         w.segments() * w.segment_quads() * w.panels() >= least_quads;
+}
+
 /// A band as units, for the forms pixels and rows.
 template <simd::usable_arch A>
 class unit_rows_of {
@@ -139,6 +153,7 @@ class unit_rows_of {
     const convolution_shape& s = w.shape();
     const index_t taps = s.axes[2].taps, inputs = s.group_inputs();
     by_rows_ = w.form() == convolution_form::rows;
+    by_sums_ = convolves_by_sums(w);
     step_ = by_rows_ ? inputs : round_up(inputs, 4);
     pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
     row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(), 64);
@@ -148,6 +163,8 @@ class unit_rows_of {
         line_array<unit>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64));
     if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
     if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
+    if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
     pixels_.reserve(static_cast<std::size_t>(rows * s.axes[2].out()));
     for (index_t row = 0; row < rows; ++row)
       for (index_t col = 0; col < s.axes[2].out(); ++col)
@@ -168,13 +185,22 @@ class unit_rows_of {
   const unit* const* pixels() const { return pixels_.data(); }
   /// Of pixel row * width + col, where the weights have zero points: the sum of its numbers.
   const std::int32_t* window_sums() const { return window_sums_.data(); }
+  /// The same, for products of sums: the products among its units.
+  const std::int32_t* window_products() const { return window_products_.data(); }
 
   void fill(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
     const convolution_shape& s = weights_->shape();
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       fill_row(slot, batch, first_channel, from_d, from_h);
+      if constexpr (simd::sum_dot<A>::exists)
+        if (by_sums_) multiply_places(slot);
     });
-    if (weights_->has_zeros()) add_windows(n);
+    const convolution_axis& w = s.axes[2];
+    if (weights_->has_zeros())
+      add_windows(n, place_sums_.data(), bytes_.width(), {w.taps, w.stride}, window_sums_.data());
+    if (by_sums_)
+      add_windows(n, place_products_.data(), product_places(), by_rows_ ? along_row{1, 1} : along_row{w.taps, w.stride},
+                  window_products_.data());
   }
 
  private:
@@ -237,18 +263,35 @@ class unit_rows_of {
     return static_cast<std::int32_t>(sum) - static_cast<std::int32_t>(n * 128) -
            static_cast<std::int32_t>(missing) * static_cast<std::int32_t>(0x80u ^ static_cast<std::uint32_t>(x_.sign));
   }
-  void add_windows(index_t n) {
+  /// Places of a row of input whose products are known: of pixels where each has terms of its own.
+  index_t product_places() const { return by_rows_ ? weights_->shape().axes[2].out() : bytes_.width(); }
+  void multiply_places(index_t slot) requires(simd::sum_dot<A>::exists) {
+    constexpr index_t at_once = 0;
+    const index_t places = product_places(), step = by_rows_ ? pixel_step_ : step_;
+    const unit* from = units_.data() + slot * row_units_;
+    for (index_t p = 0; p < places; ++p, from += step)
+      place_products_[slot * places + p] = simd::unit_products<A>(from, {&at_once, 1, step / 4});
+  }
+  /// How a window runs along a row of places: how many it takes, and how far the next pixel's is.
+  struct along_row {
+    index_t taps, stride;
+  };
+  /// Of every pixel: what the places of its window come to, modulo 2^32.
+  void add_windows(index_t n, const std::int32_t* places, index_t row_places, const along_row& row,
+                   std::int32_t* windows) const {
     const convolution_shape& s = weights_->shape();
     const convolution_axis &h = s.axes[1], &w = s.axes[2];
-    const index_t out = w.out(), width = bytes_.width();
-    std::fill_n(window_sums_.data(), n * out, 0);
-    for (index_t r = 0; r < n; ++r)
+    const index_t out = w.out();
+    std::fill_n(windows, n * out, 0);
+    for (index_t r = 0; r < n; ++r, windows += out)
       for (index_t d = 0; d < s.axes[0].taps; ++d)
         for (index_t i = 0; i < h.taps; ++i) {
-          const std::int32_t* sums =
-              place_sums_.data() + (d * band_.slot_rows + r * h.stride + i * h.tap_dilation) * width;
-          for (index_t t = 0; t < w.taps; ++t)
-            for (index_t o = 0; o < out; ++o) window_sums_[r * out + o] += sums[o * w.stride + t * w.tap_dilation];
+          const std::int32_t* from = places + (d * band_.slot_rows + r * h.stride + i * h.tap_dilation) * row_places;
+          for (index_t t = 0; t < row.taps; ++t)
+            for (index_t o = 0; o < out; ++o)
+              windows[o] =
+                  static_cast<std::int32_t>(static_cast<std::uint32_t>(windows[o]) +
+                                            static_cast<std::uint32_t>(from[o * row.stride + t * w.tap_dilation]));
         }
   }
 
@@ -256,12 +299,12 @@ class unit_rows_of {
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  bool by_rows_ = false;
+  bool by_rows_ = false, by_sums_ = false;
   index_t step_ = 0, pixel_step_ = 0, row_units_ = 0;
   line_array<std::uint8_t> line_, terms_;
   line_array<unit> units_;
   std::vector<const unit*> pixels_;
-  line_array<std::int32_t> place_sums_, window_sums_;
+  line_array<std::int32_t> place_sums_, window_sums_, place_products_, window_products_;
   std::vector<index_t> offsets_;
 };
 

@@ -251,6 +251,15 @@ struct unscaled {
   template <class Rows, class Panel>
   void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
                   std::int32_t* sums, index_t stride, float*) const {
+    using A = typename Panel::arch;
+    constexpr index_t width = simd::int_tile<A>::panel;
+    // Whole tiles that only go to memory are vectors.
+    if constexpr (runs_beside)
+      if (cols == width && is_direct()) {
+        simd::sums_in_turn<A, width, false, std::int32_t> turn{sums, stride, rows, &sink.y(row, col),
+                                                               sink.y.row_stride};
+        return turn.some(rows);
+      }
     sink(integer_tile{row, col, rows, cols, sums, stride});
   }
   bool is_direct() const {

@@ -4,10 +4,82 @@
 
 #include <qtensor/ops/integer_rows.hpp>
 #include <qtensor/ops/product_squares.hpp>
+#include <qtensor/simd/gemm_sums.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
+
+/// Rows that share widened weights: as many as stay in the second cache beside a panel, and no fewer than make widening
+/// cheap.
+inline constexpr index_t sum_rows_at_once = 64, sum_rows_bytes = index_t{256} << 10;
+
+/// The tiles of one panel after the other for rows of x, where an architecture has them and sums need not be cut: by
+/// products of sums for rows enough to share a panel's widened weights, and one row split into nibbles.
+template <class Rows, simd::usable_arch A>
+class panel_tiles {
+  using unit = typename simd::quad_dot<A>::unit;
+  static constexpr index_t width = simd::int_tile<A>::panel;
+
+ public:
+  panel_tiles(const Rows& x, index_t rows, index_t quads, bool spills)
+      : x_(x),
+        quads_(quads),
+        by_sums_(simd::sum_dot<A>::exists && !spills && rows >= simd::least_rows_of_sums),
+        by_nibbles_(simd::split_dot<A>::exists && !spills && rows == 1) {
+    if constexpr (simd::sum_dot<A>::exists)
+      if (by_sums_) {
+        wide_ = line_array<unit>::for_overwrite(4 * width * quads);
+        products_.resize(static_cast<std::size_t>(rows));
+        for (index_t m = 0; m < rows; ++m)
+          products_[static_cast<std::size_t>(m)] = simd::unit_products<A>(x.row(m), taps());
+      }
+    if constexpr (simd::split_dot<A>::exists)
+      if (by_nibbles_) {
+        nibbles_ = line_array<std::uint8_t>::for_overwrite(8 * quads);
+        simd::split_row<A>(x.row(0), quads, nibbles_.data());
+      }
+  }
+  index_t height() const { return by_sums_ ? simd::sum_tile_rows : simd::int_tile<A>::max_rows; }
+  /// From here on tiles are of this panel; what they add besides is taken from its start.
+  template <class Panel>
+  void begin(Panel& panel) {
+    codes_ = panel.codes();
+    start_ = panel.start;
+    if constexpr (simd::sum_dot<A>::exists)
+      if (by_sums_) simd::widen_panel<A>(panel.codes(), quads_, wide_.data(), panel.start);
+    if (by_nibbles_)
+      for (index_t c = 0; c < width; c += simd::lanes<A>)
+        simd::store(panel.start + c, simd::load<A>(panel.start + c) - (simd::load<A>(panel.sums() + c) << 7));
+  }
+  /// Rows [m, m + count), at most height().
+  void sum(index_t m, index_t count, std::int32_t* sums, const simd::reading_ahead& ahead) const {
+    if constexpr (simd::sum_dot<A>::exists)
+      if (by_sums_) {
+        const unit* rows[simd::sum_tile_rows];
+        for (index_t r = 0; r < count; ++r) rows[r] = x_.row(m + r);
+        return simd::dot_sums_tile<A>(wide_.data(), rows, count, taps(), products_.data() + m, start_, sums, ahead);
+      }
+    if constexpr (simd::split_dot<A>::exists)
+      if (by_nibbles_) return simd::dot_split_row<A>(codes_, nibbles_.data(), quads_, start_, sums);
+    simd::dot_tile<A>(codes_, {x_.row(m), x_.stride()}, count, quads_, start_, sums, ahead);
+  }
+
+ private:
+  simd::tap_segments taps() const {
+    static constexpr index_t at_once = 0;
+    return {&at_once, 1, quads_};
+  }
+
+  const Rows& x_;
+  index_t quads_;
+  bool by_sums_, by_nibbles_;
+  line_array<unit> wide_;
+  line_array<std::uint8_t> nibbles_;
+  std::vector<std::int32_t> products_;
+  const std::int8_t* codes_ = nullptr;
+  const std::int32_t* start_ = nullptr;
+};
 
 /// All tiles of rows [0, rows) of x against panels [first, first + count); `row` is the first row's number in the
 /// result. Sums that may leave 32 bits spill into 64.
@@ -25,7 +97,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   // A few tiles a panel would wait for memory: each asks for its share of the next panel.
   constexpr bool is_packed = !requires { weights.weights(); };
   constexpr index_t second_cache = index_t{1} << 20;
-  const index_t tiles = divide_up(rows, tile::max_rows), share = divide_up(4 * width, tiles);
+  panel_tiles<Rows, A> all(x, rows, quads, spills);
+  const index_t tiles = divide_up(rows, all.height()), share = divide_up(4 * width, tiles);
   const bool looks_ahead =
       is_packed && rows >= 2 * tile::max_rows && tiles <= 64 && layout.panels() * layout.panel_bytes() > second_cache;
 
@@ -36,16 +109,16 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
     panel.start_from(x, early);
+    all.begin(panel);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::reading_ahead ahead;
     if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
-    simd::for_each_row_tile(rows, tile::max_rows, [&](index_t m, index_t some) {
-      const simd::unit_rows<A> units{x.row(m), x.stride()};
+    simd::for_each_row_tile(rows, all.height(), [&](index_t m, index_t some) {
       if (spills) {
         std::int64_t wide[tile::max_rows * width] = {};
         for (index_t q = 0; q < quads; q += tile::exact_depth / 4) {
           const index_t part = std::min(tile::exact_depth / 4, quads - q);
-          simd::dot_tile<A>(panel.codes() + q * width * 4, {units.data + q * 4, units.stride}, some, part, panel.start,
+          simd::dot_tile<A>(panel.codes() + q * width * 4, {x.row(m) + q * 4, x.stride()}, some, part, panel.start,
                             sums);
           for (index_t i = 0; i < some * width; ++i) wide[i] += sums[i];
         }
@@ -57,7 +130,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
         if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
         return;
       }
-      simd::dot_tile<A>(panel.codes(), units, some, quads, panel.start, sums, ahead);
+      all.sum(m, some, sums, ahead);
       if (ahead.from != nullptr) ahead.from += quads * share;
       panel.template take_zeros<width>(x, m, some, 0, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
@@ -122,9 +195,11 @@ void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fi
   const auto shape = layout_of<A>(w);
   const bool squares = !spills && prefers_squares<A>(rows, shape.quads());
   const index_t row_bytes = (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)};
-  const index_t block_rows = squares && packed_matrix<W> && shape.panels() * shape.panel_bytes() <= square_part_bytes
-                                 ? square_rows_at_once
-                                 : rows_at_once(rows, row_bytes, 16 * tile::max_rows);
+  const index_t block_rows =
+      squares && packed_matrix<W> && shape.panels() * shape.panel_bytes() <= square_part_bytes ? square_rows_at_once
+      : simd::sum_dot<A>::exists && packed_matrix<W>
+          ? std::max(sum_rows_at_once, sum_rows_bytes / row_bytes / simd::sum_tile_rows * simd::sum_tile_rows)
+          : rows_at_once(rows, row_bytes, 16 * tile::max_rows);
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       const index_t block = std::min(count, block_rows);

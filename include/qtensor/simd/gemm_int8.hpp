@@ -237,6 +237,52 @@ void dot_tile(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t row
   detail::dot_rows<A, int_tile<A>::max_rows>(rows, panel_codes, x, quads, start, sums, ahead);
 }
 
+/// A row of units as dot_split_row reads it: to[0, 8 * quads), and from there to a whole step whatever comes.
+template <usable_arch A>
+requires(split_dot<A>::exists) void split_row(const typename split_dot<A>::unit* units, index_t quads,
+                                              std::uint8_t* to) {
+  using dot = split_dot<A>;
+  constexpr index_t step = dot::split_units;
+  index_t k = 0;
+  for (; k + step <= 4 * quads; k += step) dot::split(units + k, to + 2 * k);
+  if (k < 4 * quads) {
+    typename dot::unit rest[step] = {};
+    std::memcpy(rest, units + k, static_cast<std::size_t>(4 * quads - k) * sizeof *rest);
+    dot::split(rest, to + 2 * k);
+  }
+}
+
+/// sums[c] = start[c] + sum over k < 4 * quads of (unit(k) + 128) * weight(k, c), modulo 2^32, as dot_tile has it for
+/// one row, which comes from split_row. Memory behind the panel is asked for, whether there is any or not.
+template <usable_arch A>
+requires(split_dot<A>::exists)
+    [[gnu::noinline]] void dot_split_row(const std::int8_t* panel_codes, const std::uint8_t* row, index_t quads,
+                                         const std::int32_t* start, std::int32_t* sums) {
+  using dot = split_dot<A>;
+  constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, quad_bytes = 4 * int_tile<A>::panel;
+  constexpr index_t together = dot::quads_together, bytes_ahead = 6144;
+  typename dot::parts all[vectors] = {};
+  const auto add = [&](auto count, index_t q) __attribute__((always_inline)) {
+    typename dot::parts sum[vectors];
+    detail::repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
+      const std::int8_t* quads_of_row = panel_codes + (q + i) * quad_bytes;
+      const auto four = dot::broadcast(row + 8 * (q + i));
+      simd::prefetch(quads_of_row + bytes_ahead);
+      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        const auto w = dot::load(quads_of_row + v * (4 * step));
+        sum[v] = i == 0 ? dot::dot(w, four) : dot::add(sum[v], w, four);
+      });
+    });
+    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { all[v] = dot::fold(all[v], sum[v]); });
+  };
+  index_t q = 0;
+  for (; q + together <= quads; q += together) add(std::integral_constant<index_t, together>{}, q);
+  for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q);
+  detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    simd::store(sums + v * step, simd::load<A>(start + v * step) + dot::total(all[v]));
+  });
+}
+
 namespace detail {
 
 template <class A, index_t Rows, index_t Columns>

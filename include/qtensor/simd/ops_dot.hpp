@@ -334,6 +334,112 @@ struct square_dot<neon_arch> {
 };
 #endif
 
+/// The dot product of quads by products of sums (Winograd 1968), where a multiplication costs more than the additions
+/// that save it: (x0 + w1)(x1 + w0) + (x2 + w3)(x3 + w2) is the product of two quads and, besides, x0 x1 + x2 x3 and
+/// w0 w1 + w2 w3, which all columns of a row and all rows of a column share. Units are those of quad_dot; weights are
+/// widened before:
+///   widen(quads, to, products) -> products   `lanes` quads to `wide_units` numbers; adds w0 w1 + w2 w3 in every lane
+///   load(wide) -> weights                    these numbers
+///   broadcast(four) -> row                   as quad_dot has it
+///   dot(sum, weights, row)                   adds the products of sums. Cost: 4, of which 1 multiplication
+///   unit_products(units, products)           adds to all lanes together x0 x1 + x2 x3 of `product_units` units
+template <usable_arch A>
+struct sum_dot {
+  static constexpr bool exists = false;
+};
+#if QTENSOR_LEVEL_X86 >= 3 && !defined(__AVXVNNI__)
+template <>
+struct sum_dot<avx2_arch> {
+  static constexpr bool exists = true;
+  using unit = detail::avx2_dot::unit;
+  using weights = detail::avx2_dot::weights;
+  using row = detail::avx2_dot::row;
+  static constexpr index_t wide_units = 32, product_units = 16;
+  static QTENSOR_INLINE ints<avx2_arch> widen(const std::int8_t* quads, unit* to, const ints<avx2_arch>& products) {
+    const weights w = detail::avx2_dot::load(quads);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), w.even);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 16), w.odd);
+    return _mm256_add_epi32(products.data, _mm256_madd_epi16(w.even, w.odd));
+  }
+  static QTENSOR_INLINE weights load(const unit* wide) {
+    weights w{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(wide)),
+              _mm256_loadu_si256(reinterpret_cast<const __m256i*>(wide + 16))};
+    asm("" : "+x"(w.even), "+x"(w.odd));  // g++ 12 otherwise repeats the loads for every row
+    return w;
+  }
+  static QTENSOR_INLINE row broadcast(const unit* four) { return detail::avx2_dot::broadcast(four); }
+  static QTENSOR_INLINE ints<avx2_arch> dot(const ints<avx2_arch>& sum, const weights& w, const row& x) {
+    const __m256i first = _mm256_add_epi16(x.even, w.odd), second = _mm256_add_epi16(x.odd, w.even);
+    return _mm256_add_epi32(sum.data, _mm256_madd_epi16(first, second));
+  }
+  static QTENSOR_INLINE ints<avx2_arch> unit_products(const unit* units, const ints<avx2_arch>& products) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(units));
+    return _mm256_add_epi32(products.data, _mm256_madd_epi16(v, _mm256_srli_epi64(v, 32)));
+  }
+};
+#endif
+
+/// The dot product of one row against weights that are read once, where widening them costs more than a second
+/// multiplication: units plus 128 are split into their nibbles, and either's products with bytes add up in 16 bits:
+///   split(units, to)               `split_units` units to twice as many bytes, of each quad the low nibbles, then the
+///                                  high ones
+///   broadcast(quad) -> parts       the nibbles of one quad
+///   load(quads) -> weights         `lanes` quads
+///   dot(weights, row) -> parts     products of the nibbles; add(sum, weights, row) adds them, to quads_together quads
+///   fold(all, sum) -> parts        adds such sums to those of 32 bits; total(all) is both nibbles' sum
+template <usable_arch A>
+struct split_dot {
+  static constexpr bool exists = false;
+};
+#if QTENSOR_LEVEL_X86 >= 3 && !defined(__AVXVNNI__)
+template <>
+struct split_dot<avx2_arch> {
+  static constexpr bool exists = true;
+  using unit = detail::avx2_dot::unit;
+  using weights = __m256i;
+  struct parts {
+    __m256i low, high;
+  };
+  static constexpr index_t split_units = 16, quads_together = 8;  // 8 * 2 * 15 * 128 < 2^15
+  static QTENSOR_INLINE void split(const unit* units, std::uint8_t* to) {
+    const __m256i v =
+        _mm256_add_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(units)), _mm256_set1_epi16(128));
+    const __m256i parts = _mm256_packus_epi16(_mm256_and_si256(v, _mm256_set1_epi16(15)), _mm256_srli_epi16(v, 4));
+    const __m256i order =
+        _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_shuffle_epi8(parts, order));
+  }
+  static QTENSOR_INLINE parts broadcast(const std::uint8_t* quad) {
+    std::int32_t low, high;
+    std::memcpy(&low, quad, 4);
+    std::memcpy(&high, quad + 4, 4);
+    return {_mm256_set1_epi32(low), _mm256_set1_epi32(high)};
+  }
+  static QTENSOR_INLINE weights load(const std::int8_t* quads) {
+    __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quads));
+    asm("" : "+x"(v));
+    return v;
+  }
+  static QTENSOR_INLINE parts dot(weights w, const parts& row) {
+    return {_mm256_maddubs_epi16(row.low, w), _mm256_maddubs_epi16(row.high, w)};
+  }
+  static QTENSOR_INLINE parts add(const parts& sum, weights w, const parts& row) {
+    const parts products = dot(w, row);
+    parts all{_mm256_add_epi16(sum.low, products.low), _mm256_add_epi16(sum.high, products.high)};
+    asm("" : "+x"(all.low), "+x"(all.high));  // g++ 12 otherwise multiplies all quads first, and spills
+    return all;
+  }
+  static QTENSOR_INLINE parts fold(const parts& all, const parts& sum) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    return {_mm256_add_epi32(all.low, _mm256_madd_epi16(sum.low, ones)),
+            _mm256_add_epi32(all.high, _mm256_madd_epi16(sum.high, ones))};
+  }
+  static QTENSOR_INLINE ints<avx2_arch> total(const parts& all) {
+    return _mm256_add_epi32(all.low, _mm256_slli_epi32(all.high, 4));
+  }
+};
+#endif
+
 namespace detail {
 
 // Along k instead of across columns: sums[lane] += w[...] x[...] over step codes. `w` as 8 bits that `flip` makes
