@@ -101,6 +101,18 @@ TEST_CASE("all codes of a user's own formats, whatever decodes them") {
   check_format<squares>();
   check_format<steps>();
 }
+TEST_CASE("find_eighths: HiFloat8's codes come in patterns; NaN among them, or values at random, do not") {
+  constexpr auto eighths = simd::detail::find_eighths<hif8>;
+  static_assert(eighths.has_value() && eighths->infinity == 0x6f);
+  static_assert(!simd::detail::find_eighths<e4m3>.has_value() && !simd::detail::find_eighths<int8>.has_value());
+  for (std::uint32_t c = 0; c < 128; ++c) {
+    if (c == eighths->infinity) continue;
+    const std::uint32_t pattern = eighths->pattern[c >> 3], k = pattern >> 7, at = (pattern & 15) ^ (c & 7);
+    const auto exponent = static_cast<std::uint8_t>(eighths->first[c >> 3] + eighths->exponents[k][at]);
+    CHECK(bits_of(decode<hif8>(c)) == (std::uint32_t{exponent} << 23 | std::uint32_t{eighths->fractions[k][at]} << 16));
+  }
+}
+
 TEST_CASE("zero points are subtracted before the conversion") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

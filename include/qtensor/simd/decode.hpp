@@ -6,6 +6,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <qtensor/format/table.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
@@ -128,7 +129,65 @@ inline constexpr bool has_long_tables = (std::same_as<A, avx512_arch> && feature
 template <class A>
 inline constexpr bool has_shuffles = std::same_as<A, avx2_arch> || std::same_as<A, sse42_arch>;
 
-enum class decoding { integers, planes, mirrored_planes, sixteenths, few_floats, many_floats };
+/// How the magnitudes of an 8-bit format come out of their eighths: sixteen runs of eight codes, whose exponents and
+/// fractions (the 7 bits of bf16) follow one of four patterns, read in an order of its own and from a first exponent
+/// on. One code may be infinity, which no pattern has.
+struct code_eighths {
+  std::array<std::uint8_t, 16> first{};    ///< exponents, to which those of a pattern are added modulo 256
+  std::array<std::uint8_t, 16> pattern{};  ///< its number, in bits 3 and 7; what the lower 3 bits of codes differ by
+  std::array<std::array<std::uint8_t, 16>, 2> exponents{}, fractions{};  ///< patterns 0 and 1, patterns 2 and 3
+  std::uint32_t infinity = 0;                                            ///< 0: none
+};
+/// That of F, if it has one.
+template <class F>
+inline constexpr auto find_eighths = []() -> std::optional<code_eighths> {
+  if constexpr (F::bits != 8 || !fits_bf16<F> || !is_mirrored<F>) {
+    return std::nullopt;
+  } else {
+    code_eighths all;
+    const auto is_special = [](std::uint32_t code) { return !is_finite(decode_table<F>[code]); };
+    const auto exponent = [](std::uint32_t code) {
+      return static_cast<std::uint8_t>(bits_of(decode_table<F>[code]) >> 23);
+    };
+    const auto fraction = [](std::uint32_t code) {
+      return static_cast<std::uint8_t>(bits_of(decode_table<F>[code]) >> 16 & 0x7f);
+    };
+    std::uint32_t patterns = 0;
+    for (std::uint32_t run = 0; run < 16; ++run) {
+      bool found = false;
+      for (std::uint32_t k = 0; k <= patterns && !found; ++k) {
+        if (k == 4) return std::nullopt;
+        auto *e = all.exponents[k / 2].data() + k % 2 * 8, *f = all.fractions[k / 2].data() + k % 2 * 8;
+        if (k == patterns) {  // a new one
+          for (std::uint32_t i = 0; i < 8; ++i) {
+            if (is_special(8 * run + i)) return std::nullopt;
+            e[i] = static_cast<std::uint8_t>(exponent(8 * run + i) - exponent(8 * run + 1));
+            f[i] = fraction(8 * run + i);
+          }
+          ++patterns;
+        }
+        for (std::uint32_t flip = 0; flip < 8 && !found; ++flip) {
+          const auto first = static_cast<std::uint8_t>(exponent(8 * run) - e[flip]);
+          found = true;
+          for (std::uint32_t i = 0; i < 8; ++i)
+            found = found && (is_special(8 * run + i) ||
+                              (exponent(8 * run + i) == static_cast<std::uint8_t>(first + e[i ^ flip]) &&
+                               fraction(8 * run + i) == f[i ^ flip]));
+          all.first[run] = first;
+          all.pattern[run] = static_cast<std::uint8_t>(flip | (k % 2) << 3 | (k / 2) << 7);
+        }
+      }
+      for (std::uint32_t code = 8 * run; code < 8 * run + 8; ++code)
+        if (is_special(code)) {
+          if (all.infinity != 0 || decode_table<F>[code] != infinity) return std::nullopt;
+          all.infinity = code;
+        }
+    }
+    return all;
+  }
+}();
+
+enum class decoding { integers, planes, mirrored_planes, sixteenths, eighths, few_floats, many_floats };
 
 /// How codes of F become floats with architecture A.
 template <class F, class A>
@@ -145,7 +204,10 @@ constexpr decoding decoding_of() {
   } else if constexpr (minifloat_format<F>) {
     return is_mirrored<F> && F::mantissa_bits <= 4 ? decoding::sixteenths : decoding::many_floats;
   } else {
-    return is_mirrored<F> && has_shuffles<A> ? decoding::mirrored_planes : decoding::many_floats;
+    constexpr bool shuffles = is_mirrored<F> && has_shuffles<A>;
+    return shuffles && find_eighths<F>.has_value() ? decoding::eighths
+           : shuffles                              ? decoding::mirrored_planes
+                                                   : decoding::many_floats;
   }
 }
 
@@ -328,6 +390,36 @@ struct value_decoder<F, A, decoding::sixteenths> {
   }
 };
 
+/// 8-bit floats of other forms where only tables of 16 bytes are cheap: exponents and fractions by their eighths.
+template <class F, class A>
+struct value_decoder<F, A, decoding::eighths> {
+  static constexpr code_eighths eighths = *find_eighths<F>;
+  simd::byte_table<A, 16> first{eighths.first.data()}, pattern{eighths.pattern.data()};
+  simd::byte_table<A, 16> exponents0{eighths.exponents[0].data()}, exponents1{eighths.exponents[1].data()},
+      fractions0{eighths.fractions[0].data()}, fractions1{eighths.fractions[1].data()};
+
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
+    return floats_of(planes(simd::order_for_floats(codes.batch())));
+  }
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const {
+    const auto byte = [](std::uint32_t v) { return bytes<A>(static_cast<std::uint8_t>(v)); };
+    const auto words_of = [](const bytes<A>& v) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::uint32_t>(v); };
+    const auto bytes_of = [](const words<A>& v) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::uint8_t>(v); };
+    const bytes<A> run = bytes_of((words_of(c) >> 3) & words<A>(0x0f0f0f0fu));
+    // One of the two has the upper bit, for which tables of 16 give 0.
+    const bytes<A> in0 = (c & byte(7)) ^ pattern(run), in1 = in0 ^ byte(0x80);
+    bytes<A> exponent = first(run) + (exponents0(in0) | exponents1(in1)), fraction = fractions0(in0) | fractions1(in1);
+    if constexpr (eighths.infinity != 0) {
+      const bytes<A> at = simd::select((c & byte(0x7f)) == byte(eighths.infinity), byte(0xff), byte(0));
+      exponent = exponent | at, fraction = fraction & ~at;
+    }
+    const bytes<A> high = bytes_of((words_of(exponent) >> 1) & words<A>(0x7f7f7f7fu)),
+                   low = bytes_of((words_of(exponent) << 7) & words<A>(0x80808080u)) | fraction;
+    return with_signs<F>(c, high, low);
+  }
+};
+
 /// Sixteen floats kept in registers.
 template <class F, class A>
 struct value_decoder<F, A, decoding::few_floats> {
@@ -377,7 +469,7 @@ concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::la
 
 /// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
 /// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
-/// with tables of 128 bytes (AVX-512 VBMI, NEON), 27 without; 4 bits 12.
+/// with tables of 128 bytes (AVX-512 VBMI, NEON), 27 without (HiFloat8 30); 4 bits 12.
 template <vector_decodable_format F, usable_arch A>
 using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
