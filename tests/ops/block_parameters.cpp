@@ -30,7 +30,8 @@ bool same_statistics(const std::vector<float>& x, index_t length, const ops::sta
 
 template <class S>
 void check_statistics(bool with_infinity) {
-  for (const auto& [n, length] : {std::pair<index_t, index_t>{300, 32}, {64, 16}, {41, 5}, {70, 70}, {33, 1}}) {
+  for (const auto& size : {std::pair<index_t, index_t>{300, 32}, {64, 16}, {41, 5}, {70, 70}, {33, 1}}) {
+    const index_t n = size.first, length = size.second;
     std::mt19937 random(static_cast<unsigned>(n * length));
     std::vector<float> x(static_cast<std::size_t>(n));
     for (float& v : x) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) * 0.125f;
