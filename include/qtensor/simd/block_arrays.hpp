@@ -144,9 +144,8 @@ bool exponent_steps(const float* scales, index_t n, std::uint16_t* steps) {
 }
 
 // Parameters of blocks of four batches: scale(k), zero(k), offset(k) for batch k of the current block; entry(i) of p's
-// arrays belongs to its element i; next() goes on. products_are_plain(n) and products_are_bf16(n)
-// speak of the next n blocks, and may say no.
-// Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
+// arrays belongs to its element i; next() goes on. products_are_plain(n) and products_are_bf16(n) speak of the next n
+// blocks, and may say no. Where batches share entries by pairs, entries(n) is the number of entries of those blocks.
 
 /// One entry an element.
 template <class S, class A>
@@ -232,7 +231,7 @@ struct group_arrays {
   static constexpr int groups_in_block =
       BatchesOfGroup == 1 || BatchesOfGroup == 2 ? 4 / std::max(BatchesOfGroup, 1) : 1;
   /// Whether the next block is the first of a group.
-  bool begins_group() const { return block == 0 && !one_entry; }
+  bool begins_group() const { return block == 0; }
   /// Entries of the next n blocks.
   index_t entries(index_t n) const {
     return BatchesOfGroup == 0   ? 1

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <qtensor/simd/block_arrays.hpp>
 #include <qtensor/simd/decode.hpp>
@@ -17,26 +15,20 @@ inline constexpr bool looks_groups_up =
     has_half_tables<A> && !std::same_as<F, f32> && S::code_format::bits == 4 &&
     (S::code_format::is_integer || !S::has_zero_point) && Parameters::pairs_share && !Parameters::one_entry;
 
-/// What the 16 codes of F stand for: floats, or the bits of integers where zero points are subtracted from them.
-template <class F, bool AsCounts>
-struct code_meanings {
-  alignas(64) std::array<float, 16> each{};
-  constexpr code_meanings() {
-    for (std::uint32_t c = 0; c < 16; ++c)
-      each[c] = AsCounts ? std::bit_cast<float>(static_cast<std::int32_t>(decode_table<F>[c])) : decode_table<F>[c];
-  }
-};
-template <class F, bool AsCounts>
-inline constexpr code_meanings<F, AsCounts> meanings_of{};
-
 /// The table of the group that batch k of a block belongs to.
 template <class S, number_format F, numbers_are Known, class A, class Parameters>
 QTENSOR_INLINE simd::half_table16<A> results_of_group(const Parameters& p, int k, float tensor_scale) {
-  const auto results = [&](index_t first) QTENSOR_INLINE_LAMBDA {
-    floats<A> v = simd::load<A>(meanings_of<typename S::code_format, S::has_zero_point>.each.data() + first);
-    if constexpr (S::has_zero_point) v = simd::to_float(simd::bits_as<std::int32_t>(v) - p.zero(k));
-    return scaled_value<S, A>(v, p, k, tensor_scale);
+  using code = typename S::code_format;
+  const auto values = [&](index_t first) QTENSOR_INLINE_LAMBDA -> floats<A> {
+    if constexpr (S::has_zero_point) {
+      const float* counts = value_decoder<code, A, decoding::integers>::table.counts.data();
+      return simd::to_float(simd::bits_as<std::int32_t>(simd::load<A>(counts + first)) - p.zero(k));
+    } else {
+      return simd::load<A>(decode_table<code>.data() + first);
+    }
   };
+  const auto results = [&](index_t first)
+                           QTENSOR_INLINE_LAMBDA { return scaled_value<S, A>(values(first), p, k, tensor_scale); };
   return simd::half_table16<A>(narrow_pair<F, Known, A>(results(0), results(lanes<A>)));
 }
 
