@@ -9,15 +9,16 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 namespace detail {
 
 /// A run of codes on its way to where it belongs: bytes there, or in the first-level cache where they are still to be
-/// packed, or aligned, to go past the caches.
+/// packed, or aligned, to go past the caches. Half lines of two runs in turn would each go there alone.
 template <class S, class A>
 class code_run {
   static constexpr int bits = S::code_format::bits;
+  static constexpr bool puts_lines = 4 * lanes<A> == 64;  // codes of four batches
 
  public:
   code_run(code_unit_t<S>* to, index_t n, bool past_caches)
       : to_(reinterpret_cast<std::uint8_t*>(to)), n_(n), past_caches_(past_caches) {
-    is_direct_ = bits == 8 && (!past_caches || begins_line(to_, n));
+    is_direct_ = bits == 8 && (!past_caches || (puts_lines && begins_line(to_, n)));
   }
   std::uint8_t* bytes() { return is_direct_ ? to_ : kept_; }
   /// Whether bytes() are aligned lines that go past the caches.
