@@ -39,6 +39,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
     return std::nullopt;
   } else {
     binade_steps steps;
+    std::array<int, 64> doublings{};               // mantissa bits of each binade
     const auto code_at = [](float value) -> int {  // -1 where no code has the value
       for (int i = 0; i < sorted<F>.count; ++i)
         if (sorted<F>.value(i) == value) return sorted<F>.code[static_cast<std::size_t>(i)];
@@ -56,7 +57,6 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       if (e < lowest) {  // zero, and from half the smallest value on that
         steps.shift[at] = 15;
         steps.base[at] = static_cast<std::uint16_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
-        steps.start[at] = static_cast<std::uint8_t>(steps.base[at]);
         continue;
       }
       int bits = 0;  // of the mantissa: as many as have a code
@@ -67,10 +67,39 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
       steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
       steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
-      steps.half_byte[at] = static_cast<std::uint8_t>(steps.half[at]);
-      steps.factor[at] = static_cast<std::uint8_t>(2 << bits);
-      steps.start[at] = static_cast<std::uint8_t>(code);
+      doublings[static_cast<std::size_t>(e - lowest)] = bits;
     }
+
+    // The same by slopes: as binade_codes_by_slopes counts, from the smallest value on.
+    const int binades = highest - lowest;
+    struct span {
+      int begin, end;
+    };
+    const auto with = [&](int bits) {  // the binades with at least so many mantissa bits
+      span s{0, binades};
+      while (s.begin < binades && doublings[static_cast<std::size_t>(s.begin)] < bits) ++s.begin;
+      while (s.end > s.begin && doublings[static_cast<std::size_t>(s.end - 1)] < bits) --s.end;
+      return s;
+    };
+    const span twos = with(1), fours = with(2), eights = with(3);
+    for (int i = 0; i < binades; ++i) {
+      const auto in = [i](const span& s) { return i >= s.begin && i < s.end ? 1 : 0; };
+      if (doublings[static_cast<std::size_t>(i)] != in(twos) + in(fours) + in(eights)) return std::nullopt;
+    }
+    if (twos.end != binades) return std::nullopt;
+    const auto at = [](int binade) { return static_cast<std::uint16_t>(128 * binade + 192); };
+    const auto wide = [](const span& s) { return static_cast<std::uint16_t>(128 * (s.end - s.begin)); };
+    steps.smallest = static_cast<std::uint16_t>((lowest + 127) << 7);
+    steps.twos = at(twos.begin);
+    steps.fours = at(fours.begin), steps.fours_wide = wide(fours);
+    steps.eights = at(eights.begin), steps.eights_wide = wide(eights);
+    for (int n = 1; first + n - 1 < sorted<F>.count; ++n) {
+      const int change = sorted<F>.code[static_cast<std::size_t>(first + n - 1)] ^ n;
+      std::uint8_t& of_eight = steps.code_of[static_cast<std::size_t>(n / 8)];
+      if (n > 127 || (n > 1 && n % 8 != 0 && of_eight != change)) return std::nullopt;
+      of_eight = static_cast<std::uint8_t>(change);
+    }
+    if (steps.code_of[0] != 0) return std::nullopt;
     return steps;
   }
 }();

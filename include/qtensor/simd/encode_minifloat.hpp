@@ -135,11 +135,7 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
   std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
-  const auto upper = [&](int k) QTENSOR_INLINE_LAMBDA {
-    return simd::upper_halves(simd::bits_as<std::uint32_t>(q[k]), simd::bits_as<std::uint32_t>(q[k + 1]));
-  };
-  const bytes<A> c = simd::binade_codes<A>(upper(0), upper(2), steps);
-  bytes<A> codes = simd::select(c == each_byte<A>(0), c, c | sign_codes<code>(q));
+  bytes<A> codes = simd::binade_codes(q, steps);
   if constexpr (Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
       codes = with_nans<S>(codes, q);

@@ -450,12 +450,12 @@ QTENSOR_INLINE halves<A> upper_halves(const words<A>& a, const words<A>& b) {
   return upper_halves(detail::isa<A>{}, a, b);
 }
 
-/// Magnitude codes of a format that runs as `steps` say, from the upper halves of floats, in order; signs do not count,
-/// NaN gives anything. Cost: 12 for each batch of halves with AVX-512, else 36.
+/// Codes of a format that runs as `steps` say, signs on top but for zero, one per byte; NaN gives anything.
+/// Cost: 12 for each batch of halves and 12 with AVX-512, else 48.
 using detail::binade_steps;
 template <usable_arch A>
-QTENSOR_INLINE bytes<A> binade_codes(const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
-  return binade_codes(detail::isa<A>{}, a, b, steps);
+QTENSOR_INLINE bytes<A> binade_codes(const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  return detail::binade_codes<A>(detail::isa<A>{}, q, steps);
 }
 
 /// Whether one of four batches holds a NaN. Cost: 3 / 4 / 12 / 12.

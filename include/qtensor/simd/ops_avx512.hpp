@@ -262,7 +262,8 @@ QTENSOR_INLINE halves512 low_halves(avx512_isa, const words512& a, const words51
 QTENSOR_INLINE halves512 upper_halves(avx512_isa, const words512& a, const words512& b) {
   return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2, 1>.at.data()), b.data);
 }
-QTENSOR_INLINE bytes512 binade_codes(avx512_isa, const halves512& a, const halves512& b, const binade_steps& steps) {
+QTENSOR_INLINE bytes512 binade_magnitudes(avx512_isa, const halves512& a, const halves512& b,
+                                          const binade_steps& steps) {
   const auto table = [](const std::array<std::uint16_t, 64>& t, __m512i index) QTENSOR_INLINE_LAMBDA {
     return _mm512_permutex2var_epi16(_mm512_load_si512(t.data()), index, _mm512_load_si512(t.data() + 32));
   };

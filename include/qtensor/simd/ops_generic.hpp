@@ -49,13 +49,19 @@ struct minifloat_grid {
 };
 
 /// How the codes of a format run whose values are evenly spaced between powers of two, with a spacing of their own for
-/// every exponent: entries belong to the low six bits of the f32 exponent. For magnitudes as the upper 16 bits of
-/// floats, clamped to [low, high]: with half the spacing added (ties away from zero), code = (bits >> shift) + base,
-/// or, in bytes, start + (mantissa * factor >> 8) for the 7 bits of the mantissa.
+/// every exponent, and step away from zero at ties; for magnitudes as the upper 16 bits of floats, at most `high`.
+/// By tables, where entries belong to the low six bits of the f32 exponent: at least `low`, and with half the spacing
+/// added, code = (bits >> shift) + base.
+/// By slopes: codes counted in the order of their values grow by 1, 2, 4, then 8 a binade, and above by 4 and 2 again.
+/// So their number is a sum, each part of which starts or ends where the slope changes (binade_codes_by_slopes).
 struct binade_steps {
   alignas(64) std::array<std::uint16_t, 64> half{}, shift{}, base{};
-  alignas(64) std::array<std::uint8_t, 64> half_byte{}, factor{}, start{};
   std::uint16_t low = 0, high = 0;
+  std::uint16_t smallest = 0;               ///< the first value after zero; from half of it on codes are not zero
+  std::uint16_t twos = 0;                   ///< where 2 codes a binade begin, from 3 / 2 binades below `smallest`
+  std::uint16_t fours = 0, fours_wide = 0;  ///< the same, and for how much
+  std::uint16_t eights = 0, eights_wide = 0;
+  alignas(16) std::array<std::uint8_t, 16> code_of{};  ///< the code of number n is n ^ code_of[n / 8]
 };
 
 template <class To, class From, class A>
@@ -393,8 +399,9 @@ template <class A>
 QTENSOR_INLINE halves<A> upper_halves(any_isa, const words<A>& a, const words<A>& b) {
   return low_halves(isa<A>{}, a >> 16, b >> 16);
 }
+// By tables: the codes of magnitudes, and then their signs.
 template <class A>
-QTENSOR_INLINE bytes<A> binade_codes(any_isa, const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
+QTENSOR_INLINE bytes<A> binade_magnitudes(any_isa, const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
   buffer<std::uint8_t, A> codes;
   index_t at = 0;
   for (const halves<A>& v : {a, b}) {
@@ -408,6 +415,18 @@ QTENSOR_INLINE bytes<A> binade_codes(any_isa, const halves<A>& a, const halves<A
     }
   }
   return codes.batch();
+}
+
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(any_isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  using isa_type = isa<A>;
+  const auto bits = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return bits_as<std::uint32_t>(isa_type{}, q[k]); };
+  const auto sign = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return bits_as<std::int32_t>(isa_type{}, q[k]); };
+  const bytes<A> code = binade_magnitudes(isa_type{}, upper_halves(isa_type{}, bits(0), bits(1)),
+                                          upper_halves(isa_type{}, bits(2), bits(3)), steps);
+  // Narrowing with saturation keeps the sign, in the top bit of each byte.
+  const bytes<A> signs = narrow_i8(isa_type{}, sign(0), sign(1), sign(2), sign(3)) & bytes<A>(std::uint8_t{0x80});
+  return select(isa_type{}, code == bytes<A>(std::uint8_t{0}), code, code | signs);
 }
 
 template <class Isa, class A>
@@ -437,25 +456,33 @@ struct byte_table {
   const std::uint8_t* table_;
 };
 
-/// binade_codes by look-ups of bytes: `pack` joins the low bytes of two batches in the order that halves_from_planes
-/// takes apart.
+template <class A>
+QTENSOR_INLINE halves<A> each_half(any_isa, std::uint16_t v) {
+  return halves<A>(v);
+}
+/// binade_codes by slopes; `pack` narrows two batches of signed halves to bytes with saturation, in any order.
 template <class A, class Isa, class Pack>
-QTENSOR_INLINE bytes<A> binade_codes_by_bytes(Isa isa, const halves<A>& a, const halves<A>& b,
-                                              const binade_steps& steps, Pack pack) {
-  const byte_table<Isa, A, 64> half(steps.half_byte.data()), factor(steps.factor.data()), start(steps.start.data());
-  const halves<A> low(steps.low), high(steps.high), magnitude(std::uint16_t{0x7fff}), index(std::uint16_t{63}),
-      mantissa(std::uint16_t{127});
-  const auto exponents = [&](const halves<A>& x, const halves<A>& y)
-                             QTENSOR_INLINE_LAMBDA { return pack((x >> 7) & index, (y >> 7) & index); };
-  const auto apart = [&](const bytes<A>& v)
-                         QTENSOR_INLINE_LAMBDA { return halves_from_planes(isa, bytes<A>(std::uint8_t{0}), v); };
-  const halves<A> x = xsimd::max(xsimd::min(a & magnitude, high), low),
-                  y = xsimd::max(xsimd::min(b & magnitude, high), low);
-  const auto rounding = apart(half(exponents(x, y)));
-  const halves<A> p = x + rounding[0], q = y + rounding[1];
-  const bytes<A> e = exponents(p, q);
-  const auto by = apart(factor(e));
-  return start(e) + pack(((p & mantissa) * by[0]) >> 8, ((q & mantissa) * by[1]) >> 8);
+QTENSOR_INLINE bytes<A> binade_codes_by_slopes(Isa isa, const halves<A>& a, const halves<A>& b,
+                                               const binade_steps& steps, Pack pack) {
+  const byte_table<Isa, A, 16> code_of(steps.code_of.data());
+  const auto half = [&](int v) QTENSOR_INLINE_LAMBDA { return each_half<A>(isa, static_cast<std::uint16_t>(v)); };
+  const halves<A> smallest = half(steps.smallest), high = half(steps.high), magnitude = half(0x7fff);
+  const auto signed_half = [&](const halves<A>& v) QTENSOR_INLINE_LAMBDA { return bits_as<std::int16_t>(isa, v); };
+  // The number of the code, from half a step above zero.
+  const auto number = [&](const halves<A>& m) QTENSOR_INLINE_LAMBDA {
+    const halves<A> x = xsimd::max(xsimd::min(m, high), smallest) - half(steps.smallest - 192);
+    const halves<A> eights = xsimd::min(xsimd::ssub(x, half(steps.eights)), half(steps.eights_wide));
+    const halves<A> fours = xsimd::min(xsimd::ssub(x, half(steps.fours)), half(steps.fours_wide)) + eights + eights;
+    return (x + xsimd::ssub(x, half(steps.twos)) + fours + fours) >> 7;
+  };
+  const auto is_number = [&](const halves<A>& m) QTENSOR_INLINE_LAMBDA {  // all bits where it is not zero
+    return halves<A>((signed_half(m) > signed_half(half(steps.smallest - 129))).data);
+  };
+  const halves<A> x = a & magnitude, y = b & magnitude;
+  const bytes<A> n = pack(number(x), number(y));
+  const bytes<A> eighth = bits_as<std::uint8_t>(isa, bits_as<std::uint32_t>(isa, n) >> 3) & bytes<A>(std::uint8_t{15});
+  const bytes<A> code = (n ^ code_of(eighth)) | (pack(a, b) & bytes<A>(std::uint8_t{0x80}));
+  return code & pack(is_number(x), is_number(y));
 }
 template <class A>
 QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& index) {

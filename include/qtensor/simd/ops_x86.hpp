@@ -182,10 +182,14 @@ struct byte_table<sse42_isa, sse42_arch, Entries> {
 QTENSOR_INLINE std::array<halves128, 2> halves_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   return {halves128(_mm_unpacklo_epi8(low.data, high.data)), halves128(_mm_unpackhi_epi8(low.data, high.data))};
 }
-QTENSOR_INLINE bytes128 binade_codes(sse42_isa isa, const halves128& a, const halves128& b, const binade_steps& steps) {
-  return binade_codes_by_bytes<sse42_arch>(isa, a, b, steps, [](const halves128& x, const halves128& y) -> bytes128 {
-    return _mm_packus_epi16(x.data, y.data);
-  });
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(sse42_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
+    return upper_halves(isa, bits_as<std::uint32_t>(isa, q[k]), bits_as<std::uint32_t>(isa, q[k + 1]));
+  };
+  const auto pack = [](const halves128& x, const halves128& y)
+                        QTENSOR_INLINE_LAMBDA -> bytes128 { return _mm_packs_epi16(x.data, y.data); };
+  return binade_codes_by_slopes<sse42_arch>(isa, upper(0), upper(2), steps, pack);
 }
 QTENSOR_INLINE bytes128 interleave_pairs(sse42_isa, const bytes128& v) {
   return _mm_shuffle_epi8(v.data, _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
@@ -489,12 +493,21 @@ QTENSOR_INLINE bytes256 order_for_halves(avx2_isa, const bytes256& v) { return _
 QTENSOR_INLINE std::array<halves256, 2> halves_from_planes(avx2_isa, const bytes256& high, const bytes256& low) {
   return {halves256(_mm256_unpacklo_epi8(low.data, high.data)), halves256(_mm256_unpackhi_epi8(low.data, high.data))};
 }
-QTENSOR_INLINE bytes256 binade_codes(avx2_isa isa, const halves256& a, const halves256& b, const binade_steps& steps) {
-  // Packing and taking apart both work within 128 bits.
-  const bytes256 codes = binade_codes_by_bytes<avx2_arch>(
-      isa, a, b, steps,
-      [](const halves256& x, const halves256& y) -> bytes256 { return _mm256_packus_epi16(x.data, y.data); });
-  return _mm256_permute4x64_epi64(codes.data, 0xd8);
+template <class A>
+QTENSOR_INLINE halves<A> each_half(avx2_isa, std::uint16_t v) {
+  __m256i all = _mm256_set1_epi16(static_cast<short>(v));
+  asm("" : "+x"(all));  // g++ 12 otherwise makes it anew, from an integer, where registers are few
+  return all;
+}
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(avx2_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA -> halves256 {  // in the order of packed_in_order
+    return _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(q[k].data), 16),
+                               _mm256_srli_epi32(_mm256_castps_si256(q[k + 1].data), 16));
+  };
+  const auto pack = [](const halves256& x, const halves256& y)
+                        QTENSOR_INLINE_LAMBDA -> bytes256 { return _mm256_packs_epi16(x.data, y.data); };
+  return packed_in_order(binade_codes_by_slopes<avx2_arch>(isa, upper(0), upper(2), steps, pack).data);
 }
 QTENSOR_INLINE bytes256 interleave_pairs(avx2_isa, const bytes256& v) {
   const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
