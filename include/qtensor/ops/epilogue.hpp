@@ -396,7 +396,7 @@ template <quantization_scheme S, tensor_extents E, storage_order O>
 class encode_tiles {
   using unit = qtensor::detail::code_unit_t<S>;
   using encoder = simd::encoder_of<S, simd::from_f32>;
-  static constexpr index_t most_together = 1024;
+  static constexpr index_t most_together = 1024, encoded_at_once = 4 * simd::lanes<simd::best_arch>;
   /// Whole bytes go to their place at once.
   static constexpr bool writes_bytes = S::code_format::bits == 8 && sizeof(unit) == 1 && requires {
     encoder::way_of(element_scale{}, 0);
@@ -417,10 +417,12 @@ class encode_tiles {
   }
   void operator()(const product_tile& t) const {
     if (one_for_line_ && one_for_column_) {
+      // Rows that are no whole steps of the encoder cost it more than to be cut.
+      const bool joins = t.cols == t.stride && t.rows * t.cols <= most_together;
+      if (joins && (!writes_bytes || t.cols % encoded_at_once != 0)) return store_together(t);
       if constexpr (writes_bytes)
         return encoder::uniform_bytes(way_, t.values, t.stride, t.rows, t.cols, element_scale{step_}, zero_,
                                       reinterpret_cast<std::uint8_t*>(codes(t.row, t.col)), line_units_);
-      if (t.cols == t.stride && t.rows * t.cols <= most_together) return store_together(t);
     }
     for_tile_parts(t, index_t{1} << 20, [&](const product_tile& part) {
       if (one_for_line_)
@@ -454,8 +456,12 @@ class encode_tiles {
   /// Rows without gaps under one scale: one run of codes, cut afterwards.
   void store_together(const product_tile& t) const {
     alignas(64) unit run[most_together];
-    simd::encode_uniform<S>(t.values, t.rows * t.cols, element_scale{step_}, zero_, run);
-    const index_t bytes = units_of(t.cols) * index_t{sizeof(unit)}, piece = 32;
+    if constexpr (writes_bytes)
+      encoder::uniform_bytes(way_, t.values, 0, 1, t.rows * t.cols, element_scale{step_}, zero_,
+                             reinterpret_cast<std::uint8_t*>(run), 0);
+    else
+      simd::encode_uniform<S>(t.values, t.rows * t.cols, element_scale{step_}, zero_, run);
+    const index_t bytes = units_of(t.cols) * index_t{sizeof(unit)}, piece = 16;
     for (index_t r = 0; r < t.rows; ++r) {
       auto* to = reinterpret_cast<std::byte*>(codes(t.row + r, t.col));
       const auto* from = reinterpret_cast<const std::byte*>(run) + r * bytes;
