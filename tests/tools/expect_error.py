@@ -27,31 +27,24 @@ def version_of(compiler):
     return subprocess.run([*compiler, '--version'], capture_output=True, text=True).stdout.splitlines()[0]
 
 
-def first_header(source):
-    found = re.search(r'^#include <(qtensor/[^>]+)>', source.read_text(), flags=re.M)
-    return found[1] if found else ''
+def with_precompiled(compiler, flags, folder):
+    """The flags, and behind them what makes g++ begin with the whole library, precompiled in that folder.
 
-
-def with_precompiled(compiler, flags, source, folder):
-    """The flags, and in front of them a folder where g++ finds the file's first header precompiled.
-
-    It is made there once, for headers with which many files begin; seconds become tenths.
+    It is made there once for all files; seconds become tenths. That a header needs no other before it is what
+    headers_alone.py checks.
     """
-    header = first_header(source)
-    alike = sum(first_header(other) == header for other in source.parent.glob('*.cpp'))
-    original = next((Path(f) / header for f in flags if (Path(f) / header).is_file()), None)
-    if not header or alike < 8 or not original or 'clang' in version_of(compiler):
+    include = next((Path(f) for f in flags if (Path(f) / 'qtensor/qtensor.hpp').is_file()), None)
+    if not include or 'clang' in version_of(compiler):
         return flags
-    made = folder / (header + '.gch')
-    made.parent.mkdir(parents=True, exist_ok=True)
-    include = original.parents[len(Path(header).parts) - 2]
+    folder.mkdir(parents=True, exist_ok=True)
+    header, made = folder / 'library.hpp', folder / 'library.hpp.gch'
     newest = max(path.stat().st_mtime for path in include.rglob('*.hpp'))
-    with open(f'{made}.lock', 'w', encoding='utf-8') as lock:
+    with open(folder / 'lock', 'w', encoding='utf-8') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not made.exists() or made.stat().st_mtime < newest:
-            subprocess.run([*compiler, *flags, '-x', 'c++-header', str(original), '-o', str(made)], check=False,
-                           capture_output=True)
-    return ['-I', str(folder), *flags]
+            header.write_text('#include <qtensor/qtensor.hpp>\n')
+            subprocess.run([*compiler, *flags, str(header), '-o', str(made)], check=False, capture_output=True)
+    return [*flags, '-include', str(header)] if made.exists() else flags
 
 
 def complaints(compiler, flags, source):
@@ -79,7 +72,7 @@ def complaints(compiler, flags, source):
 def main():
     build, source = sys.argv[1], Path(sys.argv[2])
     compiler, flags = compiler_and_flags(build)
-    flags = with_precompiled(compiler, flags, source, Path(build).resolve() / 'precompiled')
+    flags = with_precompiled(compiler, flags, Path(build).resolve() / 'precompiled')
     found = complaints(compiler, flags, source)
     for complaint in found:
         print(f'{source.name}: {complaint}')
