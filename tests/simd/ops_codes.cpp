@@ -146,3 +146,29 @@ TEST_CASE("narrow_i16, add_saturated, narrow_i8, narrow_u8: any integer plus a z
     }
   });
 }
+
+TEST_CASE("seven_limits: how many limits lie below a magnitude, which may be one of them") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>);
+    const float limits[8] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.f, 0.f};
+    for (const float factor : {1.f, 0x1p-140f, 0x1p120f, 0.0703125f, 448.f, 0.f}) {
+      const simd::seven_limits<A> seven(limits, factor);
+      for (int round = 0; round < 200; ++round) {
+        std::array<std::uint32_t, lanes> magnitude, count;
+        for (auto& m : magnitude) {
+          const std::uint32_t limit = bits_of(limits[check::random_below(7)] * factor);
+          const std::uint32_t more = static_cast<std::uint32_t>(check::random_below(3));  // one above, equal, one below
+          m = round % 4 == 0 ? check::random_bits()() & magnitude_bits
+                             : std::min(limit + more - (limit > 0), magnitude_bits);
+        }
+        simd::store(count.data(), seven.below(simd::load<A>(magnitude.data())));
+        for (std::size_t i = 0; i < lanes; ++i) {
+          const auto is_below = [&](float limit) { return bits_of(limit * factor) < magnitude[i]; };
+          if (count[i] != static_cast<std::uint32_t>(std::count_if(limits, limits + 7, is_below)))
+            FAIL(float_of(magnitude[i]), " times ", factor, ": ", count[i]);
+        }
+      }
+    }
+  });
+}

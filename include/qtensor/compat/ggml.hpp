@@ -81,16 +81,16 @@ struct ue4m3 {
   /// ggml's encoder: halves go up, subnormals stop at 07, and whatever reaches the top binade is 7E: 248 is 448. Zero,
   /// negative numbers and NaN give 0.
   static constexpr std::uint32_t encode(float x) {
-    if (!(x > 0.f)) return 0;
-    if (x >= 256.f) return 0x7e;
-    const int exponent = qtensor::detail::exponent_field(bits_of(x)) - 120;
-    if (exponent <= 0) {
-      const int steps = static_cast<int>(rounded(x * 512.f) + 0.5f);
-      return static_cast<std::uint32_t>(steps < 7 ? steps : 7);
-    }
-    const std::uint32_t code =
-        (static_cast<std::uint32_t>(exponent) << 3) + ((qtensor::detail::mantissa_field(bits_of(x)) >> 19) + 1u) / 2u;
-    return code < 0x78 ? code : 0x7e;
+    // On bits and without branches: compilers then take many numbers at a time.
+    constexpr std::int32_t largest = std::bit_cast<std::int32_t>(max),
+                           infinite = static_cast<std::int32_t>(infinity_bits),
+                           least_normal = std::bit_cast<std::int32_t>(exp2i(-6));
+    const std::int32_t all = std::bit_cast<std::int32_t>(x), number = all < 0 || all > infinite ? 0 : all;
+    const std::int32_t bits = number < largest ? number : largest, low = bits < least_normal ? bits : least_normal;
+    const int steps = static_cast<int>(std::bit_cast<float>(low) * 512.f + 0.5f);  // the product is exact
+    const int normal = ((bits >> 19) + 1) / 2 - (120 << 3);
+    const int code = bits >= (121 << 23) ? normal : steps < 7 ? steps : 7;
+    return static_cast<std::uint32_t>(code < 0x78 ? code : 0x7e);
   }
 };
 
@@ -103,7 +103,7 @@ struct mxfp4_rule {
   using statistics = peak;
   static constexpr fixed_string name = "ggml::mxfp4_rule";
 
-  /// For kernels: the code of the scale.
+  /// For kernels: the code of the scale, whatever the sign.
   static constexpr std::uint32_t code(float peak) {
     const float amax = magnitude(peak);
     const int e = amax > 0.f && is_finite(amax) ? qtensor::detail::floor_of_log2f(amax) + 125 : 0;
@@ -121,7 +121,7 @@ struct nvfp4_rule {
   using statistics = peak;
   static constexpr fixed_string name = "ggml::nvfp4_rule";
 
-  /// For kernels: the code of the scale.
+  /// For kernels: the code of the scale, whatever the sign.
   static constexpr std::uint32_t code(float peak) { return ue4m3::encode(magnitude(peak) / 6.f); }
   template <format Code, format Scale>
   static constexpr float scale(float peak, code_range) {

@@ -19,7 +19,7 @@ namespace detail {
 template <class S>
 inline constexpr bool searches = std::same_as<ordinary_division<S>, least_distance>;
 
-/// Rules that say the code of a scale themselves: `code(peak)`.
+/// Rules that say the code of a scale themselves, `code(peak)`, and look at no sign.
 template <class Rule>
 concept knows_codes = requires(float peak) {
   { Rule::code(peak) } -> std::same_as<std::uint32_t>;
@@ -31,7 +31,7 @@ concept knows_codes = requires(float peak) {
 template <class F>
 inline constexpr auto middles = [] {
   constexpr std::size_t half = std::size_t{1} << (F::bits - 1);
-  std::array<float, half - 1> m{};
+  std::array<float, half> m{};  // and a 0, to be read as a register
   for (std::size_t i = 0; i + 1 < half; ++i) m[i] = (decode_table<F>[i] + decode_table<F>[i + 1]) * 0.5f;
   return m;
 }();
@@ -131,8 +131,7 @@ class block_encoder {
   /// Quotients, as bits, that are no longer near the codes.
   static constexpr std::uint32_t far = bits_of(0x1p20f);
   static constexpr std::size_t room = static_cast<std::size_t>(most), none = 1,
-                               offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none,
-                               limit_room = searches<S> ? room : none;
+                               offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none;
 
  public:
   explicit block_encoder(fetch fetches) : fetches_(fetches) {}
@@ -150,10 +149,11 @@ class block_encoder {
 
  private:
   void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
-    group_statistics<typename S::rule::statistics, b::group, A, From>::find(x, count, a_, b_);
+    using statistics = std::conditional_t<searches<S>, absolute_maximum, typename S::rule::statistics>;
+    group_statistics<statistics, b::group, A, From>::find(x, count, a_, b_);
     bool special = false;
     if constexpr (searches<S>)
-      special = find_limits(count);
+      special = find_searched_scales(count);
     else if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
     else
@@ -231,13 +231,16 @@ class block_encoder {
     return simd::reduce_max(worst) >= infinity_bits;
   }
 
-  /// Scales whose codes the rule says, and the limits of the search; NaN marks special groups, too.
-  bool find_limits(index_t count) {
+  /// Scales whose codes the rule says, which limits are multiplied by; NaN marks special groups, too.
+  bool find_searched_scales(index_t count) {
     bool special = false;
+    for (index_t g = 0; g < count; ++g) {
+      scale_code_[g] = S::rule::code(float_of(a_[g]));
+      by_[g] = decode_table<scale_format>[scale_code_[g]];
+    }
     for (index_t g = 0; g < count; g += lanes<A>) {
-      const words<A> amax = simd::load<A>(a_ + g) & words<A>(magnitude_bits);
-      for (index_t k = g; k < g + lanes<A>; ++k) scale_code_[k] = S::rule::code(float_of(a_[k]));
-      const floats<A> s = simd::lookup<A>(decode_table<scale_format>.data(), simd::load<A>(scale_code_ + g));
+      const words<A> amax = simd::load<A>(a_ + g);
+      const floats<A> s = simd::load<A>(by_ + g);
       // No scale: every product is 0, and no limit is passed.
       const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
       const auto none = s == floats<A>(0.f);
@@ -247,8 +250,6 @@ class block_encoder {
       const floats<A> by = simd::select(regular, simd::select(none, floats<A>(infinity), s), floats<A>(quiet_nan));
       simd::store(by_ + g, by);
       special = special || !simd::all(regular);
-      for (std::size_t i = 0; i < 7; ++i)
-        simd::store(limit_[i] + g, simd::mul(by, floats<A>(middles<typename b::code>[i])));
     }
     return special;
   }
@@ -303,21 +304,15 @@ class block_encoder {
   QTENSOR_INLINE bytes<A> searched_codes(const element* x, index_t i) const {
     std::array<floats<A>, 4> v;
     std::array<ints<A>, 4> r;
+    constexpr index_t together = std::min(b::group / lanes<A>, index_t{4});  // batches of one group
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const index_t at = i + k * lanes<A>, g = at / b::group;
-      v[k] = From::template load<A>(x + at);
-      // Limits ascend: how many are passed, by halves.
-      const words<A> a = magnitude_words(v[k]);
-      const auto limit = [&](std::size_t m) QTENSOR_INLINE_LAMBDA { return words<A>(bits_of(limit_[m][g])); };
-      const auto passes = [&](const words<A>& m) QTENSOR_INLINE_LAMBDA { return simd::below(m, a); };
-      const auto four = passes(limit(3));
-      const auto two = passes(simd::select(four, limit(5), limit(1)));
-      const auto one =
-          passes(simd::select(two, simd::select(four, limit(6), limit(2)), simd::select(four, limit(4), limit(0))));
-      const words<A> none(0u);
-      r[k] = simd::bits_as<std::int32_t>(simd::select(four, words<A>(4u), none) |
-                                         simd::select(two, words<A>(2u), none) | simd::select(one, words<A>(1u), none));
+    for (index_t k = 0; k < 4; k += together) {
+      const simd::seven_limits<A> limits(middles<typename b::code>.data(), by_[(i + k * lanes<A>) / b::group]);
+#pragma GCC unroll 4
+      for (index_t m = k; m < k + together; ++m) {
+        v[m] = From::template load<A>(x + i + m * lanes<A>);
+        r[m] = simd::bits_as<std::int32_t>(limits.below(magnitude_words(v[m])));
+      }
     }
     const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
@@ -381,7 +376,6 @@ class block_encoder {
   alignas(64) std::uint32_t offset_code_[offset_room];
   alignas(64) std::uint32_t sum_code_[sum_room];
   alignas(64) float by_[room];
-  alignas(64) float limit_[7][limit_room];
   alignas(64) float offset_[offset_room];
   alignas(64) float scale_[sum_room];
   alignas(64) std::uint8_t codes_[static_cast<std::size_t>(block_chunk)];
