@@ -152,7 +152,7 @@ TEST_CASE("seven_limits: how many limits lie below a magnitude, which may be one
     using A = decltype(arch);
     constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>);
     const float limits[8] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.f, 0.f};
-    for (const float factor : {1.f, 0x1p-140f, 0x1p120f, 0.0703125f, 448.f, 0.f}) {
+    for (const float factor : {1.f, 0x1p-140f, 0x1p120f, 0.0703125f, 448.f, 0.f, infinity}) {
       const simd::seven_limits<A> seven(limits, factor);
       for (int round = 0; round < 200; ++round) {
         std::array<std::uint32_t, lanes> magnitude, count;

@@ -81,7 +81,7 @@ struct ue4m3 {
   /// ggml's encoder: halves go up, subnormals stop at 07, and whatever reaches the top binade is 7E: 248 is 448. Zero,
   /// negative numbers and NaN give 0.
   static constexpr std::uint32_t encode(float x) {
-    // On bits and without branches: compilers then take many numbers at a time.
+    // On bits and without branches: which of them is taken changes from group to group.
     constexpr std::int32_t largest = std::bit_cast<std::int32_t>(max),
                            infinite = static_cast<std::int32_t>(infinity_bits),
                            least_normal = std::bit_cast<std::int32_t>(exp2i(-6));

@@ -365,8 +365,8 @@ QTENSOR_INLINE bytes<A> moved_codes(const std::array<floats<A>, 4>& x, const std
 }
 
 /// Seven ascending limits that are not negative, times a factor that is not either: how many lie below a magnitude, as
-/// bits. Reads eight numbers at `limits`. NaN or infinity as the factor: unspecified. Cost: 3, and 9 to count; without
-/// registers of eight floats 14, and 18.
+/// bits. Reads eight numbers at `limits`, of which the last one does not count. No number is above limits times
+/// infinity; NaN as the factor: unspecified. Cost: 3, and 9 to count; without registers of eight floats 14, and 18.
 template <usable_arch A>
 class seven_limits {
  public:
