@@ -5,8 +5,8 @@ CPU's ports needs for them.
     python3 bench/port_model.py --cpu znver3 [--measured speed.json] [--markdown docs/limits.md]
 
 Compiles bench/port_model.cpp for the CPU, finds the loop of each function, by its shortest way round, and asks llvm-mca
-(of LLVM) how long a step takes. --measured takes the output of bench/speed for 16 KiB, measured on such a CPU: the clock
-at which the loop alone would be as fast says how much of the time it is.
+(of LLVM) how long a step takes. --measured takes the output of bench/speed for 16 KiB, measured on such a CPU: the
+clock at which the loop alone would be as fast says how much of the time it is.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
@@ -61,7 +61,7 @@ def is_vector(line):
 
 
 def hot_loop(lines):
-    """The instructions of the loop with the most vector instructions, by its shortest way round: what is rare is longer.
+    """The instructions of the loop with the most of them on vectors, by its shortest way round: what is rare is longer.
 
     Empty where there is no loop.
     """
@@ -136,13 +136,21 @@ def measured_speeds(path):
     return speeds
 
 
-def markdown(known, cpu, speeds):
+def version_of(program):
+    """The first number of its kind that `program --version` prints."""
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"\d+\.\d+\.\d+", said)[0]
+
+
+def markdown(known, cpu, speeds, compiler):
     out = ["# What limits conversions in a cache", "",
            f"`python3 bench/port_model.py --cpu {cpu}{' --measured speed.json' if speeds else ''}`", "",
-           f"- Instructions of the innermost loops for 32 numbers, and cycles by llvm-mca's model of {cpu}, all operands in "
+           f"- {compiler} {version_of(compiler)} -O3, llvm-mca {version_of('llvm-mca')}.",
+           "- Instructions of the innermost loops for 32 numbers, and cycles by the model of that CPU, all operands in "
            "the first-level cache. Loops in a row follow each other (statistics, then codes).",
-           "- *Clock needed*: at which these loops alone would be as fast as what was measured for 16 KiB. Near the CPU's "
-           "own clock they are what limits; far below it, what lies around them (scales, memory) takes the rest.", "",
+           "- *Clock needed*: at which these loops alone would be as fast as what was measured for 16 KiB. Near the "
+           "CPU's own clock they are what limits; far below it, what lies around them (scales, memory) takes the rest.",
+           "",
            "| operation | instructions | on vectors | cycles | numbers a cycle | measured, G/s | clock needed, GHz |",
            "|---|---:|---:|---:|---:|---:|---:|"]
     for operation, names in OPERATIONS.items():
@@ -163,7 +171,7 @@ def main():
     parser.add_argument("--markdown", help="file for the table; default: print it")
     options = parser.parse_args()
     text = markdown(loops_of(options.cpu, options.compiler, options.include), options.cpu,
-                    measured_speeds(options.measured) if options.measured else {})
+                    measured_speeds(options.measured) if options.measured else {}, options.compiler)
     if options.markdown:
         Path(options.markdown).write_text(text, encoding="utf-8")
     else:
