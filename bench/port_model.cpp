@@ -49,7 +49,6 @@ QTENSOR_ENCODE(bf16_to_int8, int8_per_tensor, from_bf16, false, any)
 QTENSOR_ENCODE(bf16_to_e4m3, e4m3_per_tensor, from_bf16, false, any)
 QTENSOR_ENCODE(bf16_to_hif8, hif8_per_tensor, from_bf16, false, any)
 QTENSOR_ENCODE(bf16_to_mxfp8, mxfp8_e4m3, from_bf16, true, fitting)
-QTENSOR_ENCODE(f16_to_mxfp8, mxfp8_e4m3, from_f16, true, fitting)
 
 /// The largest magnitudes of groups of 32.
 extern "C" const int f32_amax_of_32_numbers = static_cast<int>(32 * simd::lanes<arch>);

@@ -12,6 +12,7 @@ clock at which the loop alone would be as fast says how much of the time it is.
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -118,9 +119,9 @@ def loops_of(cpu, compiler, include):
         subprocess.run([compiler, "-std=c++20", "-O3", "-S", f"-march={cpu}", "-ffp-contract=off", "-isystem", include,
                         f"-I{HERE.parent / 'include'}", str(HERE / "port_model.cpp"), "-o", str(out)], check=True)
         assembly = out.read_text()
-    known = {}
+    known, bodies = {}, functions(assembly)
     for name, numbers in re.findall(r"^(\w+)_numbers:\s*\n\s*\.long\s+(\d+)", assembly, flags=re.M):
-        body = hot_loop(functions(assembly)[name])
+        body = hot_loop(bodies[name])
         known[name] = (int(numbers), len(body), sum(map(is_vector, body)), cycles(body, cpu))
     return known
 
@@ -170,6 +171,9 @@ def main():
     parser.add_argument("--measured", help="output of bench/speed --benchmark_out=...")
     parser.add_argument("--markdown", help="file for the table; default: print it")
     options = parser.parse_args()
+    for program in [options.compiler, "llvm-mca"]:
+        if shutil.which(program) is None:
+            raise SystemExit(f"{program} is not installed; llvm-mca comes with LLVM's own package (llvm).")
     text = markdown(loops_of(options.cpu, options.compiler, options.include), options.cpu,
                     measured_speeds(options.measured) if options.measured else {}, options.compiler)
     if options.markdown:

@@ -47,7 +47,7 @@ TEST_CASE("find_binade_steps: HiFloat8 has them, other formats do not") {
   CHECK(steps->half[127 & 63] == 8);                                // half of an eighth
   CHECK(((0x3f80u >> 4) + steps->base[127 & 63]) % 65536 == 0x08);  // the code of 1.0
   // By slopes: 1, 2, 4, 8, 4, 2 codes a binade; 1.0 is the 64th value after zero.
-  CHECK(steps->smallest == bits_of(0x1p-22f) >> 16);
+  CHECK(steps->smallest() == bits_of(0x1p-22f) >> 16);
   CHECK(steps->twos == 192 + 128 * 7);    // from 2^-15 on
   CHECK(steps->fours == 192 + 128 * 15);  // from 2^-7 on, and up to 2^8
   CHECK(steps->fours_wide == 128 * 15);

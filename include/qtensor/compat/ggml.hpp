@@ -89,7 +89,7 @@ struct ue4m3 {
     const std::int32_t bits = number < largest ? number : largest, low = bits < least_normal ? bits : least_normal;
     const int steps = static_cast<int>(std::bit_cast<float>(low) * 512.f + 0.5f);  // the product is exact
     const int normal = ((bits >> 19) + 1) / 2 - (120 << 3);
-    const int code = bits >= (121 << 23) ? normal : steps < 7 ? steps : 7;
+    const int code = bits >= least_normal ? normal : steps < 7 ? steps : 7;
     return static_cast<std::uint32_t>(code < 0x78 ? code : 0x7e);
   }
 };

@@ -39,7 +39,6 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
     return std::nullopt;
   } else {
     binade_steps steps;
-    std::array<int, 64> doublings{};               // mantissa bits of each binade
     const auto code_at = [](float value) -> int {  // -1 where no code has the value
       for (int i = 0; i < sorted<F>.count; ++i)
         if (sorted<F>.value(i) == value) return sorted<F>.code[static_cast<std::size_t>(i)];
@@ -67,7 +66,6 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
       steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
       steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
-      doublings[static_cast<std::size_t>(e - lowest)] = bits;
     }
 
     // The same by slopes: as binade_codes_by_slopes counts, from the smallest value on.
@@ -75,21 +73,23 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
     struct span {
       int begin, end;
     };
+    const auto doublings = [&](int binade) {  // mantissa bits
+      return 7 - steps.shift[static_cast<std::size_t>(lowest + binade + 127) & 63];
+    };
     const auto with = [&](int bits) {  // the binades with at least so many mantissa bits
       span s{0, binades};
-      while (s.begin < binades && doublings[static_cast<std::size_t>(s.begin)] < bits) ++s.begin;
-      while (s.end > s.begin && doublings[static_cast<std::size_t>(s.end - 1)] < bits) --s.end;
+      while (s.begin < binades && doublings(s.begin) < bits) ++s.begin;
+      while (s.end > s.begin && doublings(s.end - 1) < bits) --s.end;
       return s;
     };
     const span twos = with(1), fours = with(2), eights = with(3);
     for (int i = 0; i < binades; ++i) {
       const auto in = [i](const span& s) { return i >= s.begin && i < s.end ? 1 : 0; };
-      if (doublings[static_cast<std::size_t>(i)] != in(twos) + in(fours) + in(eights)) return std::nullopt;
+      if (doublings(i) != in(twos) + in(fours) + in(eights)) return std::nullopt;
     }
     if (twos.end != binades) return std::nullopt;
     const auto at = [](int binade) { return static_cast<std::uint16_t>(128 * binade + 192); };
     const auto wide = [](const span& s) { return static_cast<std::uint16_t>(128 * (s.end - s.begin)); };
-    steps.smallest = static_cast<std::uint16_t>((lowest + 127) << 7);
     steps.twos = at(twos.begin);
     steps.fours = at(fours.begin), steps.fours_wide = wide(fours);
     steps.eights = at(eights.begin), steps.eights_wide = wide(eights);

@@ -42,11 +42,7 @@ QTENSOR_INLINE bytes<A> each_byte(std::uint32_t v) {
 /// The signs of four batches in the top bit of codes of F.
 template <class F, class A>
 QTENSOR_INLINE bytes<A> sign_codes(const std::array<floats<A>, 4>& q) {
-  // Narrowing with saturation keeps the sign, in the top bit of each byte.
-  const auto sign = [&](int k) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::int32_t>(q[k]); };
-  const bytes<A> narrow = simd::narrow_i8(sign(0), sign(1), sign(2), sign(3));
-  const words<A> top = simd::bits_as<std::uint32_t>(narrow) & words<A>(0x80808080u);
-  return simd::bits_as<std::uint8_t>(top >> (8 - F::bits));
+  return simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(sign_bytes<A>(q)) >> (8 - F::bits));
 }
 
 /// Codes with those of NaN as the policy wants them. Inline, rare as it is: a call would put every quotient into memory

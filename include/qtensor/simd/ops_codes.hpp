@@ -44,7 +44,6 @@ QTENSOR_INLINE bytes<A> moved_codes(any_isa, const std::array<floats<A>, 4>& x,
   using isa_type = isa<A>;
   constexpr int m = G.mantissa_bits, away = 23 - m;
   std::array<words<A>, 4> c;
-  std::array<ints<A>, 4> sign;
 #pragma GCC unroll 4
   for (std::size_t k = 0; k < 4; ++k) {
     const words<A> bits = bits_as<std::uint32_t>(isa_type{}, x[k]), a = bits & words<A>(magnitude_bits);
@@ -53,13 +52,10 @@ QTENSOR_INLINE bytes<A> moved_codes(any_isa, const std::array<floats<A>, 4>& x,
     const words<A> t =
         bits_as<std::uint32_t>(isa_type{}, bits_as<float>(isa_type{}, a) + bits_as<float>(isa_type{}, power));
     c[k] = t + (t >> away) + bits_as<std::uint32_t>(isa_type{}, to[k].bias);
-    sign[k] = bits_as<std::int32_t>(isa_type{}, bits);
   }
   const bytes<A> code = min(isa_type{}, low_bytes(isa_type{}, c[0], c[1], c[2], c[3]),
                             bytes<A>(static_cast<std::uint8_t>(moved<G>::max_code)));
-  // Narrowing with saturation keeps the sign, in the top bit of each byte.
-  const words<A> signs = bits_as<std::uint32_t>(isa_type{}, narrow_i8(isa_type{}, sign[0], sign[1], sign[2], sign[3])) &
-                         words<A>(0x80808080u);
+  const words<A> signs = bits_as<std::uint32_t>(isa_type{}, sign_bytes<A>(x));
   return code | bits_as<std::uint8_t>(isa_type{}, signs >> (8 - G.bits));
 }
 

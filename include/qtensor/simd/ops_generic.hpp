@@ -57,8 +57,9 @@ struct minifloat_grid {
 struct binade_steps {
   alignas(64) std::array<std::uint16_t, 64> half{}, shift{}, base{};
   std::uint16_t low = 0, high = 0;
-  std::uint16_t smallest = 0;               ///< the first value after zero; from half of it on codes are not zero
-  std::uint16_t twos = 0;                   ///< where 2 codes a binade begin, from 3 / 2 binades below `smallest`
+  /// The first value after zero; from half of it on codes are not zero.
+  constexpr int smallest() const { return low + 256; }
+  std::uint16_t twos = 0;                   ///< where 2 codes a binade begin, from 3 / 2 binades below smallest()
   std::uint16_t fours = 0, fours_wide = 0;  ///< the same, and for how much
   std::uint16_t eights = 0, eights_wide = 0;
   alignas(16) std::array<std::uint8_t, 16> code_of{};  ///< the code of number n is n ^ code_of[n / 8]
@@ -399,6 +400,13 @@ template <class A>
 QTENSOR_INLINE halves<A> upper_halves(any_isa, const words<A>& a, const words<A>& b) {
   return low_halves(isa<A>{}, a >> 16, b >> 16);
 }
+/// The signs of four batches in the top bits of bytes, the other bits 0: narrowing with saturation keeps them.
+template <class A>
+QTENSOR_INLINE bytes<A> sign_bytes(const std::array<floats<A>, 4>& q) {
+  const auto v = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return bits_as<std::int32_t>(isa<A>{}, q[k]); };
+  const words<A> narrow = bits_as<std::uint32_t>(isa<A>{}, narrow_i8(isa<A>{}, v(0), v(1), v(2), v(3)));
+  return bits_as<std::uint8_t>(isa<A>{}, narrow & words<A>(0x80808080u));
+}
 // By tables: the codes of magnitudes, and then their signs.
 template <class A>
 QTENSOR_INLINE bytes<A> binade_magnitudes(any_isa, const halves<A>& a, const halves<A>& b, const binade_steps& steps) {
@@ -421,12 +429,9 @@ template <class A>
 QTENSOR_INLINE bytes<A> binade_codes(any_isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
   using isa_type = isa<A>;
   const auto bits = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return bits_as<std::uint32_t>(isa_type{}, q[k]); };
-  const auto sign = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return bits_as<std::int32_t>(isa_type{}, q[k]); };
   const bytes<A> code = binade_magnitudes(isa_type{}, upper_halves(isa_type{}, bits(0), bits(1)),
                                           upper_halves(isa_type{}, bits(2), bits(3)), steps);
-  // Narrowing with saturation keeps the sign, in the top bit of each byte.
-  const bytes<A> signs = narrow_i8(isa_type{}, sign(0), sign(1), sign(2), sign(3)) & bytes<A>(std::uint8_t{0x80});
-  return select(isa_type{}, code == bytes<A>(std::uint8_t{0}), code, code | signs);
+  return select(isa_type{}, code == bytes<A>(std::uint8_t{0}), code, code | sign_bytes<A>(q));
 }
 
 template <class Isa, class A>
@@ -466,17 +471,17 @@ QTENSOR_INLINE bytes<A> binade_codes_by_slopes(Isa isa, const halves<A>& a, cons
                                                const binade_steps& steps, Pack pack) {
   const byte_table<Isa, A, 16> code_of(steps.code_of.data());
   const auto half = [&](int v) QTENSOR_INLINE_LAMBDA { return each_half<A>(isa, static_cast<std::uint16_t>(v)); };
-  const halves<A> smallest = half(steps.smallest), high = half(steps.high), magnitude = half(0x7fff);
+  const halves<A> smallest = half(steps.smallest()), high = half(steps.high), magnitude = half(0x7fff);
   const auto signed_half = [&](const halves<A>& v) QTENSOR_INLINE_LAMBDA { return bits_as<std::int16_t>(isa, v); };
   // The number of the code, from half a step above zero.
   const auto number = [&](const halves<A>& m) QTENSOR_INLINE_LAMBDA {
-    const halves<A> x = xsimd::max(xsimd::min(m, high), smallest) - half(steps.smallest - 192);
+    const halves<A> x = xsimd::max(xsimd::min(m, high), smallest) - half(steps.smallest() - 192);
     const halves<A> eights = xsimd::min(xsimd::ssub(x, half(steps.eights)), half(steps.eights_wide));
     const halves<A> fours = xsimd::min(xsimd::ssub(x, half(steps.fours)), half(steps.fours_wide)) + eights + eights;
     return (x + xsimd::ssub(x, half(steps.twos)) + fours + fours) >> 7;
   };
   const auto is_number = [&](const halves<A>& m) QTENSOR_INLINE_LAMBDA {  // all bits where it is not zero
-    return halves<A>((signed_half(m) > signed_half(half(steps.smallest - 129))).data);
+    return halves<A>((signed_half(m) > signed_half(half(steps.smallest() - 129))).data);
   };
   const halves<A> x = a & magnitude, y = b & magnitude;
   const bytes<A> n = pack(number(x), number(y));
