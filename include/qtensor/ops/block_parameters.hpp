@@ -184,6 +184,19 @@ class parameters_memory {
   std::vector<std::int32_t> zeros_;
 };
 
+/// Scales that are stored side by side, from that of the element at an index on, as floats.
+template <tensor_view_type View>
+void load_adjacent_scales(const View& w, const typename View::index_array& at, index_t count, float* out) {
+  simd::decode_scales<typename View::scheme_type::scale_format>(w.storage_scales(at), count, out);
+}
+/// Zero points, likewise.
+template <tensor_view_type View>
+void load_adjacent_zero_points(const View& w, const typename View::index_array& at, index_t count, std::int32_t* out) {
+  using zero = typename View::scheme_type::zero_point_format;
+  const auto* units = w.storage_zero_points(at);
+  for (index_t b = 0; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
+}
+
 /// Scales that are stored, of every `length` elements of a row from `col` on, as floats.
 template <tensor_view_type View>
 void load_scales(const View& w, typename View::index_array at, index_t col, index_t count, index_t length, float* out) {
@@ -191,7 +204,7 @@ void load_scales(const View& w, typename View::index_array at, index_t col, inde
   constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
   at[last] = col;
   if (w.scale_grid().stride[last] == 1 && length == w.scale_grid().block[last])
-    return simd::decode_scales<format>(w.storage_scales(at), count, out);
+    return load_adjacent_scales(w, at, count, out);
   for (index_t b = 0; b < count; ++b) {
     at[last] = col + b * length;
     out[b] = decode<format>(w.storage_scale_code(at));
@@ -202,18 +215,13 @@ void load_scales(const View& w, typename View::index_array at, index_t col, inde
 template <tensor_view_type View>
 void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
                       std::int32_t* out) {
-  using zero = typename View::scheme_type::zero_point_format;
   constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
   at[last] = col;
-  if (w.zero_grid().stride[last] == 1 && length == w.zero_grid().block[last]) {
-    const auto* units = w.storage_zero_points(at);
-    for (index_t b = 0; b < count; ++b)
-      out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
-  } else {
-    for (index_t b = 0; b < count; ++b) {
-      at[last] = col + b * length;
-      out[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
-    }
+  if (w.zero_grid().stride[last] == 1 && length == w.zero_grid().block[last])
+    return load_adjacent_zero_points(w, at, count, out);
+  for (index_t b = 0; b < count; ++b) {
+    at[last] = col + b * length;
+    out[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
   }
 }
 

@@ -86,7 +86,9 @@ class number_writer {
       : extents_(w.storage_extents()), decode_(w), out_(out), steps_(steps), size_(w.size()) {}
 
   void write() const {
-    if (decode_.is_flat() && is_dense())
+    if (const auto tile = decode_.padding(); tile && !goes_down())
+      write_short_rows(*tile);
+    else if (decode_.is_flat() && is_dense())
       contiguous(index_array{}, size_, out_);
     else
       write_rows();
@@ -94,12 +96,41 @@ class number_writer {
   }
 
  private:
+  /// Where the row at an index begins.
+  number* place_of(const index_array& at) const {
+    number* to = out_;
+    for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps_[axis];
+    return to;
+  }
+
+  /// Rows that are decoded down their columns at a time.
+  static constexpr index_t down_step = 4 * simd::lanes<simd::best_arch>;
+  /// Whether rows lie side by side, enough of them to go down.
+  bool goes_down() const {
+    if constexpr (last > 0)
+      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_step &&
+             decode_.decodes_down(index_array{}, streams_);
+    return false;
+  }
+
+  void write_short_rows(const padded_rows& tile) const {
+    if constexpr (last > 0)
+      decode_.for_each_padded_tile(tile, [&](const index_array& at, index_t n, number* numbers) {
+        number* to = place_of(at);
+        if (steps_[last] == 1)
+          store_tile(numbers, tile.length, n, tile.cols, to, steps_[last - 1], streams_);
+        else if (steps_[last - 1] == 1)
+          turn(numbers, tile.length, tile.cols, n, to);
+        else
+          for (index_t r = 0; r < n; ++r, to += steps_[last - 1]) scatter(numbers + r * tile.length, tile.cols, to);
+      });
+  }
+
   void write_rows() const {
     const index_t rows = size_ / extents_[last];
     for (index_t row = 0, side = 1; row < rows; row += side) {
       const index_array at = row_index(row, extents_);
-      number* to = out_;
-      for (std::size_t axis = 0; axis < last; ++axis) to += at[axis] * steps_[axis];
+      number* to = place_of(at);
       side = rows_together(at);
       if (side > 1 && steps_[last] == 1)
         columns(at, side, to);
@@ -172,10 +203,12 @@ class number_writer {
 
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
-    if (rows >= 16 && decode_.decodes_down(at, streams_)) return down(at, rows, to);
     constexpr index_t high = 32, wide = 256;
+    // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
+    const index_t first = !decode_.decodes_down(at, streams_) ? 0 : streams_ ? rows : rows / down_step * down_step;
+    if (first > 0) down(at, first, to);
     alignas(64) number tile[high * wide];
-    for (index_t row = 0; row < rows; row += high)
+    for (index_t row = first; row < rows; row += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
         const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
         for (index_t r = 0; r < height; ++r) {
@@ -241,8 +274,11 @@ class number_writer {
     for (index_t col = 0; col < extents_[last]; col += most) {
       const index_t n = std::min(most, extents_[last] - col);
       decode_(at, col, n, tile);
-      for (index_t i = 0; i < n; ++i) to[(col + i) * steps_[last]] = tile[i];
+      scatter(tile, n, to + col * steps_[last]);
     }
+  }
+  void scatter(const number* from, index_t n, number* to) const {
+    for (index_t i = 0; i < n; ++i) to[i * steps_[last]] = from[i];
   }
 
   index_array extents_;

@@ -94,19 +94,24 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
                             out.size() >= streaming_floats;
       const bool once =
           in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      const auto padding = quantizer.padding();
       const auto by_rows = [&](const auto& source) {
         if constexpr (S::has_tensor_scale) {
           quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
           if (!tensor_amax) quantizer.store_tensor_scale();
         }
         if (quantize_across(source, quantizer, step)) return;
-        if (once)
+        if (padding)
+          quantize_padded_rows(source, quantizer, *padding);
+        else if (once)
           quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
           quantize_in_two_passes(source, quantizer, step);
       };
       if constexpr (X::reads_twice)
         by_rows(x);
+      else if (padding && !S::has_tensor_scale)
+        quantize_padded_rows(x, quantizer, *padding);
       else if (once && !S::has_tensor_scale)
         quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
@@ -137,6 +142,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
       if (same && encode_across(x, q, step)) return;
+      if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
       if (length == 1 && same && encode_static_columns(x, q)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);

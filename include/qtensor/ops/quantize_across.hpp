@@ -39,10 +39,11 @@ class across_quantizer {
         divisors_(static_cast<std::size_t>(columns_type::memory_for(high_))) {}
 
   /// Whether a matrix has scales of a kind that can be turned, and is worth it: in a cache numbers are turned as fast
-  /// where scales change with every few of them.
+  /// where scales change with every few of them, and faster where columns are short.
   static bool fits(const Quantizer& q, const matrix_ref<const element>& columns) {
     const bool is_large = q.streams() || std::min(q.block_length(), columns.rows()) >= wide;
-    return is_large && columns.cols() >= 16 && (q.panel_rows() == 1 || is_shared(q, columns));
+    constexpr index_t step = 4 * simd::lanes<simd::best_arch>;  // codes that are made together
+    return is_large && columns.cols() >= step && (q.panel_rows() == 1 || is_shared(q, columns));
   }
 
   /// Codes of all rows under scales that are stored.

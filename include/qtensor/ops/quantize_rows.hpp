@@ -65,6 +65,49 @@ void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
   });
 }
 
+/// Calls visit(at, n, elements) for tiles of n short rows of a source, the first at an index of the tensor.
+template <tile_source X, class Quantizer, class Visit>
+void for_each_padded_tile(const X& x, const Quantizer& q, const padded_rows& tile, Visit visit) {
+  if constexpr (Quantizer::rank > 1) {
+    alignas(64) element_of<X> elements[tile_floats];
+    std::fill_n(elements, tile.most * tile.length, element_of<X>{});  // zeros behind rows are seen by no statistics
+    for_each_row_tile(q.extents(), tile.most, [&](index_t row, index_t n, const auto& at) {
+      if (const auto step = row_step(x))
+        simd::copy_rows(x.direct(row, 0), *step, n, tile.cols, elements, tile.length);
+      else
+        x.read(row, n, 0, tile.cols, elements, tile.length);
+      visit(at, n, static_cast<const element_of<X>*>(elements));
+    });
+  }
+}
+
+/// One pass over short rows: statistics, scales and codes of several while they are in L1.
+template <tile_source X, class Quantizer>
+void quantize_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile) {
+  using S = typename Quantizer::scheme_type;
+  statistics_memory<S> statistics(tile.most * tile.blocks);
+  parameters_memory<S> parameters(tile.most * tile.blocks);
+  const statistics_view seen = statistics.view();
+  const parameters_view p = parameters.view();
+  for_each_padded_tile(x, q, tile, [&](auto at, index_t n, const auto* elements) {
+    block_statistics<S, source_elements<X>>(elements, n * tile.length, tile.block, seen);
+    const simd::blocks_are blocks = q.finish_rows(at, n, tile, seen, p);
+    q.encode_rows(at, n, tile, elements, p, blocks);
+    if (blocks == simd::blocks_are::special) q.mend_rows(at, n, tile, elements, seen);
+  });
+}
+
+/// The same under scales (and zero points) that are stored.
+template <tile_source X, class Quantizer>
+void encode_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile) {
+  parameters_memory<typename Quantizer::scheme_type> parameters(tile.most * tile.blocks);
+  const parameters_view p = parameters.view();
+  for_each_padded_tile(x, q, tile, [&](const auto& at, index_t n, const auto* elements) {
+    q.load_rows(at, n, tile, p);
+    q.encode_rows(at, n, tile, elements, p, simd::blocks_are::ordinary);
+  });
+}
+
 /// The statistics of a box whose first column is `col`, joined to those of the row's blocks. `fetches`: how far
 /// elements further on in a row are asked for, where blocks are long.
 template <class S, simd::float_source From>

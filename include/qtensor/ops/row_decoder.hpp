@@ -7,7 +7,7 @@
 #include <optional>
 #include <qtensor/ops/block_parameters.hpp>
 #include <qtensor/ops/blocks.hpp>
-#include <qtensor/ops/rows.hpp>
+#include <qtensor/ops/padded_rows.hpp>
 #include <qtensor/simd/dequantize.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -88,6 +88,35 @@ class row_decoder {
         (*alike_)(w_.row(at) + unit_of_element<S>(col), n, out, t);
       else
         runs(at, col, n, out, t);
+    }
+  }
+
+  /// How short rows lie in a tile, where that is the faster way. (Floats of whole rows are written as fast without.)
+  std::optional<padded_rows> padding() const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      const auto tile = blocks_.one_block ? std::nullopt : padded_rows::of(w_);
+      if (tile && (!blocks_.flat || (!std::same_as<F, f32> && tile->ends_in_vectors()))) return tile;
+    }
+    return {};
+  }
+  /// Calls visit(at, n, numbers) for tiles of n short rows, the first at an index in storage order: their numbers, as
+  /// the tile has them.
+  template <class Visit>
+  void for_each_padded_tile(const padded_rows& tile, Visit visit) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      alignas(64) detail::code_unit_t<S> codes[tile_floats];
+      alignas(64) number numbers[tile_floats];
+      float scales[tile_floats];
+      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      std::fill_n(codes, tile.most * tile.step<S>(), detail::code_unit_t<S>{});
+      for_each_row_tile(w_.storage_extents(), tile.most, [&](index_t, index_t n, const index_array& at) {
+        load_adjacent_scales(w_, at, n * tile.blocks, scales);
+        if constexpr (S::has_zero_point) load_adjacent_zero_points(w_, at, n * tile.blocks, zeros);
+        simd::copy_rows(w_.row(at), w_.row_strides()[last - 1], n, tile.units<S>(), codes, tile.step<S>());
+        simd::decode_grouped<S, F>(codes, n * tile.length, tile.block, scales, S::has_zero_point ? zeros : nullptr,
+                                   numbers, w_.tensor_scale());
+        visit(at, n, numbers);
+      });
     }
   }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/block_parameters.hpp>
-#include <qtensor/ops/rows.hpp>
+#include <qtensor/ops/padded_rows.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -137,32 +137,7 @@ class row_quantizer {
   simd::blocks_are finish_along(index_array at, std::size_t axis, index_t count, const statistics_view& seen,
                                 const parameters_view& p) const {
     using simd::blocks_are;
-    const index_t step = grid_.stride[axis];
-    if constexpr (simd::vector_scaled<S>) {
-      using scale_unit = storage_t<typename S::scale_format>;
-      scale_unit kept[static_cast<std::size_t>(most_apart)];
-      if (step == 1 || count <= most_apart) {
-        scale_unit* scales = out_.storage_scales(at);
-        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
-        if (blocks != blocks_are::special) {
-          for (index_t b = 0; step != 1 && b < count; ++b) scales[b * step] = kept[b];
-          return blocks;
-        }
-      }
-    }
-    if constexpr (simd::vector_ranged<S>) {
-      if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
-          blocks_are::special) {
-        const auto scales = out_.storage_scales(at);
-        const auto zeros = out_.storage_zero_points(at);
-        const index_t zero_step = out_.zero_grid().stride[axis];
-        for (index_t b = 0; b < count; ++b) {
-          scales[b * step] = p.scales[b];
-          zeros[b * zero_step] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
-        }
-        return blocks_are::fitting;
-      }
-    }
+    if (const auto blocks = finish_by_vectors(at, axis, count, seen, p); blocks != blocks_are::special) return blocks;
     bool special = false;
     const index_t length = axis == last ? rows_.block_length : grid_.block[axis];
     for (index_t b = 0; b < count; ++b, at[axis] += length) {
@@ -177,6 +152,18 @@ class row_quantizer {
       special = special || odd;
     }
     return special ? blocks_are::special : blocks_are::ordinary;
+  }
+
+  /// The same for all blocks of n rows of a tile, from the one at `at` on.
+  simd::blocks_are finish_rows(index_array at, index_t n, const padded_rows& tile, const statistics_view& seen,
+                               const parameters_view& p) const {
+    using simd::blocks_are;
+    auto all = finish_by_vectors(at, last, n * tile.blocks, seen, p);
+    if (all != blocks_are::special) return all;
+    all = blocks_are::fitting;
+    for (index_t b = 0; b < n * tile.blocks; b += tile.blocks, ++at[last - 1])
+      all = std::min(all, finish_along(at, last, tile.blocks, seen.from(b), p.from(b)));
+    return all;
   }
 
   /// The scales (and zero points) that are stored already, laid out likewise: entries of every `length` elements.
@@ -206,6 +193,30 @@ class row_quantizer {
     encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {fetches, streams_});
   }
 
+  /// How short rows lie in a tile, where that is the faster way.
+  std::optional<padded_rows> padding() const {
+    auto tile = rows_.one_block ? std::nullopt : padded_rows::of(out_);
+    if (!tile || (rows_.flat && !tile->ends_in_vectors())) return {};
+    tile->most = std::clamp(tile_length() / tile->length, index_t{1}, tile->most);
+    return tile;
+  }
+  /// Scales (and zero points) that are stored, of all blocks of n rows of a tile from the one at `at` on.
+  void load_rows(const index_array& at, index_t n, const padded_rows& tile, const parameters_view& p) const {
+    load_adjacent_scales(out_, at, n * tile.blocks, p.scales);
+    if constexpr (S::has_zero_point) load_adjacent_zero_points(out_, at, n * tile.blocks, p.zero_points);
+  }
+  /// Codes of n rows of a tile, from the one at `at` on.
+  void encode_rows(const index_array& at, index_t n, const padded_rows& tile, const element* x,
+                   const parameters_view& p, simd::blocks_are blocks) const {
+    alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
+    encode_piece<S, From>(x, n * tile.length, tile.block, p, tensor_scale(), blocks, kept);
+    const index_t step = tile.step<S>(), units = tile.units<S>();
+    if constexpr (is_packed<typename S::code_format>)
+      if (const index_t used = tile.cols * S::code_format::bits % 8; used != 0)
+        for (index_t r = 0; r < n; ++r) kept[r * step + units - 1] &= static_cast<unit>((1 << used) - 1);
+    store_tile(kept, step, n, units, codes(at, 0), out_.row_strides()[last - 1], streams_);
+  }
+
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.
   void mend(const index_array& row, index_t col, index_t n, const element* x, index_t first,
             const statistics_view& seen) const {
@@ -230,6 +241,17 @@ class row_quantizer {
     if (!is_special(p)) return;
     for (index_t i = 0; i < n; ++i, ++at[last])
       out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), 0));
+  }
+
+  /// The same for all special blocks of n rows of a tile.
+  void mend_rows(index_array at, index_t n, const padded_rows& tile, const element* x,
+                 const statistics_view& seen) const {
+    for (index_t r = 0, b = 0; r < n; ++r, ++at[last - 1])
+      for (index_t i = 0; i < tile.blocks; ++i, ++b) {
+        at[last] = i * tile.block;
+        const index_t count = std::min(tile.block, tile.cols - at[last]);
+        mend_block(at, count, x + r * tile.length + at[last], seen[b]);
+      }
   }
 
   /// Codes of n numbers each of some rows, a byte each, that all share their parameters.
@@ -275,6 +297,38 @@ class row_quantizer {
 
  private:
   static constexpr index_t most_apart = 512;  // entries that are stored apart from each other at a time
+
+  /// What finish_along does, where vectors can; `special` where the reference has to.
+  simd::blocks_are finish_by_vectors(const index_array& at, std::size_t axis, index_t count,
+                                     const statistics_view& seen, const parameters_view& p) const {
+    using simd::blocks_are;
+    const index_t step = grid_.stride[axis];
+    if constexpr (simd::vector_scaled<S>) {
+      using scale_unit = storage_t<typename S::scale_format>;
+      scale_unit kept[static_cast<std::size_t>(most_apart)];
+      if (step == 1 || count <= most_apart) {
+        scale_unit* scales = out_.storage_scales(at);
+        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
+        if (blocks != blocks_are::special)
+          for (index_t b = 0; step != 1 && b < count; ++b) scales[b * step] = kept[b];
+        return blocks;
+      }
+    }
+    if constexpr (simd::vector_ranged<S>) {
+      if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
+          blocks_are::special) {
+        const auto scales = out_.storage_scales(at);
+        const auto zeros = out_.storage_zero_points(at);
+        const index_t zero_step = out_.zero_grid().stride[axis];
+        for (index_t b = 0; b < count; ++b) {
+          scales[b * step] = p.scales[b];
+          zeros[b * zero_step] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
+        }
+        return blocks_are::fitting;
+      }
+    }
+    return blocks_are::special;
+  }
   float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
   const span& out_;
   index_array extents_;

@@ -103,6 +103,19 @@ inline constexpr index_t byte_step = is_packed<typename S::code_format>
                                          ? 8 / (S::code_format::bits & -S::code_format::bits)
                                          : 1;
 
+/// Whether the parameters of a row lie side by side, and those of the next row behind them.
+template <class Grid, class Array>
+bool rows_follow_each_other(const Grid& grid, const Array& extents) {
+  constexpr std::size_t last = std::tuple_size_v<Array> - 1;
+  if (grid.stride[last] != 1) return false;
+  index_t next = divide_up(extents[last], grid.block[last]);
+  for (std::size_t axis = last; axis > 0; --axis) {
+    if (extents[axis - 1] != 1 && (grid.block[axis - 1] != 1 || grid.stride[axis - 1] != next)) return false;
+    next *= extents[axis - 1];
+  }
+  return true;
+}
+
 /// The rows of a tensor as kernels see them: one long row where no byte and no block reaches over the end of a row (and
 /// codes and parameters are dense), or where one block holds everything.
 struct row_blocks {
@@ -159,14 +172,7 @@ struct row_blocks {
   template <class Grid, class Array>
   static bool in_order(const Grid& grid, const Array& extents) {
     constexpr std::size_t last = std::tuple_size_v<Array> - 1;
-    if (grid.stride[last] != 1) return false;
-    if (extents[last] % grid.block[last] != 0) return last == 0;
-    index_t next = extents[last] / grid.block[last];
-    for (std::size_t axis = last; axis > 0; --axis) {
-      if (extents[axis - 1] != 1 && (grid.block[axis - 1] != 1 || grid.stride[axis - 1] != next)) return false;
-      next *= extents[axis - 1];
-    }
-    return true;
+    return (last == 0 || extents[last] % grid.block[last] == 0) && rows_follow_each_other(grid, extents);
   }
 };
 
@@ -316,8 +322,9 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
     return;
   }
   alignas(64) element tile[tile_floats];
-  if (reads_by_rows(x, 0) && cols <= tile_floats) {
-    const index_t rows_at_once = std::max(read_floats / cols, index_t{1});
+  const bool by_rows = reads_by_rows(x, 0);
+  if (cols <= (by_rows ? tile_floats : tile_floats / box_rows)) {
+    const index_t rows_at_once = by_rows ? std::max(read_floats / cols, index_t{1}) : tile_floats / cols;
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
       x.read(row, count, 0, cols, tile, cols);

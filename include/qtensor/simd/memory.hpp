@@ -300,6 +300,29 @@ void spread_entries(const T* entries, index_t group, index_t first, index_t n, T
     for (index_t i = begin; i < std::min(end, n); i += lanes<A>) simd::store(to + i, xsimd::batch<T, A>(*entry));
 }
 
+/// Copies a few bytes, which do not overlap theirs: without a call.
+template <usable_arch A = best_arch>
+QTENSOR_INLINE void copy_bytes(const void* from, index_t n, void* to) {
+  const auto* x = static_cast<const std::uint8_t*>(from);
+  auto* y = static_cast<std::uint8_t*>(to);
+  // The last step begins early: what it shares with the one before it is written twice.
+  const auto by = [&]<index_t Step>(std::integral_constant<index_t, Step>) QTENSOR_INLINE_LAMBDA {
+    for (index_t i = 0; i < n - Step; i += Step) std::memcpy(y + i, x + i, Step);
+    std::memcpy(y + n - Step, x + n - Step, Step);
+  };
+  if (n >= 4 * lanes<A>)
+    by(std::integral_constant<index_t, 4 * lanes<A>>{});
+  else if (n >= 8)
+    by(std::integral_constant<index_t, 8>{});
+  else
+    for (index_t i = 0; i < n; ++i) y[i] = x[i];
+}
+/// Copies n elements of each of some rows, `from_step` and `to_step` elements apart.
+template <class T>
+void copy_rows(const T* from, index_t from_step, index_t rows, index_t n, T* to, index_t to_step) {
+  for (index_t r = 0; r < rows; ++r) copy_bytes(from + r * from_step, n * index_t{sizeof(T)}, to + r * to_step);
+}
+
 /// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
 /// stream_fence<A>() after the last one.
 template <usable_arch A = best_arch>

@@ -1,0 +1,87 @@
+// Short rows: several at a time in a tile, each padded to whole blocks, so that kernels see one run of them.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <cstring>
+#include <qtensor/ops/block_parameters.hpp>
+#include <qtensor/ops/rows.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Elements of a row that one block covers, padded so that kernels take it in whole vectors.
+template <class S>
+constexpr index_t padded_block(index_t elements) {
+  constexpr index_t known = simd::detail::static_group<typename S::granularity_type>;
+  constexpr index_t each = simd::lanes<simd::best_arch>;
+  if (known >= elements) return known;
+  const index_t length = elements <= each ? each : elements <= 2 * each ? 2 * each : round_up(elements, 4 * each);
+  return round_up(length, byte_step<S>);
+}
+
+/// How the rows of a tensor lie in such a tile.
+struct padded_rows {
+  index_t cols;    ///< elements of a row
+  index_t length;  ///< elements from one row of the tile to the next
+  index_t block;   ///< elements of it that share a scale
+  index_t blocks;  ///< along a row
+  index_t most;    ///< rows of a tile, at most all
+
+  /// Those of a tensor of several short rows, whose parameters follow each other from row to row; nothing else has a
+  /// tile.
+  template <tensor_view_type View>
+  static std::optional<padded_rows> of(const View& w) {
+    using S = typename View::scheme_type;
+    constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+    constexpr index_t longest = tile_floats / 8;  // longer rows take longer to copy than their ends would
+    const auto extents = w.storage_extents();
+    const auto& grid = w.scale_grid();
+    const index_t cols = extents[last];
+    if (cols == 0 || cols > longest || w.size() == cols || !rows_follow_each_other(grid, extents)) return {};
+    if constexpr (S::has_zero_point)
+      if (w.zero_grid().block != grid.block || !rows_follow_each_other(w.zero_grid(), extents)) return {};
+    const index_t blocks = divide_up(cols, grid.block[last]);
+    const index_t block = blocks == 1 ? padded_block<S>(cols) : grid.block[last], length = blocks * block;
+    if (length > longest || length % byte_step<S> != 0) return {};
+    return padded_rows{cols, length, block, blocks, std::min(tile_floats / length, w.size() / cols)};
+  }
+
+  /// Whether rows are blocks that kernels take apart where these follow each other.
+  bool ends_in_vectors() const {
+    constexpr index_t long_row = 256;
+    return blocks == 1 && length != cols && cols < long_row;
+  }
+  /// Code units from one row of the tile to the next, and those of its elements.
+  template <class S>
+  index_t step() const {
+    return unit_of_element<S>(length);
+  }
+  template <class S>
+  index_t units() const {
+    return is_packed<typename S::code_format> ? divide_up(cols * S::code_format::bits, 8) : cols;
+  }
+};
+
+/// Calls visit(row, n, at) for tiles of at most `most` rows, side by side along the axis before the last: all of a
+/// tensor, the first of each at an index in storage order.
+template <std::size_t Rank, class Visit>
+void for_each_row_tile(const std::array<index_t, Rank>& extents, index_t most, Visit visit) {
+  index_t rows = 1;
+  for (std::size_t axis = 0; axis + 1 < Rank; ++axis) rows *= extents[axis];
+  for (index_t row = 0, n; row < rows; row += n) {
+    const auto at = row_index(row, extents);
+    n = std::min(most, extents[Rank - 2] - at[Rank - 2]);
+    visit(row, n, at);
+  }
+}
+
+/// Rows of a tile, n elements of each, to rows of memory; past the caches where these follow each other without a gap,
+/// which moves those of the tile together first.
+template <class T>
+void store_tile(T* tile, index_t length, index_t rows, index_t n, T* to, index_t to_step, bool streams) {
+  if (!streams || to_step != n) return simd::copy_rows(tile, length, rows, n, to, to_step);
+  for (index_t r = 1; r < rows; ++r)
+    std::memmove(tile + r * n, tile + r * length, static_cast<std::size_t>(n) * sizeof(T));
+  simd::stream_bytes(tile, rows * n * index_t{sizeof(T)}, to);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
