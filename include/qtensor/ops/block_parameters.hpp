@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/ops/narrow_rows.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/memory.hpp>
@@ -28,6 +29,15 @@ struct statistics_view {
     for (index_t b = 0; b < blocks; ++b) amax[b] = 0;
     if (low == nullptr) return;
     for (index_t b = 0; b < blocks; ++b) low[b] = high[b] = 0.f;
+  }
+  /// Joins those of other elements of the same blocks.
+  void join(const statistics_view& other, index_t blocks) const {
+    for (index_t b = 0; b < blocks; ++b) amax[b] = std::max(amax[b], other.amax[b]);
+    if (low == nullptr) return;
+    for (index_t b = 0; b < blocks; ++b) {
+      low[b] = other.low[b] < low[b] ? other.low[b] : low[b];
+      high[b] = other.high[b] > high[b] ? other.high[b] : high[b];
+    }
   }
 };
 
@@ -84,16 +94,46 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
   }
 }
 
+/// Extremes (and magnitudes) of columns. False, with nothing joined, where one holds a NaN or an infinity.
+template <simd::float_source From>
+bool join_column_extremes(const typename From::type* x, index_t step, index_t rows, index_t n,
+                          const statistics_view& seen) {
+  std::vector<std::uint32_t> bits(static_cast<std::size_t>(2 * n));
+  std::uint32_t *low = bits.data(), *high = low + n;
+  simd::accumulate_range_bits<simd::best_arch, From>(x, step, rows, n, low, high);
+  for (const std::uint32_t one : bits)
+    if (one >= infinity_bits) return false;
+  for (index_t i = 0; i < n; ++i) {
+    seen.amax[i] = std::max(seen.amax[i], std::max(low[i], high[i]));
+    seen.low[i] = std::min(seen.low[i], 0.f - float_of(low[i]));
+    seen.high[i] = std::max(seen.high[i], float_of(high[i]));
+  }
+  return true;
+}
+
 /// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows. `fetches`: how far
 /// rows further on are asked for.
 template <class S, simd::float_source From = simd::from_f32>
 void join_column_statistics(const typename From::type* x, index_t step, index_t rows, index_t n,
                             const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {
-  if constexpr (leaves_out<S> || needs_extremes<S>) {
-    for (index_t r = 0; r < rows; ++r) join_statistics<S, From>(x + r * step, n, 1, seen);
-  } else {
-    simd::accumulate_amax_bits<simd::best_arch, From>(x, step, rows, n, seen.amax, fetches);
-  }
+  const auto join = [&](const auto* first, index_t apart, index_t count, index_t cols, const statistics_view& to) {
+    if constexpr (!leaves_out<S> && !needs_extremes<S>)
+      return simd::accumulate_amax_bits<simd::best_arch, From>(first, apart, count, cols, to.amax, fetches);
+    if constexpr (needs_extremes<S>)
+      if (count > 1 && join_column_extremes<From>(first, apart, count, cols, to)) return;
+    for (index_t r = 0; r < count; ++r) join_statistics<S, From>(first + r * apart, cols, 1, to);
+  };
+  const index_t together = step == n ? rows_as_one(n, rows) : 1;
+  if (together == 1) return join(x, step, rows, n, seen);
+  constexpr index_t most = widest_row, ends = needs_extremes<S> ? most : 1;
+  std::uint32_t amax[most];
+  float low[ends], high[ends];
+  const statistics_view wide{amax, needs_extremes<S> ? low : nullptr, needs_extremes<S> ? high : nullptr};
+  const index_t width = n * together, whole = rows / together;
+  wide.clear(width);
+  join(x, width, whole, width, wide);
+  for (index_t r = 0; r < together; ++r) seen.join(wide.from(r * n), n);
+  join(x + whole * width, n, rows % together, n, seen);
 }
 
 /// Statistics of a piece alone, whose blocks of `length` start at its first element. `fetches`: how far elements
@@ -156,15 +196,7 @@ class statistics_memory {
     return {amax_.data(), needs_extremes<S> ? low_.data() : nullptr, needs_extremes<S> ? high_.data() : nullptr};
   }
   /// Joins those of other elements of the same blocks.
-  void join(const statistics_memory& other) {
-    for (std::size_t b = 0; b < amax_.size(); ++b) {
-      amax_[b] = other.amax_[b] > amax_[b] ? other.amax_[b] : amax_[b];
-      if constexpr (needs_extremes<S>) {
-        low_[b] = other.low_[b] < low_[b] ? other.low_[b] : low_[b];
-        high_[b] = other.high_[b] > high_[b] ? other.high_[b] : high_[b];
-      }
-    }
-  }
+  void join(statistics_memory& other) { view().join(other.view(), static_cast<index_t>(amax_.size())); }
 
  private:
   std::vector<std::uint32_t> amax_;

@@ -78,8 +78,8 @@ class number_writer {
   using index_array = typename View::index_array;
   using number = storage_t<F>;
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
-  /// Rows that share what each of their elements has of its own, and load it once.
-  static constexpr index_t rows_at_once = 64;
+  /// Elements of rows that share what each of them has of its own, and rows, that load it once.
+  static constexpr index_t most_at_once = index_t{1} << 16, rows_at_once = 64;
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
@@ -146,7 +146,7 @@ class number_writer {
   /// Rows that are written together: those that share a scale for each element, those that lie side by side.
   index_t rows_together(const index_array& at) const {
     if constexpr (last > 0) {
-      if (steps_[last] == 1) return decode_.rows_alike(at, rows_at_once);
+      if (steps_[last] == 1) return decode_.rows_alike(at, std::max(rows_at_once, most_at_once / extents_[last]));
       if (steps_[last - 1] == 1) return extents_[last - 1] - at[last - 1];
     }
     return 1;
@@ -177,7 +177,11 @@ class number_writer {
   /// Rows that share a scale for each element, likewise.
   void columns(const index_array& at, index_t rows, number* to) const {
     if constexpr (last > 0) {
-      const index_t step = steps_[last - 1];
+      const index_t step = steps_[last - 1], together = step == extents_[last] ? decode_.rows_as_one(rows) : 1;
+      if (together > 1) {
+        const simd::fetch how = streams_ ? simd::best_requests().once : simd::fetch::nothing;
+        return decode_.narrow_columns(at, rows, together, to, {how, streams_});
+      }
       if (!streams_)
         return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});

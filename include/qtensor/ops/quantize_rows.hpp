@@ -138,10 +138,12 @@ class panel_encoder {
  public:
   /// `step`: elements that pieces of rows are multiples of.
   panel_encoder(const Quantizer& q, index_t cols, index_t step)
-      : q_(q),
-        step_(step),
-        by_columns_(q.block_length() == 1 && !q.is_flat() && q.rows_are_even()),
-        memory_(by_columns_ ? static_cast<std::size_t>(Quantizer::columns_type::memory_for(cols)) : 0) {}
+      : q_(q), step_(step), by_columns_(q.block_length() == 1 && !q.is_flat() && q.rows_are_even()) {
+    if (!by_columns_) return;
+    together_ = q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
+    memory_.resize(static_cast<std::size_t>(Quantizer::columns_type::memory_for(cols * together_)));
+    if (together_ > 1) repeated_.emplace(cols * together_);
+  }
 
   /// Whether all elements of a row have parameters of their own, and rows of codes lie at one distance.
   bool by_columns() const { return by_columns_; }
@@ -150,9 +152,18 @@ class panel_encoder {
   template <class Reader>
   void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
                       simd::blocks_are blocks = simd::blocks_are::ordinary) {
-    const auto columns = q_.column_encoder(p.from(first), n, memory_.data(), blocks);
+    if (together_ > 1) {
+      const parameters_view wide = repeated_->view();
+      repeat_entries(p.scales, n, together_, wide.scales);
+      if (p.zero_points != nullptr) repeat_entries(p.zero_points, n, together_, wide.zero_points);
+    }
+    const parameters_view own = together_ > 1 ? repeated_->view() : p.from(first);
+    const auto columns = q_.column_encoder(own, n * together_, memory_.data(), blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
-      q_.encode_columns(columns, first, q_.index_of_row(row), col, box);
+      if (together_ > 1 && box.row_stride == n)
+        q_.encode_rows_as_one(columns, together_, q_.index_of_row(row), box);
+      else
+        q_.encode_columns(columns, first, q_.index_of_row(row), col, box);
     });
   }
 
@@ -187,7 +198,9 @@ class panel_encoder {
   const Quantizer& q_;
   index_t step_;
   bool by_columns_;
+  index_t together_ = 1;  // narrow rows that are encoded as one
   std::vector<float> memory_;
+  std::optional<parameters_memory<S>> repeated_;
 };
 
 /// Codes of rows [start, start + rows) of a source, of all of them where the tensor is flat, from the parameters of a

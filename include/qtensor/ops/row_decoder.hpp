@@ -154,6 +154,33 @@ class row_decoder {
       }
     }
   }
+  /// How many of so many rows are decoded as one: narrow ones whose codes follow each other.
+  index_t rows_as_one(index_t rows) const {
+    if constexpr (decodes_runs<S> && last > 0)
+      if (const index_t n = w_.storage_extents()[last];
+          n % byte_step<S> == 0 && w_.row_strides()[last - 1] == unit_of_element<S>(n))
+        return ops::rows_as_one(n, rows);
+    return 1;
+  }
+  /// Rows alike, from the one at an index on, whose numbers follow each other: `together` as one.
+  void narrow_columns(const index_array& at, index_t rows, index_t together, number* out, simd::traffic t) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      run_parameters parameters(w_, at, 1);
+      const index_t n = w_.storage_extents()[last], step = unit_of_element<S>(n), whole = rows / together * together;
+      float scales[widest_row];
+      std::int32_t zeros[S::has_zero_point ? widest_row : 1];
+      repeat_entries(parameters.load(0, n), n, together, scales);
+      if constexpr (S::has_zero_point) repeat_entries(parameters.zero_points(), n, together, zeros);
+      const auto codes = w_.row(at);
+      const auto decode = [&](index_t row, index_t count, index_t as_one) {
+        const simd::column_decoder<S, F> columns(scales, S::has_zero_point ? zeros : nullptr, n * as_one,
+                                                 w_.tensor_scale());
+        columns(codes + row * step, step * as_one, count / as_one, out + row * n, n * as_one, t);
+      };
+      decode(0, whole, together);
+      decode(whole, rows - whole, 1);
+    }
+  }
   /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, each block in
   /// one row or in all of them. Blocks of one column are worth it only where memory gains by longer runs.
   bool decodes_down(const index_array& at, bool from_memory) const {

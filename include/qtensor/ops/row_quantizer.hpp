@@ -287,6 +287,19 @@ class row_quantizer {
   columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks) const {
     return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting};
   }
+  /// Whether each row of codes begins where the one before it ends.
+  bool codes_follow_each_other() const {
+    return extents_[last] % byte_step<S> == 0 && out_.row_strides() == out_.shape().row_strides();
+  }
+  /// Codes of whole rows that follow each other, from an index on, by an encoder of the columns of `together` of them.
+  void encode_rows_as_one(const columns_type& columns, index_t together, const index_array& row,
+                          const matrix_ref<const element>& box) const {
+    const index_t cols = box.cols(), whole = box.rows() / together * together;
+    const index_t step = unit_of_element<S>(cols);
+    unit* to = codes(row, 0);
+    columns.encode(box.data, cols * together, whole / together, 0, cols * together, to, step * together, streams_);
+    columns.encode(box.data + whole * cols, cols, box.rows() - whole, 0, cols, to + whole * step, step, streams_);
+  }
   /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
   void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
                       const matrix_ref<const element>& box) const {

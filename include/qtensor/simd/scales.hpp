@@ -288,7 +288,8 @@ void decode_scales(const storage_t<F>* units, index_t n, float* out) {
       for (int k = 0; k < 3 && i + step <= n; ++k, i += step) simd::store(out + i, v[static_cast<std::size_t>(k)]);
     }
   }
-  for (; i < n; ++i) out[i] = qtensor::decode<F>(qtensor::detail::code_of<F>(units[i]));
+  for (const auto* unit = units + i; unit < units + n; ++unit, ++i)
+    out[i] = qtensor::decode<F>(qtensor::detail::code_of<F>(*unit));
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -1,0 +1,30 @@
+// Narrow rows whose elements have parameters of their own: several that follow each other, as one wide row.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <qtensor/simd/memory.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// Elements of the widest row that narrow ones make.
+inline constexpr index_t widest_row = 128 * 4 * simd::lanes<simd::best_arch>;
+
+/// How many of `rows` narrow rows of n elements kernels take as one, which fills their vectors: 1 where rows are wide,
+/// or few.
+inline index_t rows_as_one(index_t n, index_t rows) {
+  constexpr index_t step = 4 * simd::lanes<simd::best_arch>, wide = 128, enough = 256;
+  if (n <= 0 || n >= wide) return 1;
+  index_t together = step / std::gcd(n, step);
+  while (n * together < enough) together *= 2;
+  return 2 * together <= rows ? together : 1;
+}
+
+/// The n parameters of a narrow row, once for each row of a wide one.
+template <class T>
+void repeat_entries(const T* from, index_t n, index_t rows, T* to) {
+  for (index_t r = 0; r < rows; ++r) std::copy_n(from, n, to + r * n);
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
