@@ -59,6 +59,8 @@ TEST_CASE("quantize_rows: groups down the columns, and blocks of both axes") {
   compare_shapes<along<0, int8_group<16>>>();
   compare_shapes<scheme<e4m3, block<16, 1>>>();
   compare_shapes<fp8_block<16, 128>>();
+  compare_shapes<scheme<int8, block<16, 16>>>();
+  compare_shapes<scheme<uint8, block<32, 24>, zero_point<uint8>>>();
 }
 
 TEST_CASE("quantize_rows: scales of rows and of the whole") {

@@ -94,7 +94,8 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
   }
 }
 
-/// Extremes (and magnitudes) of columns. False, with nothing joined, where one holds a NaN or an infinity.
+/// Joins the extremes of columns, whose rows lie at x + r * step, and their magnitudes. False, with nothing joined,
+/// where one holds a NaN or an infinity.
 template <simd::float_source From>
 bool join_column_extremes(const typename From::type* x, index_t step, index_t rows, index_t n,
                           const statistics_view& seen) {
@@ -111,8 +112,8 @@ bool join_column_extremes(const typename From::type* x, index_t step, index_t ro
   return true;
 }
 
-/// The same for rows at x + r * step whose elements are blocks of their own, shared by all rows. `fetches`: how far
-/// rows further on are asked for.
+/// Joins the elements of rows at x + r * step to the statistics of their columns, which are blocks of their own. Narrow
+/// rows are taken several as one. `fetches`: how far rows further on are asked for.
 template <class S, simd::float_source From = simd::from_f32>
 void join_column_statistics(const typename From::type* x, index_t step, index_t rows, index_t n,
                             const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {

@@ -108,13 +108,34 @@ void encode_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile)
   });
 }
 
+/// The largest magnitudes of blocks over all rows of a box, joined to those of the row's blocks: down the columns
+/// first, which takes a fraction of the look-ups along each row.
+template <simd::float_source From>
+void join_box_down(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
+                   const statistics_view& seen, simd::fetch fetches) {
+  constexpr index_t wide = 1024;
+  for (index_t first = 0; first < box.cols(); first += wide) {
+    const index_t n = std::min(wide, box.cols() - first);
+    std::uint32_t best[wide] = {};
+    simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
+    for (index_t i = 0, count; i < n; i += count) {
+      const index_t at = col + first + i;
+      count = std::min(length - at % length, n - i);
+      seen.amax[at / length] = std::max(seen.amax[at / length], *std::max_element(best + i, best + i + count));
+    }
+  }
+}
+
 /// The statistics of a box whose first column is `col`, joined to those of the row's blocks. `fetches`: how far
 /// elements further on in a row are asked for, where blocks are long.
 template <class S, simd::float_source From>
 void join_box(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
               const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {
+  constexpr index_t short_block = 256, several = 4;
   if (length == 1)
     return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
+  if constexpr (!leaves_out<S> && !needs_extremes<S>)
+    if (box.rows() >= several && length <= short_block) return join_box_down<From>(col, box, length, seen, fetches);
   for (index_t r = 0; r < box.rows(); ++r)
     for_each_part(col, box.cols(), length, box.data + r * box.row_stride, [&](index_t at, index_t n, const auto* part) {
       join_statistics<S, From>(part, n, length, seen.from(at / length), fetches);
@@ -137,27 +158,22 @@ class panel_encoder {
 
  public:
   /// `step`: elements that pieces of rows are multiples of.
-  panel_encoder(const Quantizer& q, index_t cols, index_t step)
-      : q_(q), step_(step), by_columns_(q.block_length() == 1 && !q.is_flat() && q.rows_are_even()) {
+  panel_encoder(const Quantizer& q, index_t cols, index_t step) : q_(q), step_(step), by_columns_(takes_columns(q)) {
     if (!by_columns_) return;
-    together_ = q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
+    const bool own = q.block_length() == 1;
+    together_ = own && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
     memory_.resize(static_cast<std::size_t>(Quantizer::columns_type::memory_for(cols * together_)));
-    if (together_ > 1) repeated_.emplace(cols * together_);
+    if (!own || together_ > 1) spread_.emplace(cols * together_ + simd::lanes<simd::best_arch>);
   }
 
-  /// Whether all elements of a row have parameters of their own, and rows of codes lie at one distance.
+  /// Whether rows are encoded by columns, each with parameters of its own or with a copy of its block's.
   bool by_columns() const { return by_columns_; }
 
-  /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own.
+  /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
   template <class Reader>
   void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
                       simd::blocks_are blocks = simd::blocks_are::ordinary) {
-    if (together_ > 1) {
-      const parameters_view wide = repeated_->view();
-      repeat_entries(p.scales, n, together_, wide.scales);
-      if (p.zero_points != nullptr) repeat_entries(p.zero_points, n, together_, wide.zero_points);
-    }
-    const parameters_view own = together_ > 1 ? repeated_->view() : p.from(first);
+    const parameters_view own = together_ > 1 ? repeated(p, n) : p;
     const auto columns = q_.column_encoder(own, n * together_, memory_.data(), blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       if (together_ > 1 && box.row_stride == n)
@@ -171,8 +187,9 @@ class panel_encoder {
   template <class Reader>
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
               const statistics_view& seen, simd::blocks_are blocks) {
-    if (by_columns_ && blocks != simd::blocks_are::special)
-      return encode_columns(elements, start, rows, first, n, p, blocks);
+    const bool own = q_.block_length() == 1;
+    if (by_columns_ && (own || rows >= many) && blocks != simd::blocks_are::special)
+      return encode_columns(elements, start, rows, first, n, own ? p.from(first) : of_columns(p, first, n), blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
         encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);
@@ -195,12 +212,36 @@ class panel_encoder {
   }
 
  private:
+  static constexpr index_t many = 8;
+  /// Blocks of a column, and short ones of many rows, for which copies of their parameters are made once.
+  static bool takes_columns(const Quantizer& q) {
+    constexpr index_t short_block = 64;
+    const bool shares = q.block_length() <= short_block && q.panel_rows() >= many;
+    return (q.block_length() == 1 || shares) && !q.is_flat() && q.rows_are_even();
+  }
+  /// The parameters of n columns, once for each of the rows that are encoded as one.
+  parameters_view repeated(const parameters_view& p, index_t n) {
+    const parameters_view to = spread_->view();
+    repeat_entries(p.scales, n, together_, to.scales);
+    if (p.zero_points != nullptr) repeat_entries(p.zero_points, n, together_, to.zero_points);
+    return to;
+  }
+  /// Those of columns [first, first + n) from those of the row's blocks.
+  parameters_view of_columns(const parameters_view& p, index_t first, index_t n) {
+    using arch = simd::best_arch;
+    const index_t length = q_.block_length();
+    const parameters_view to = spread_->view();
+    simd::spread_entries<arch>(p.scales, length, first, n, to.scales);
+    if (p.zero_points != nullptr) simd::spread_entries<arch>(p.zero_points, length, first, n, to.zero_points);
+    return to;
+  }
+
   const Quantizer& q_;
   index_t step_;
   bool by_columns_;
   index_t together_ = 1;  // narrow rows that are encoded as one
   std::vector<float> memory_;
-  std::optional<parameters_memory<S>> repeated_;
+  std::optional<parameters_memory<S>> spread_;
 };
 
 /// Codes of rows [start, start + rows) of a source, of all of them where the tensor is flat, from the parameters of a

@@ -322,8 +322,8 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
     return;
   }
   alignas(64) element tile[tile_floats];
-  const bool by_rows = reads_by_rows(x, 0);
-  if (cols <= (by_rows ? tile_floats : tile_floats / box_rows)) {
+  const bool by_rows = reads_by_rows(x, 0), from_memory = rows * cols >= streaming_floats;
+  if (cols <= (by_rows ? tile_floats : from_memory ? 0 : tile_floats / box_rows)) {
     const index_t rows_at_once = by_rows ? std::max(read_floats / cols, index_t{1}) : tile_floats / cols;
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
