@@ -94,8 +94,9 @@ class row_decoder {
   /// How short rows lie in a tile, where that is the faster way. (Floats of whole rows are written as fast without.)
   std::optional<padded_rows> padding() const {
     if constexpr (decodes_runs<S> && last > 0) {
-      const auto tile = blocks_.one_block ? std::nullopt : padded_rows::of(w_);
-      if (tile && (!blocks_.flat || (!std::same_as<F, f32> && tile->ends_in_vectors()))) return tile;
+      if (blocks_.one_block || (blocks_.flat && std::same_as<F, f32>)) return {};
+      const auto tile = padded_rows::of(w_);
+      if (tile && (!blocks_.flat || tile->ends_in_vectors())) return tile;
     }
     return {};
   }

@@ -195,7 +195,8 @@ class row_quantizer {
 
   /// How short rows lie in a tile, where that is the faster way.
   std::optional<padded_rows> padding() const {
-    auto tile = rows_.one_block ? std::nullopt : padded_rows::of(out_);
+    if (rows_.one_block || (rows_.flat && rows_.block_length < extents_[last])) return {};
+    auto tile = padded_rows::of(out_);
     if (!tile || (rows_.flat && !tile->ends_in_vectors())) return {};
     tile->most = std::clamp(tile_length() / tile->length, index_t{1}, tile->most);
     return tile;
