@@ -9,7 +9,7 @@ using halves_check::with_specials;
 
 namespace {
 
-/// Rows of every kind of length, one, two and three axes, by the reference and back.
+/// Rows of every kind of length, two and three axes, by the reference and back.
 template <quantization_scheme S>
 void check_rows() {
   INFO(std::string(name<S>), " ", std::string(choices<S>));

@@ -209,7 +209,8 @@ class number_writer {
   void across(index_array at, index_t rows, number* to) const {
     constexpr index_t high = 32, wide = 256;
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
-    const index_t first = !decode_.decodes_down(at, streams_) ? 0 : streams_ ? rows : rows / down_step * down_step;
+    const index_t whole = decode_.decodes_down(at, streams_) ? rows / down_step * down_step : 0;
+    const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
     alignas(64) number tile[high * wide];
     for (index_t row = first; row < rows; row += high)

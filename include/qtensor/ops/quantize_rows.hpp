@@ -89,7 +89,7 @@ void quantize_padded_rows(const X& x, const Quantizer& q, const padded_rows& til
   parameters_memory<S> parameters(tile.most * tile.blocks);
   const statistics_view seen = statistics.view();
   const parameters_view p = parameters.view();
-  for_each_padded_tile(x, q, tile, [&](auto at, index_t n, const auto* elements) {
+  for_each_padded_tile(x, q, tile, [&](const auto& at, index_t n, const auto* elements) {
     block_statistics<S, source_elements<X>>(elements, n * tile.length, tile.block, seen);
     const simd::blocks_are blocks = q.finish_rows(at, n, tile, seen, p);
     q.encode_rows(at, n, tile, elements, p, blocks);

@@ -158,9 +158,7 @@ class row_decoder {
   /// How many of so many rows are decoded as one: narrow ones whose codes follow each other.
   index_t rows_as_one(index_t rows) const {
     if constexpr (decodes_runs<S> && last > 0)
-      if (const index_t n = w_.storage_extents()[last];
-          n % byte_step<S> == 0 && w_.row_strides()[last - 1] == unit_of_element<S>(n))
-        return ops::rows_as_one(n, rows);
+      if (blocks_.dense) return ops::rows_as_one(w_.storage_extents()[last], rows);
     return 1;
   }
   /// Rows alike, from the one at an index on, whose numbers follow each other: `together` as one.

@@ -289,9 +289,7 @@ class row_quantizer {
     return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting};
   }
   /// Whether each row of codes begins where the one before it ends.
-  bool codes_follow_each_other() const {
-    return extents_[last] % byte_step<S> == 0 && out_.row_strides() == out_.shape().row_strides();
-  }
+  bool codes_follow_each_other() const { return rows_.dense; }
   /// Codes of whole rows that follow each other, from an index on, by an encoder of the columns of `together` of them.
   void encode_rows_as_one(const columns_type& columns, index_t together, const index_array& row,
                           const matrix_ref<const element>& box) const {

@@ -121,6 +121,7 @@ bool rows_follow_each_other(const Grid& grid, const Array& extents) {
 struct row_blocks {
   index_t row_length;    // elements of a row
   index_t block_length;  // elements of a row that share a scale
+  bool dense;            // each row of codes begins where the one before it ends
   bool flat;             // one long row
   bool one_block;        // and all of it shares a scale: entry 0
 
@@ -132,13 +133,14 @@ struct row_blocks {
     const auto& scales = w.scale_grid();
     row_length = extents[last];
     block_length = scales.block[last] < row_length ? scales.block[last] : row_length;
-    flat = one_block = false;
+    dense = flat = one_block = false;
     if constexpr (S::is_interleaved) {
       const index_t elements = interleaved_block<S>::elements(w.granularity());
-      flat = rows_follow(w, extents, elements, interleaved_block<S>::bytes(w.granularity()));
+      dense = flat = rows_follow(w, extents, elements, interleaved_block<S>::bytes(w.granularity()));
       if (flat) row_length = w.size();
     } else {
-      if (!rows_follow(w, extents, byte_step<S>, unit_of_element<S>(byte_step<S>))) return;
+      dense = rows_follow(w, extents, byte_step<S>, unit_of_element<S>(byte_step<S>));
+      if (!dense) return;
       const bool zeros_alike = !S::has_zero_point || w.zero_grid().block == scales.block;
       if (holds_everything(scales, extents) && zeros_alike) {
         flat = one_block = true;
