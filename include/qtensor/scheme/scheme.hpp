@@ -34,6 +34,9 @@ using conversion_slots =
     list<slot::rule, slot::rounding, slot::overflow, slot::nan, slot::nonfinite_block, slot::subnormal_amax,
          slot::code_scale, slot::division, slot::division_type, slot::zero_point_order>;
 using all_slots = joined<stored_slots, conversion_slots>::type;
+/// Those that say how a number becomes a code once its scale is known; the others say how the scale comes about.
+using coding_slots = joined<stored_slots, list<slot::rounding, slot::overflow, slot::nan, slot::division,
+                                               slot::division_type, slot::zero_point_order>>::type;
 
 template <class Slot, class List>
 inline constexpr bool contains = false;
@@ -362,6 +365,12 @@ template <class S>
 struct stored_form;
 template <class C, class G, class... P>
 struct stored_form<basic_scheme<C, G, P...>> : canonical<C, G, stored_slots, P...> {};
+
+/// S as whoever makes codes under given scales sees it, its scales shared as G says.
+template <class S, class G>
+struct coding_form;
+template <class C, class Own, class... P, class G>
+struct coding_form<basic_scheme<C, Own, P...>, G> : canonical<C, G, coding_slots, P...> {};
 
 /// One replacement after the other; checked only when all are in place.
 template <class Code, class G, class Policies, class... New>

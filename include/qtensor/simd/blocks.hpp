@@ -9,6 +9,7 @@
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/block_arrays.hpp>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/simd/scales.hpp>

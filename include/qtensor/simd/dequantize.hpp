@@ -298,7 +298,7 @@ struct vector_decoder {
 };
 
 template <vector_decodable S, usable_arch A>
-requires(!std::same_as<A, scalar_arch>) struct kernel<op::decode, S, A> : vector_decoder<S, A> {
+requires(!std::same_as<A, scalar_arch>) struct kernel<op::decode, S, A> : vector_decoder<detail::decoding_form<S>, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
 };

@@ -15,12 +15,6 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
-template <class G>
-inline constexpr index_t static_group = 0;
-template <index_t N, index_t Axis>
-requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
-
 /// Integers and fixed-point fractions: a code counts units.
 template <class F>
 concept counting_format = F::bits <= 8 && (F::is_integer || requires { F::fraction_bits; });

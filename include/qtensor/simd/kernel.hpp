@@ -55,6 +55,22 @@ concept takes_traffic = requires {
 
 namespace detail {
 
+/// Elements that share a scale, where that is known at compile time and groups lie along an axis; else 0.
+template <class G>
+inline constexpr index_t static_group = 0;
+template <index_t N, index_t Axis>
+requires(N > 0) inline constexpr index_t static_group<group<N, Axis>> = N;
+
+/// S as kernels of runs see it: they are told which elements share a scale, so that schemes which differ in that, or in
+/// how scales come about, have one kernel in common. Encoders know the length of short groups, decoders nothing.
+template <class S, index_t Group>
+using run_form = typename qtensor::detail::coding_form<qtensor::detail::basic_scheme_of<S>,
+                                                       std::conditional_t<(Group > 0), group<Group>, per_tensor>>::type;
+template <class S>
+using encoding_form = run_form<S, static_group<typename S::granularity_type>>;
+template <class S>
+using decoding_form = run_form<stored<S>, 0>;
+
 /// Calls run(t) where a kernel takes a hint, else run().
 template <class Kernel, class Hint, class Run>
 QTENSOR_INLINE void run_hinted([[maybe_unused]] Hint t, Run run) {

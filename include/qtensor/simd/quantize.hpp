@@ -389,11 +389,11 @@ struct vector_encoder {
 };
 
 template <vector_encodable S, usable_arch A>
-requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector_encoder<S, A> {
+requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector_encoder<detail::encoding_form<S>, A> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
   template <float_source From>
-  using reading = vector_encoder<S, A, From>;
+  using reading = vector_encoder<detail::encoding_form<S>, A, From>;
 };
 
 namespace detail {
@@ -422,7 +422,7 @@ struct encoder_of {
   using type = typename best_kernel<op::encode, S>::template reading<From>;
 };
 template <class S>
-struct encoder_of<S, from_f32> {
+requires(!encodes_by_vectors<best_kernel<op::encode, S>>) struct encoder_of<S, from_f32> {
   using type = best_kernel<op::encode, S>;
 };
 

@@ -120,8 +120,8 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
 
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
 /// for memory_for(n) floats, which hold prepared inverses: too dear to be made again for every few rows.
-template <quantization_scheme S, float_source From = from_f32, class Kernel = encoder_of<S, From>>
-class column_encoder {
+template <class S, class From, class Kernel>
+class basic_column_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
   template <class K>
@@ -145,8 +145,8 @@ class column_encoder {
   }
 
   /// `fitting`: all numbers fit their scales, which are as encode_fitting wants them.
-  column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale, float* memory,
-                 bool fitting = false)
+  basic_column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale,
+                       float* memory, bool fitting = false)
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       is_fast_ = detail::all_regular_divisors<S, arch>(scales, n, tensor_scale);
@@ -252,6 +252,9 @@ class column_encoder {
   float* rest_ = nullptr;
   bool irregular_ = false, is_fast_ = false, fits_ = false;
 };
+
+template <quantization_scheme S, float_source From = from_f32, class Kernel = encoder_of<S, From>>
+using column_encoder = basic_column_encoder<detail::encoding_form<S>, From, Kernel>;
 
 /// Codes of some rows, element i of each with scales[i] and zero_points[i]: row r lies at x + r * x_step and goes to
 /// codes + r * code_step (units). Prepares what divisions need on the stack, 2048 elements at a time.
