@@ -187,7 +187,53 @@ inline constexpr auto find_eighths = []() -> std::optional<code_eighths> {
   }
 }();
 
-enum class decoding { integers, planes, mirrored_planes, sixteenths, eighths, few_floats, many_floats };
+/// 8-bit minifloats whose planes follow from bits of the code, but at the edges: the eight least magnitudes and the
+/// eight largest.
+///   high plane = high[bits [top, top + 4) of the code] ^ edge_high[edge]
+///   low plane  = (code << shift) ^ flipped             ^ edge_low[edge]
+/// `edge` is the magnitude + 8 modulo 128, and the tables are 0 from 16 on.
+struct code_edges {
+  int top, shift;  ///< top 4: with the sign
+  std::uint8_t flipped;
+  std::array<std::uint8_t, 16> high{}, edge_high{}, edge_low{};
+};
+template <class F, int Top>
+constexpr std::optional<code_edges> edges_by() {
+  const auto high = [](std::uint32_t c) { return byte_plane<F, 24>[c]; };
+  const auto low = [](std::uint32_t c) { return byte_plane<F, 16>[c]; };
+  constexpr std::uint32_t end = Top == 4 ? 256 : 128, middle = 8;
+  code_edges all{Top, 7 - F::mantissa_bits, 0, {}, {}, {}};
+  const auto moved = [&](std::uint32_t c) { return static_cast<std::uint8_t>(c << all.shift); };
+  all.flipped = static_cast<std::uint8_t>(low(middle) ^ moved(middle));
+  std::array<bool, 16> known{};
+  for (std::uint32_t c = 0; c < end; ++c) {
+    const std::uint32_t edge = (c + 8) % 128, run = c >> Top;
+    if (edge < 16) continue;
+    if (known[run] && all.high[run] != high(c)) return std::nullopt;
+    if ((moved(c) ^ all.flipped) != low(c)) return std::nullopt;
+    all.high[run] = high(c), known[run] = true;
+  }
+  for (std::uint32_t c = 0; c < end; ++c) {
+    const std::uint32_t edge = (c + 8) % 128;
+    if (edge >= 16 || c == sign_code<F>) continue;  // that one is mended where it is not -0
+    const auto h = static_cast<std::uint8_t>(high(c) ^ all.high[c >> Top]);
+    const auto l = static_cast<std::uint8_t>(low(c) ^ moved(c) ^ all.flipped);
+    if (c >= 128 && (all.edge_high[edge] != h || all.edge_low[edge] != l)) return std::nullopt;
+    all.edge_high[edge] = h, all.edge_low[edge] = l;
+  }
+  return all;
+}
+template <class F>
+inline constexpr std::optional<code_edges> find_edges = [] {
+  std::optional<code_edges> found;
+  if constexpr (minifloat_format<F> && F::bits == 8 && F::mantissa_bits <= 6 && fits_bf16<F> && is_mirrored<F>) {
+    found = edges_by<F, 4>();
+    if (!found) found = edges_by<F, 3>();
+  }
+  return found;
+}();
+
+enum class decoding { integers, planes, mirrored_planes, edges, sixteenths, eighths, few_floats, many_floats };
 
 /// How codes of F become floats with architecture A.
 template <class F, class A>
@@ -202,7 +248,9 @@ constexpr decoding decoding_of() {
   } else if constexpr (has_long_tables<A>) {
     return is_mirrored<F> ? decoding::mirrored_planes : decoding::planes;
   } else if constexpr (minifloat_format<F>) {
-    return is_mirrored<F> && F::mantissa_bits <= 4 ? decoding::sixteenths : decoding::many_floats;
+    return find_edges<F>.has_value()                 ? decoding::edges
+           : is_mirrored<F> && F::mantissa_bits <= 4 ? decoding::sixteenths
+                                                     : decoding::many_floats;
   } else {
     constexpr bool shuffles = is_mirrored<F> && has_shuffles<A>;
     return shuffles && find_eighths<F>.has_value() ? decoding::eighths
@@ -236,16 +284,20 @@ struct byte_planes {
   bytes<A> high, low;
 };
 
-/// The sign of mirrored codes joins the upper plane; code 0x80 is mended where it is not -0.
+/// Code 0x80 is mended where it is not -0.
 template <class F, class A>
-QTENSOR_INLINE byte_planes<A> with_signs(const bytes<A>& codes, bytes<A> high, bytes<A> low) {
-  high = high | (codes & bytes<A>(std::uint8_t{0x80}));
+QTENSOR_INLINE byte_planes<A> with_zero(const bytes<A>& codes, bytes<A> high, bytes<A> low) {
   if constexpr (!has_negative_zero<F>) {
     const auto at = codes == bytes<A>(std::uint8_t{0x80});
     high = simd::select(at, bytes<A>(byte_plane<F, 24>[128]), high);
     low = simd::select(at, bytes<A>(byte_plane<F, 16>[128]), low);
   }
   return {high, low};
+}
+/// The sign of mirrored codes joins the upper plane.
+template <class F, class A>
+QTENSOR_INLINE byte_planes<A> with_signs(const bytes<A>& codes, const bytes<A>& high, const bytes<A>& low) {
+  return with_zero<F>(codes, high | (codes & bytes<A>(std::uint8_t{0x80})), low);
 }
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> floats_of(const byte_planes<A>& p) {
@@ -350,8 +402,34 @@ struct value_decoder<F, A, decoding::mirrored_planes> {
   }
 };
 
-/// Minifloats of 8 bits where only tables of 16 bytes are cheap: the planes are arithmetic for ordinary codes, the
-/// first 16 (subnormals) and the last 16 (infinity and NaN) are looked up.
+/// Minifloats of 8 bits where only tables of 16 bytes are cheap.
+template <class F, class A>
+struct value_decoder<F, A, decoding::edges> {
+  static constexpr code_edges edges = *find_edges<F>;
+  simd::byte_table<A, 16> high{edges.high.data()}, edge_high{edges.edge_high.data()}, edge_low{edges.edge_low.data()};
+
+  template <class Codes, class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const Codes& codes, const Zero&) const {
+    return floats_of(planes(simd::order_for_floats(codes.batch())));
+  }
+  QTENSOR_INLINE byte_planes<A> planes(const bytes<A>& c) const {
+    const auto byte = [](std::uint32_t v) { return bytes<A>(static_cast<std::uint8_t>(v)); };
+    const auto each = [](std::uint32_t v) { return words<A>(v * 0x01010101u); };
+    const auto bytes_of = [](const words<A>& v) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::uint8_t>(v); };
+    const words<A> w = simd::bits_as<std::uint32_t>(c);
+    const bytes<A> edge = ((c + byte(8)) & byte(0x7f)) + byte(0x70);  // 128 and more in the middle
+    const bytes<A> h = high(bytes_of((w >> edges.top) & each(0x0f))) ^ edge_high(edge);
+    bytes<A> l = bytes_of((w << edges.shift) & each(0xffu << edges.shift & 0xffu)) ^ edge_low(edge);
+    if constexpr (edges.flipped != 0) l = l ^ byte(edges.flipped);
+    if constexpr (edges.top == 4)
+      return with_zero<F>(c, h, l);
+    else
+      return with_signs<F>(c, h, l);
+  }
+};
+
+/// Those with more than eight codes of a kind at an edge: the planes are arithmetic for ordinary codes, the first 16
+/// (subnormals) and the last 16 (infinity and NaN) are looked up.
 ///   upper half of the float = (magnitude code << (7 - m)) + ((127 - bias) << 7)
 template <class F, class A>
 struct value_decoder<F, A, decoding::sixteenths> {
@@ -469,7 +547,7 @@ concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::la
 
 /// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
 /// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
-/// with tables of 128 bytes (AVX-512 VBMI, NEON), 27 without (HiFloat8 30); 4 bits 12.
+/// with tables of 128 bytes (AVX-512 VBMI, NEON), without 20 (HiFloat8 30); 4 bits 12.
 template <vector_decodable_format F, usable_arch A>
 using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
