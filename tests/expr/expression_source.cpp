@@ -3,7 +3,7 @@
 #include <qtensor/expr/assign.hpp>
 #include <qtensor/expr/expression_source.hpp>
 
-#include "check.hpp"
+#include "tiles.hpp"
 
 using namespace Eigen;
 namespace qt = qtensor;
@@ -12,29 +12,11 @@ using check::row_matrix;
 
 namespace {
 
-template <class Order, class Xpr>
-void check_order(const Xpr& x, const MatrixXf& rows_of_source) {
-  const qt::expression_source<Xpr, Order> source(x);
-  static_assert(qt::tile_source<qt::expression_source<Xpr, Order>>);
-  const Index rows = rows_of_source.rows(), cols = rows_of_source.cols();
-  REQUIRE(source.rows() == rows);
-  REQUIRE(source.cols() == cols);
-  for (const auto& [row, col] : {std::pair<index_t, index_t>{0, 0}, {1, 0}, {0, 3}, {5, 7}, {rows - 1, cols - 1}}) {
-    const index_t height = rows - row, width = cols - col, stride = width + 2;
-    if (height <= 0 || width <= 0) continue;
-    row_matrix tile = row_matrix::Constant(height, stride, 77.f);
-    source.read(row, height, col, width, tile.data(), stride);
-    REQUIRE(check::same(tile.leftCols(width), rows_of_source.bottomRightCorner(height, width)));
-    REQUIRE((tile.rightCols(2).array() == 77.f).all());
-    if (const float* here = source.direct(row, col))
-      for (index_t c = 0; c < width; ++c) REQUIRE(here[c] == rows_of_source(row, col + c));
-  }
-}
 template <class Xpr>
 void check_expression(const Xpr& x) {
   const MatrixXf want = x;
-  check_order<qt::row_major>(x, want);
-  check_order<qt::col_major>(x, want.transpose());
+  check::check_tiles(qt::expression_source<Xpr, qt::row_major>(x), want);
+  check::check_tiles(qt::expression_source<Xpr, qt::col_major>(x), want.transpose());
 }
 
 }  // namespace
@@ -111,51 +93,4 @@ TEST_CASE("expression_source: cheap arithmetic may be read twice; random numbers
   CHECK(!may(a + MatrixXf::Random(4, 4)));
   CHECK(!may(a.NullaryExpr(4, 4, [](Index, Index) { return 1.f; })));
   CHECK(!may(a.lazyProduct(a)));
-}
-
-TEST_CASE("expression_source: source_of decodes quantized matrices in runs, in either order") {
-  const auto t = check::tensor_of<qt::int4_group<32>>(20, 40);
-  const auto w = qt::dequantize(t);
-  const auto rows = qt::expr_detail::source_of<qt::row_major>(w);
-  const auto cols = qt::expr_detail::source_of<qt::col_major>(w);
-  static_assert(decltype(rows)::reads_rows && !decltype(cols)::reads_rows);
-  row_matrix tile(40, 20);
-  cols.read(0, 40, 0, 20, tile.data(), 20);
-  CHECK(check::same(tile, check::values(t).transpose()));
-}
-
-TEST_CASE("expression_source: half and bfloat16 are widened exactly") {
-  const MatrixXf a = check::numbers(3, 4);
-  const Matrix<half, Dynamic, Dynamic> h = a.cast<half>();
-  const Matrix<bfloat16, Dynamic, Dynamic> b = a.cast<bfloat16>();
-  qt::expr_detail::with_floats(h, [&](const auto& x) {
-    for (Index i = 0; i < 3; ++i)
-      for (Index j = 0; j < 4; ++j) CHECK(x.coeff(i, j) == static_cast<float>(h(i, j)));
-  });
-  qt::expr_detail::with_floats(b, [&](const auto& x) {
-    for (Index i = 0; i < 3; ++i)
-      for (Index j = 0; j < 4; ++j) CHECK(x.coeff(i, j) == static_cast<float>(b(i, j)));
-  });
-}
-
-TEST_CASE("with_source: half and bfloat16 in memory are read where they lie, other expressions as floats") {
-  const MatrixXf a = check::numbers(3, 4);
-  const Matrix<bfloat16, Dynamic, Dynamic> b = a.cast<bfloat16>();
-  qt::expr_detail::with_source<qt::col_major>(b, [&](const auto& x) {
-    static_assert(std::is_same_v<qt::element_format_of<std::remove_cvref_t<decltype(x)>>, qt::bf16>);
-    CHECK(static_cast<const void*>(x.direct(1, 2)) == static_cast<const void*>(&b(2, 1)));
-    CHECK(x.row_step() == 3);
-  });
-  qt::expr_detail::with_source<qt::row_major>(b, [&](const auto& x) {
-    CHECK(x.direct(0, 0) == nullptr);
-    float element = 0.f;
-    x.read(2, 1, 3, 1, &element, 1);
-    CHECK(element == static_cast<float>(b(2, 3)));
-  });
-  qt::expr_detail::with_source<qt::row_major>(b + b, [&](const auto& x) {
-    static_assert(std::is_same_v<qt::element_format_of<std::remove_cvref_t<decltype(x)>>, qt::f32>);
-    float element = 0.f;
-    x.read(2, 1, 3, 1, &element, 1);
-    CHECK(element == static_cast<float>(b(2, 3) + b(2, 3)));
-  });
 }

@@ -114,8 +114,8 @@ TEST_CASE("for_each_piece: no columns or no rows, nothing to visit") {
 }
 
 TEST_CASE("for_each_piece: a source that runs across the rows is asked for tiles of several rows") {
-  const numbered_source<false, false> x(64, 256);
-  ops::for_each_piece(x, 0, 64, 32, [](index_t, index_t, index_t, const float*) {});
+  const numbered_source<false, false> x(256, 256);
+  ops::for_each_piece(x, 0, 256, 32, [](index_t, index_t, index_t, const float*) {});
   CHECK(x.reads.size() == 4);
   const numbered_source<true, false> y(64, 256);
   ops::for_each_piece(y, 0, 64, 32, [](index_t, index_t, index_t, const float*) {});

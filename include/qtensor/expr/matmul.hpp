@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/expr/expression_source.hpp>
+#include <qtensor/expr/source_of.hpp>
 #include <qtensor/expr/with_options.hpp>
 #include <qtensor/ops/epilogue.hpp>
 

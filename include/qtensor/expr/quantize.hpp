@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/expr/expression_source.hpp>
+#include <qtensor/expr/source_of.hpp>
 #include <qtensor/ops/parallel.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
 #include <tuple>

@@ -210,15 +210,15 @@ void for_each_float_run(const X& x, index_t first, index_t count, index_t most, 
 struct box_shape {
   index_t rows, cols;
 
-  /// Columns are a multiple of `step`, or all. Sources whose own order runs across the rows are read down many rows at
-  /// a time where they come from memory: it does not like to be read in lines here and there.
+  /// Columns are a multiple of `step`, or all. Sources whose own order runs across the rows are read down some lines of
+  /// the caches at a time, many rows where they come from memory: it does not like to be read in lines here and there.
   template <tile_source X>
   static box_shape of(const X& x, index_t step) {
     const auto cut = [&](index_t most) {
       return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
     };
     if (X::reads_rows) return {tile_floats / 512, cut(512)};
-    if (x.rows() * x.cols() < streaming_floats) return {box_rows, cut(1024)};
+    if (x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(256)};
     const index_t cols = cut(256), rows = box_floats / cols / box_rows * box_rows;
     return {rows > box_rows ? rows : box_rows, cols};
   }

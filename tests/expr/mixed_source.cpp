@@ -1,0 +1,74 @@
+// Mirrors include/qtensor/expr/mixed_source.hpp: matrices of both orders in one expression, as Eigen evaluates it.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/expr/assign.hpp>
+#include <qtensor/expr/mixed_source.hpp>
+#include <qtensor/expr/quantize.hpp>
+
+#include "tiles.hpp"
+
+using namespace Eigen;
+namespace qt = qtensor;
+using check::row_matrix;
+
+namespace {
+
+template <class Xpr>
+void check_expression(const Xpr& x) {
+  static_assert(qt::expr_detail::mixes_orders<Xpr>);
+  const MatrixXf want = x;
+  check::check_tiles(qt::mixed_source<Xpr, qt::row_major>(x), want);
+  check::check_tiles(qt::mixed_source<Xpr, qt::col_major>(x), want.transpose());
+}
+template <class Xpr>
+constexpr bool mixes(const Xpr&) {
+  return qt::expr_detail::mixes_orders<Xpr>;
+}
+
+}  // namespace
+
+TEST_CASE("mixed_source: any tile of any expression equals the evaluated matrix") {
+  for (const auto& [rows, cols] : {std::pair<Index, Index>{37, 61}, {1, 1}, {16, 256}, {40, 300}, {300, 40}}) {
+    const MatrixXf a = check::numbers(rows, cols), b = check::numbers(rows, cols, 1);
+    const row_matrix r = b, s = a * 3;
+    check_expression(a + r);
+    check_expression(r - a);
+    check_expression(2 * a + r);
+    check_expression(a.cwiseProduct(r) - (r / 3.f - b).cwiseAbs());
+    check_expression(-a.cwiseQuotient(r) + s);
+    check_expression(a + r.transpose().transpose() + b);
+    check_expression(a.block(0, 0, rows, cols) + s);
+  }
+}
+
+TEST_CASE("mixed_source: products, broadcasts and quantized matrices in it") {
+  const MatrixXf a = check::numbers(37, 61), p = check::numbers(37, 9), q = check::numbers(9, 61, 1);
+  const row_matrix r = check::numbers(37, 61, 2);
+  const RowVectorXf v = check::numbers(1, 61, 3);
+  check_expression(a.rowwise() + v);
+  check_expression(p * q + r);
+  const auto t = check::tensor_of<qt::mxfp4>(37, 61);
+  check_expression(qt::dequantize(t) + a);
+}
+
+TEST_CASE("mixed_source: only for matrices of both orders, a few at most, and functions whose packets are exact") {
+  const MatrixXf a = check::numbers(4, 5);
+  const row_matrix r = a;
+  const VectorXf v = a.col(0);
+  CHECK(!mixes(a + 2 * a));
+  CHECK(!mixes(r - r.cwiseAbs()));
+  CHECK(!mixes(v + v));
+  CHECK(!mixes(MatrixXf::Constant(4, 5, 1.f) + r));
+  CHECK(!mixes(a.array().exp().matrix() + r));
+  CHECK(!mixes(a + r.cwiseMax(0.f)));
+  CHECK(!mixes(a + r.unaryExpr([](float x) { return x + 1; })));
+  CHECK(!mixes((a.array() < 0.f).select(a, 2 * a) + r));
+  CHECK(mixes(a + a + a + a + a + a + a + r));
+  CHECK(!mixes(a + a + a + a + a + a + a + a + r));
+}
+
+TEST_CASE("mixed_source: quantize gives the codes of the evaluated matrix") {
+  const MatrixXf a = check::numbers(70, 300);
+  const row_matrix r = check::numbers(70, 300, 1), sum = 2 * a + r;
+  CHECK(check::same(check::values(qt::quantize<qt::mxfp8_e4m3>(2 * a + r)),
+                    check::values(qt::quantize<qt::mxfp8_e4m3>(sum))));
+}

@@ -1,0 +1,27 @@
+// What tests of sources of expressions share.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include "check.hpp"
+
+namespace check {
+
+/// Tiles of a source, wherever they begin, are those of the matrix.
+template <qtensor::tile_source Source>
+void check_tiles(const Source& source, const Eigen::MatrixXf& rows_of_source) {
+  const Eigen::Index rows = rows_of_source.rows(), cols = rows_of_source.cols();
+  REQUIRE(source.rows() == rows);
+  REQUIRE(source.cols() == cols);
+  for (const auto& [row, col] : {std::pair<index_t, index_t>{0, 0}, {1, 0}, {0, 3}, {5, 7}, {rows - 1, cols - 1}}) {
+    const index_t height = rows - row, width = cols - col, stride = width + 2;
+    if (height <= 0 || width <= 0) continue;
+    row_matrix tile = row_matrix::Constant(height, stride, 77.f);
+    source.read(row, height, col, width, tile.data(), stride);
+    REQUIRE(same(tile.leftCols(width), rows_of_source.bottomRightCorner(height, width)));
+    REQUIRE((tile.rightCols(2).array() == 77.f).all());
+    if (const float* here = source.direct(row, col))
+      for (index_t c = 0; c < width; ++c) REQUIRE(here[c] == rows_of_source(row, col + c));
+  }
+}
+
+}  // namespace check
