@@ -56,3 +56,15 @@ TEST_CASE("units: bytes for packed codes, the format's storage for others") {
   CHECK(simd::unit_of<mxfp6_e2m3>(8) == 6);
   CHECK(simd::unit_of<int8_per_tensor>(7) == 7);
 }
+
+TEST_CASE("kernels of runs: one for schemes that share scales otherwise or compute them otherwise") {
+  using namespace simd::detail;
+  static_assert(std::is_same_v<encoding_form<int8_per_tensor>, encoding_form<with<int8_per_tensor, per_channel<0>>>>);
+  static_assert(std::is_same_v<encoding_form<mxfp8_e4m3>, encoding_form<with<mxfp8_e4m3, mx_rceil, group<32, 0>>>>);
+  static_assert(!std::is_same_v<encoding_form<mxfp8_e4m3>, encoding_form<with<mxfp8_e4m3, group<16>>>>);
+  static_assert(!std::is_same_v<encoding_form<mxfp8_e4m3>, encoding_form<with<mxfp8_e4m3, toward_zero>>>);
+  static_assert(std::is_same_v<decoding_form<mxfp8_e4m3>, decoding_form<with<mxfp8_e4m3, group<16>, toward_zero>>>);
+  static_assert(!std::is_same_v<decoding_form<mxfp8_e4m3>, decoding_form<mxfp8_e5m2>>);
+  CHECK(static_group<encoding_form<mxfp8_e4m3>::granularity_type> == 32);
+  CHECK(static_group<decoding_form<mxfp8_e4m3>::granularity_type> == 0);
+}

@@ -197,6 +197,7 @@ struct code_edges {
   std::uint8_t flipped;
   std::array<std::uint8_t, 16> high{}, edge_high{}, edge_low{};
 };
+/// Those of F by such bits, if its planes are like that.
 template <class F, int Top>
 constexpr std::optional<code_edges> edges_by() {
   const auto high = [](std::uint32_t c) { return byte_plane<F, 24>[c]; };

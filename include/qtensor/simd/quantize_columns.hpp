@@ -253,6 +253,7 @@ class basic_column_encoder {
   bool irregular_ = false, is_fast_ = false, fits_ = false;
 };
 
+/// The one of S; schemes that share scales otherwise have it in common.
 template <quantization_scheme S, float_source From = from_f32, class Kernel = encoder_of<S, From>>
 using column_encoder = basic_column_encoder<detail::encoding_form<S>, From, Kernel>;
 
