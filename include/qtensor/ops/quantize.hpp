@@ -143,7 +143,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
       if (same && encode_across(x, q, step)) return;
       if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
-      if (length == 1 && same && encode_static_columns(x, q)) return;
+      if (same && encode_static_panels(x, q, step)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);
         for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {

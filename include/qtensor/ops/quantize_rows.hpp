@@ -206,8 +206,9 @@ class panel_encoder {
                     [&](index_t at, index_t count, const auto* part) {
                       const index_t block = at / length;
                       q_.encode(row, at, count, part, length, p.from(block - first), blocks);
-                      if (blocks == simd::blocks_are::special)
-                        q_.mend(row, at, count, part, block, seen.from(block - first));
+                      if constexpr (!std::is_same_v<typename S::rule, static_only>)
+                        if (blocks == simd::blocks_are::special)
+                          q_.mend(row, at, count, part, block, seen.from(block - first));
                     });
   }
 
@@ -397,20 +398,22 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
     quantize_panels(x, q, step);
 }
 
-/// Static quantization with a scale for every column, panel by panel. False, with nothing written, where rows of codes
-/// do not lie at one distance.
+/// Static quantization of panels of rows that share scales. False, with nothing written, where rows are not encoded by
+/// columns: panels have nothing to share then.
 template <tile_source X, class Quantizer>
-bool encode_static_columns(const X& x, const Quantizer& q) {
+bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
-  panel_encoder<Quantizer> panel(q, x.cols(), byte_step<S>);
+  panel_encoder<Quantizer> panel(q, x.cols(), step);
   if (!panel.by_columns()) return false;
-  parameters_memory<S> parameters(x.cols());
+  const index_t blocks = q.block_count();
+  parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();
-  box_reader<X> elements(x, box_shape::of(x, byte_step<S>));
+  box_reader<X> elements(x, box_shape::of(x, step));
   q.for_each_panel([&](const auto& first, const auto& count) {
-    q.load(first, 0, x.cols(), 1, p);
-    for_each_row_run(first, count, q.extents(),
-                     [&](index_t start, index_t rows) { panel.encode_columns(elements, start, rows, 0, x.cols(), p); });
+    q.load(first, 0, blocks, q.block_length(), p);
+    for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
+      panel.encode(elements, start, rows, 0, x.cols(), p, {}, simd::blocks_are::ordinary);
+    });
   });
   return true;
 }
