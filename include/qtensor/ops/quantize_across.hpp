@@ -36,7 +36,7 @@ class across_quantizer {
         high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         step_(high_ + 64),
         codes_(line_array<std::uint8_t>::for_overwrite(wide * step_)),
-        divisors_(static_cast<std::size_t>(columns_type::memory_for(high_))) {}
+        divisors_(line_array<float>::for_overwrite(columns_type::memory_for(high_))) {}
 
   /// Whether a matrix has scales of a kind that can be turned, and is worth it: in a cache numbers are turned as fast
   /// where scales change with every few of them, and faster where columns are short.
@@ -185,7 +185,7 @@ class across_quantizer {
   matrix_ref<const element> x_;
   index_t rows_, cols_, length_, most_cols_, high_, step_;
   line_array<std::uint8_t> codes_;  // column after column, step_ apart
-  std::vector<float> divisors_;
+  line_array<float> divisors_;
 };
 
 /// Calls use(across_quantizer) where a source and the tensor it goes to are matrices that it can quantize.

@@ -83,7 +83,7 @@ class dual_axis_quantizer {
           column_statistics(box.cols),
           row_parameters(box.rows * divide_up(box.cols, q.by_rows_.block_length())),
           column_parameters(box.cols),
-          memory(static_cast<std::size_t>(cols_type::columns_type::memory_for(box.cols))) {}
+          memory(line_array<float>::for_overwrite(cols_type::columns_type::memory_for(box.cols))) {}
     piece_quantizer<rows_type> quantize_piece;
     panel_quantizer<cols_type> quantize_panel;
     box_reader<X> elements;
@@ -91,7 +91,7 @@ class dual_axis_quantizer {
     statistics_memory<C> column_statistics;
     parameters_memory<R> row_parameters;
     parameters_memory<C> column_parameters;
-    std::vector<float> memory;
+    line_array<float> memory;
   };
 
   /// The index of a row of the source in `by_rows`, and the column of its element `col`.

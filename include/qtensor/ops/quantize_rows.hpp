@@ -162,7 +162,7 @@ class panel_encoder {
     if (!by_columns_) return;
     const bool own = q.block_length() == 1;
     together_ = own && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
-    memory_.resize(static_cast<std::size_t>(Quantizer::columns_type::memory_for(cols * together_)));
+    memory_ = line_array<float>::for_overwrite(Quantizer::columns_type::memory_for(cols * together_));
     if (!own || together_ > 1) spread_.emplace(cols * together_ + simd::lanes<simd::best_arch>);
   }
 
@@ -241,7 +241,7 @@ class panel_encoder {
   index_t step_;
   bool by_columns_;
   index_t together_ = 1;  // narrow rows that are encoded as one
-  std::vector<float> memory_;
+  line_array<float> memory_;
   std::optional<parameters_memory<S>> spread_;
 };
 
