@@ -66,6 +66,7 @@ class mixed_part {
   source source_;
 };
 
+/// A constant is in every order.
 template <class Plain, storage_order Order>
 class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float>, Plain>, Order> {
   using constant = Eigen::internal::scalar_constant_op<float>;
@@ -83,6 +84,7 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
   constant constant_;
 };
 
+/// A function of a part, and of two.
 template <class Op, class Xpr, storage_order Order>
 requires is_exact_function<Op>
 class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {

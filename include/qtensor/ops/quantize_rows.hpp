@@ -206,7 +206,7 @@ class panel_encoder {
                     [&](index_t at, index_t count, const auto* part) {
                       const index_t block = at / length;
                       q_.encode(row, at, count, part, length, p.from(block - first), blocks);
-                      if constexpr (!std::is_same_v<typename S::rule, static_only>)
+                      if constexpr (!std::is_same_v<typename S::rule, static_only>)  // given scales are never special
                         if (blocks == simd::blocks_are::special)
                           q_.mend(row, at, count, part, block, seen.from(block - first));
                     });

@@ -510,8 +510,8 @@ requires has_half_tables<A> QTENSOR_INLINE std::array < bytes<A>,
 
 /// `Entries` bytes (16, 32, 64, 128 or 256) looked up by bytes below Entries; larger indices give unspecified bytes,
 /// but with 16 entries those of 128 and more give 0, and of smaller ones the lower 4 bits count (NEON: 0). table must
-/// outlive this. Cost: 16 entries 1; 128 entries 1 with
-/// VBMI, else 31 / 22 / 22 / 5, of which look-ups at one index share 7.
+/// outlive this. Cost: 16 entries 1; 128 entries 1 with VBMI, else 31 / 22 / 22 / 5, of which look-ups at one index
+/// share 7.
 template <usable_arch A, int Entries>
 requires(Entries == 16 || Entries == 32 || Entries == 64 || Entries == 128 || Entries == 256) struct byte_table {
   explicit byte_table(const std::uint8_t* table) : body(table) {}

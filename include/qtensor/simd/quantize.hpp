@@ -421,6 +421,7 @@ template <class S, class From>
 struct encoder_of {
   using type = typename best_kernel<op::encode, S>::template reading<From>;
 };
+/// Kernels of a user's read floats themselves, whether they offer `reading` or not.
 template <class S>
 requires(!encodes_by_vectors<best_kernel<op::encode, S>>) struct encoder_of<S, from_f32> {
   using type = best_kernel<op::encode, S>;

@@ -120,7 +120,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
 
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
 /// for memory_for(n) floats, which hold prepared inverses: too dear to be made again for every few rows.
-template <class S, class From, class Kernel>
+template <quantization_scheme S, float_source From, class Kernel>
 class basic_column_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
