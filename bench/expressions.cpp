@@ -20,8 +20,9 @@ matrix_in<Order> matrix_at(const float* data, const task& t) {
   return {data, t.rows, t.cols};
 }
 
-/// expression_of(A, B) into a scheme; B is read from memory of its own. Order is that of A and B, codes are by rows.
-template <int Order, class S, class Expression>
+/// expression_of(A, B) into a scheme; B is read from memory of its own. Order is that of A, OrderOfB that of B, codes
+/// are by rows.
+template <int Order, class S, int OrderOfB = Order, class Expression>
 void add_expression(operations& all, const std::string& name, int sources, Expression expression_of) {
   operation op = describe<qt::f32, S>(verb::quantize, scales::dynamic, name);
   op.other_bytes = 4 * (sources - 1);
@@ -33,16 +34,14 @@ void add_expression(operations& all, const std::string& name, int sources, Expre
   const auto second = [](const task& t) { return reinterpret_cast<const float*>(t.scratch); };
   op.ours = [=](const task& t) -> std::function<void()> {
     const auto out = span_of<S>(t);
-    if (t.threads == 1)
-      return
-          [=] { qt::quantize_into(out, expression_of(matrix_at<Order>(t.floats, t), matrix_at<Order>(second(t), t))); };
-    return [=, pool = on_team(t.threads)] {
-      qt::quantize_into(out, expression_of(matrix_at<Order>(t.floats, t), matrix_at<Order>(second(t), t)), pool);
-    };
+    const auto a = matrix_at<Order>(t.floats, t);
+    const auto b = matrix_at<OrderOfB>(second(t), t);
+    if (t.threads == 1) return [=] { qt::quantize_into(out, expression_of(a, b)); };
+    return [=, pool = on_team(t.threads)] { qt::quantize_into(out, expression_of(a, b), pool); };
   };
   op.more = [=](const task& t, candidates& found) {
-    // A tile of 16 KiB that stays in the first-level cache, by runs along the expression's own order.
-    if (t.threads != 1) return;
+    // A tile of 16 KiB that stays in the first-level cache, by runs along the expression's own order, where it has one.
+    if (t.threads != 1 || Order != OrderOfB) return;
     found.push_back({kind::expression, "expression alone", "", [=] {
                        alignas(64) static float tile[4096];
                        const auto a = matrix_at<Order>(t.floats, t), b = matrix_at<Order>(second(t), t);
@@ -64,12 +63,19 @@ void add_expression(operations& all, const std::string& name, int sources, Expre
   all.push_back(std::move(op));
 }
 
+constexpr auto first = [](const auto& a, const auto&) -> const auto& { return a; };
+constexpr auto twice_and_other = [](const auto& a, const auto& b) { return a * 2.f + b; };
+
 template <int Order, class S>
 void add_expressions(operations& all, const std::string& source, const std::string& label) {
-  add_expression<Order, S>(
-      all, source + " -> " + label, 1, [](const auto& a, const auto&) -> const auto& { return a; });
-  add_expression<Order, S>(all, "2 " + source + " + B -> " + label, 2,
-                           [](const auto& a, const auto& b) { return a * 2.f + b; });
+  add_expression<Order, S>(all, source + " -> " + label, 1, first);
+  add_expression<Order, S>(all, "2 " + source + " + B -> " + label, 2, twice_and_other);
+}
+
+/// Of a matrix by rows and one by columns.
+template <class S>
+void add_mixed_expression(operations& all, const std::string& label) {
+  add_expression<Eigen::RowMajor, S, Eigen::ColMajor>(all, "2 A + B by columns -> " + label, 2, twice_and_other);
 }
 
 /// A scheme back to numbers of format F that lie by columns.
@@ -96,6 +102,8 @@ void add_expressions(operations& all) {
   add_expressions<Eigen::ColMajor, qt::mxfp8_e4m3>(all, "A by columns", "mxfp8_e4m3");
   add_expressions<Eigen::ColMajor, qt::int8_per_channel<0>>(all, "A by columns", "int8 row, dynamic");
   add_expressions<Eigen::ColMajor, qt::int8_per_tensor>(all, "A by columns", "int8 tensor, dynamic");
+  add_mixed_expression<qt::mxfp8_e4m3>(all, "mxfp8_e4m3");
+  add_mixed_expression<qt::int8_per_channel<0>>(all, "int8 row, dynamic");
   add_columns_back<qt::int8_per_tensor, qt::f32>(all, "int8 tensor");
   add_columns_back<qt::int8_per_tensor, qt::bf16>(all, "int8 tensor");
   add_columns_back<qt::mxfp8_e4m3, qt::f32>(all, "mxfp8_e4m3");

@@ -17,7 +17,7 @@ namespace bench {
 using qtensor::index_t;
 
 enum class verb { quantize, dequantize, dual_axis, pack, unpack };
-enum class grain { tensor, row, column, group };
+enum class grain { tensor, row, column, group, block };
 enum class scales { dynamic, given, one };  // computed from the data; stored before; stored before, all 1: a mere cast
 
 /// A matrix of numbers and its quantized form in memory, both whole. All candidates of a measurement see the same.
@@ -70,7 +70,7 @@ struct operation {
   std::string_view code;    // the format's name: int8, e4m3, ...
   std::string_view scale;   // the scale format's name
   bench::grain grain = grain::tensor;
-  index_t group = 0;  // elements that share a scale, where grain is group
+  index_t group = 0;  // elements that share a scale along a row, where grain is group; on both axes, where it is block
   bench::scales how = scales::dynamic;
   bool has_zero_point = false;
   bool is_interleaved = false;              // ggml's blocks
@@ -82,6 +82,21 @@ struct operation {
   std::function<void(const task&)> prepare;                        // scales that are given, codes that are read
   std::function<std::function<void()>(const task&)> ours;          // empty where this task is not to be had
 
+  /// Of a matrix of that size.
+  index_t scale_count(index_t rows, index_t cols) const {
+    switch (grain) {
+      case grain::tensor:
+        return 1;
+      case grain::row:
+        return rows;
+      case grain::column:
+        return cols;
+      case grain::group:
+        return rows * (cols / group);
+      default:
+        return (rows + group - 1) / group * (cols / group);
+    }
+  }
   bool writes_numbers() const { return what == verb::dequantize || what == verb::unpack; }
   double source_bytes() const { return writes_numbers() ? code_bytes : number_bytes; }
   double target_bytes() const { return writes_numbers() ? number_bytes : code_bytes; }

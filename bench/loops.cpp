@@ -215,6 +215,13 @@ void quantize_integers(const task& t, candidates& all) {
         }
       });
     }
+    case grain::block: {
+      const index_t side = t.op->group;
+      return add(t, all, "times 1/scale", [=](index_t row) {
+        const float* k = inverse + row / side * (cols / side);
+        line(row, [=](float v, index_t i) { return v * k[i / side]; });
+      });
+    }
   }
 }
 
@@ -250,6 +257,7 @@ void dequantize_integers(const task& t, candidates& all) {
   const int zero = t.op->has_zero_point ? t.zero_points[0] : 0;
   const bool zeros = t.op->has_zero_point;
   const grain g = t.op->grain;
+  const index_t side = t.op->group;
   add(t, all, "", [=](index_t row) {
     const std::uint8_t* codes = from + row * cols * Bits / 8;
     type* to = out + row * cols;
@@ -258,6 +266,9 @@ void dequantize_integers(const task& t, candidates& all) {
                        [=](std::uint8_t c) { return N::store(static_cast<float>(c - zero) * scale[0]); });
     } else if (g == grain::column) {
       for (index_t i = 0; i < cols; ++i) to[i] = N::store(signed_value<8>(codes[i]) * scale[i]);
+    } else if (g == grain::block) {
+      const float* k = scale + row / side * (cols / side);
+      for (index_t i = 0; i < cols; ++i) to[i] = N::store(signed_value<8>(codes[i]) * k[i / side]);
     } else if (g == grain::group) {
       for (index_t b = 0; b < cols / 32; ++b)
         read_codes<Bits>(

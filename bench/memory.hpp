@@ -100,9 +100,7 @@ class arena {
     t.other_scales = t.scratch + 2 * t.size();
     if (op.prepare) op.prepare(t);
     if (op.scale == "f32" && op.how != scales::dynamic) {
-      const index_t row = op.grain == grain::row ? 1 : op.grain == grain::group ? t.cols / op.group : 0;
-      const index_t count = op.grain == grain::tensor ? 1 : op.grain == grain::column ? t.cols : row * t.rows;
-      for (index_t i = 0; i < count; ++i) t.inverses[i] = 1.f / t.f32_scales()[i];
+      for (index_t i = 0; i < op.scale_count(t.rows, t.cols); ++i) t.inverses[i] = 1.f / t.f32_scales()[i];
     }
     return t;
   }

@@ -31,6 +31,11 @@ struct grain_of<qt::group<N, Axis>> {
   static constexpr grain value = grain::group;
   static constexpr index_t group = N;
 };
+template <index_t N>
+struct grain_of<qt::block<N, N>> {
+  static constexpr grain value = grain::block;
+  static constexpr index_t group = N;
+};
 
 /// The task's memory as a tensor of a scheme: a span to write or a view to read.
 template <class Tensor>
@@ -70,8 +75,9 @@ auto numbers_of(const task& t) {
 template <class S>
 void fill(const task& t) {
   const qt::tensor_span<S> all = span_of<S>(t);
+  constexpr grain g = grain_of<typename S::granularity_type>::value;
   task some = t;
-  some.rows = std::min<index_t>(t.rows, 256);
+  some.rows = g == grain::block ? t.rows : std::min<index_t>(t.rows, 256);
   quantize_into(numbers_of<qt::f32>(some), span_of<S>(some));
   const auto repeat = [&](void* array, index_t bytes_of_row) {
     for (index_t row = some.rows; row < t.rows; row += some.rows)
@@ -81,7 +87,6 @@ void fill(const task& t) {
   const auto shape = all.shape();
   repeat(t.codes, shape.code_units() / t.rows * static_cast<index_t>(sizeof(typename qt::tensor_span<S>::code_unit)));
   if constexpr (!S::is_interleaved) {
-    constexpr grain g = grain_of<typename S::granularity_type>::value;
     if (g == grain::row || g == grain::group) {
       const index_t each = shape.scale_count() / t.rows;
       repeat(t.scales, each * static_cast<index_t>(sizeof(qt::detail::unit_t<typename S::scale_format>)));
@@ -116,7 +121,8 @@ operation describe(verb what, scales how, std::string name) {
   op.has_zero_point = S::has_zero_point;
   op.is_interleaved = S::is_interleaved;
   op.number_bytes = F::bits / 8.;
-  const double each = op.group > 0 ? 1. / static_cast<double>(op.group) : 0.;
+  double each = op.group > 0 ? 1. / static_cast<double>(op.group) : 0.;
+  if (op.grain == grain::block) each *= each;
   op.code_bytes = S::code_format::bits / 8. + each * S::scale_format::bits / 8.;
   return op;
 }

@@ -73,10 +73,12 @@ void add_onednn(const task& t, candidates& all) {
 #else
       return;
 #endif
-    } else if (op.grain == grain::group) {
-      attributes.set_scales(side, 3, {1, op.group}, type::f32);
+    } else if (op.grain == grain::group || op.grain == grain::block) {
+      const index_t high = op.grain == grain::block ? op.group : 1;
+      if (t.rows % high != 0) return;
+      attributes.set_scales(side, 3, {high, op.group}, type::f32);
       arguments[DNNL_ARG_ATTR_SCALES | side] =
-          dnnl::memory({{t.rows, t.cols / op.group}, type::f32, tag::ab}, engine, t.scales);
+          dnnl::memory({{t.rows / high, t.cols / op.group}, type::f32, tag::ab}, engine, t.scales);
     } else if (op.how != scales::one) {
       attributes.set_scales_mask(side, mask);
       arguments[DNNL_ARG_ATTR_SCALES | side] = dnnl::memory({{count}, type::f32, tag::a}, engine, t.scales);
@@ -89,7 +91,7 @@ void add_onednn(const task& t, candidates& all) {
       arguments[DNNL_ARG_ATTR_ZERO_POINTS | side] = dnnl::memory({{1}, type::s32, tag::a}, engine, &zero);
     }
 #else
-    if (is_mx || op.grain == grain::group) return;
+    if (is_mx || op.grain == grain::group || op.grain == grain::block) return;
     const float* factors = quantizes ? t.inverses : t.f32_scales();
     if (op.how != scales::one) attributes.set_output_scales(mask, std::vector<float>(factors, factors + count));
     if (op.has_zero_point) {

@@ -38,7 +38,7 @@ void add_onnxruntime(const task& t, candidates& all) {
   if (op.scale != "f32") return;
   const bool is_dynamic = quantizes && op.how == scales::dynamic, is_cast = op.how == scales::one;
   if (is_dynamic && (op.grain != grain::tensor || op.code != "uint8" || op.number != "f32")) return;
-  if (op.has_zero_point && op.grain != grain::tensor) return;
+  if ((op.has_zero_point && op.grain != grain::tensor) || op.grain == grain::block) return;
   try {
     const dims sizes{t.rows, t.cols};
     message node, graph;

@@ -42,7 +42,7 @@ void add_torch(const task& t, candidates& all) {
   const bool quantizes = op.what == verb::quantize;
   const auto number = type_of(op.number), code = type_of(op.code);
   if (number == at::ScalarType::Undefined || code == at::ScalarType::Undefined || op.is_interleaved) return;
-  if ((!quantizes && op.what != verb::dequantize) || op.scale != "f32" || op.grain == grain::group) return;
+  if ((!quantizes && op.what != verb::dequantize) || op.scale != "f32" || op.group > 0) return;
   if (quantizes && op.how == scales::dynamic) return;
   if (at::get_num_threads() != t.threads) at::set_num_threads(t.threads);
   const auto add = [&](const char* note, auto run, bool into_our_memory = false) {

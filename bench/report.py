@@ -74,8 +74,8 @@ def markdown(table, context, command):
             f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {context.get('libraries') or 'none found'}.",
             "- Billions of elements a second, the best of many repetitions, all candidates in one run in random order. "
             "Sizes are those of the numbers as f32.",
-            "- *roof*: a loop that moves the same bytes with no arithmetic, by non-temporal stores where they go beyond "
-            "the last-level cache; *of roof*: our share of its speed. *loop*: the best of the plain loops (two sets of "
+            "- *roof*: a loop that moves the same bytes with no arithmetic, by non-temporal stores where "
+            "those are faster; *of roof*: our share of its speed. *loop*: the best of the plain loops (two sets of "
             "flags). *against best*: our speed over the fastest of library, Eigen and loop.",
             "- `!`: the library names this implementation `ref` or `simple`. `*`: more than 1 % of its results are not "
             "ours; more than 20 %: it does something else and is left out. `-`: not to be had. Where an operation begins with "
