@@ -89,7 +89,7 @@ class row_quantizer {
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
   /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
   /// alternate quickly.
-  index_t tile_length() const { return streams_ && direct_ ? alternating_length<element> : tile_floats; }
+  index_t tile_length() const { return streams_ && direct_ ? alternating_length<element>() : tile_floats; }
   /// Elements of a piece whose scales are known: as many as there are where they share one, more where long blocks do.
   index_t encode_length() const {
     return rows_.one_block ? rows_.row_length : std::max(tile_floats, 128 * rows_.block_length);

@@ -21,9 +21,11 @@ inline constexpr index_t box_rows = 16;
 /// From this size on codes bypass the caches: source and codes do not fit the last-level cache of a core.
 inline constexpr index_t streaming_floats = index_t{8} << 20;
 
-/// Elements to read from memory before they are encoded: a page of them, so that both alternate quickly.
+/// Elements to read from memory before they are encoded.
 template <class Element>
-inline constexpr index_t alternating_length = 4096 / index_t{sizeof(Element)};
+index_t alternating_length() {
+  return std::min(simd::best_requests().piece / index_t{sizeof(Element)}, tile_floats);
+}
 
 /// How kernels read the elements of a source.
 template <tile_source X>

@@ -42,22 +42,22 @@ enum class fetch { nothing, near, far };
 
 /// How a CPU is best asked for what a kernel reads from memory in order.
 struct requests {
-  index_t ahead;    ///< how many bytes further on
-  index_t at_once;  ///< for how many bytes at a time: a power of two
-  fetch once;       ///< how far, where numbers are read once
-  fetch only;       ///< how far, where they are only read, as by statistics
+  fetch once;     ///< how far, where numbers are read once
+  fetch only;     ///< how far, where they are only read, as by statistics
+  index_t piece;  ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
 };
+/// Intel's drop requests while many are on their way, and begin anew to read ahead whenever a kernel goes back to the
+/// numbers it has seen: long pieces, and requests that bring the next piece while codes of this one are made.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::reads_ahead_by_pages()) return {2560, 512, fetch::far, fetch::far};
-  return {16384, 64, fetch::near, fetch::nothing};
+  if (simd::is_intel()) return {fetch::far, fetch::far, 16384};
+  return {fetch::near, fetch::nothing, 4096};
 }
 
 /// How a kernel of runs treats the caches.
 struct traffic {
   fetch fetches = fetch::nothing;
-  bool streams = false;                   ///< what is written goes past the caches; call stream_fence() afterwards
-  index_t ahead = best_requests().ahead;  ///< as in requests
-  index_t at_once = best_requests().at_once;
+  bool streams = false;   ///< what is written goes past the caches; call stream_fence() afterwards
+  index_t ahead = 16384;  ///< how many bytes further on it asks
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
@@ -80,14 +80,13 @@ QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
 }
 /// The same for steps of `Bytes` bytes in order, so far behind x that they come from memory while what lies between is
-/// worked on: some steps ask for several, the others for none.
+/// worked on: of several steps to a line, the first asks for it.
 template <index_t Bytes>
 QTENSOR_INLINE void fetch_ahead(const void* x, const traffic& t) {
-  constexpr index_t each = Bytes < 64 ? 64 : Bytes;
+  constexpr index_t line = 64;
   if (t.fetches == fetch::nothing) return;
-  if ((reinterpret_cast<std::uintptr_t>(x) & static_cast<std::uintptr_t>(t.at_once - 1)) >= Bytes) return;
-  for (index_t i = 0; i < t.at_once; i += each)
-    fetch_lines<each>(static_cast<const std::uint8_t*>(x) + t.ahead + i, t.fetches);
+  if (Bytes < line && reinterpret_cast<std::uintptr_t>(x) % line >= Bytes) return;
+  fetch_lines<std::max(Bytes, line)>(static_cast<const std::uint8_t*>(x) + t.ahead, t.fetches);
 }
 
 /// out[i] = the float that from[i] is, for i < n.

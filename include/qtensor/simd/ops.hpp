@@ -262,9 +262,8 @@ QTENSOR_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 /// The same as far as the second-level cache.
 QTENSOR_INLINE void prefetch_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
 
-/// Whether the CPU itself reads ahead along a run within a page of 4 KiB, as Intel's do: requests further on than that
-/// begin other runs for it, and cost more than they bring.
-QTENSOR_INLINE bool reads_ahead_by_pages() {
+/// Whether the CPU is one of Intel's, which take requests otherwise.
+QTENSOR_INLINE bool is_intel() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("intel");
 #else

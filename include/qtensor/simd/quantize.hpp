@@ -141,7 +141,7 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
   alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk_elements)];
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
-    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place, t.ahead, t.at_once});
+    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place, t.ahead});
     if (!in_place) pack_codes<A, bits>(bytes, count, to + first * bits / 8, t.streams);
   }
 }
