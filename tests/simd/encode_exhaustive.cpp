@@ -47,8 +47,8 @@ void all_formats(std::uint64_t step) {
   sweep<mxint8_code>(step);
 }
 
-/// Quotients by two products that round otherwise than IEEE's: every step-th mantissa of s, every half-integer below
-/// 256 and its four neighbours.
+/// Quotients by two products that lie elsewhere than IEEE's, seen from a half-integer below 256: every step-th mantissa
+/// of s, every half-integer and its four neighbours.
 template <class A>
 std::uint64_t wrong_quotients(std::uint32_t step) {
   using S = scheme<int8, per_tensor>;
@@ -61,12 +61,16 @@ std::uint64_t wrong_quotients(std::uint32_t step) {
     const simd::floats<A> s = simd::load<A>(lane);
     const auto d = simd::divisor_of<S, simd::quotient_by::two_products>(s, 1.f);
     for (int k = 1; k < 512; k += 2) {
-      const simd::words<A> middle =
-          simd::bits_as<std::uint32_t>(simd::mul(simd::mul(simd::floats<A>(static_cast<float>(k)), half), s));
+      const simd::floats<A> border = simd::mul(simd::floats<A>(static_cast<float>(k)), half);
+      const simd::words<A> middle = simd::bits_as<std::uint32_t>(simd::mul(border, s));
       for (int near = -2; near <= 2; ++near) {
         const simd::floats<A> x = simd::bits_as<float>(middle + simd::words<A>(static_cast<std::uint32_t>(near)));
-        const auto ieee = simd::round_to_int(simd::div(x, s)), ours = simd::round_to_int(simd::quotients<S>(x, d));
-        if (simd::any(ieee != ours)) [[unlikely]]
+        const auto side = [&](const simd::floats<A>& q) {
+          const simd::words<A> at(1u), below(0u), above(2u);
+          return simd::select(simd::mask_as<std::uint32_t>(q < border), below,
+                              simd::select(simd::mask_as<std::uint32_t>(q > border), above, at));
+        };
+        if (simd::any(side(simd::div(x, s)) != side(simd::quotients<S>(x, d)))) [[unlikely]]
           ++wrong;
       }
     }

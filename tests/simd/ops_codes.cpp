@@ -34,6 +34,12 @@ std::vector<float> deciding(float power) {
   return x;
 }
 
+template <class A>
+std::array<simd::floats<A>, 4> negated(std::array<simd::floats<A>, 4> x) {
+  for (auto& v : x) v = simd::bits_as<float>(simd::bits_as<std::uint32_t>(v) ^ simd::words<A>(sign_bit));
+  return x;
+}
+
 template <class F>
 void check_moved() {
   check::on_every_arch([](auto arch) {
@@ -52,16 +58,17 @@ void check_moved() {
       for (std::size_t i = 0; i < x.size(); i += step) {
         const float zero[lanes] = {};
         const float* from[4] = {x.data() + i, x.data() + i + lanes, zero, x.data() + i + 3 * lanes};
-        std::array<std::uint8_t, step> got;
-        simd::store(got.data(), simd::moved_codes<grid, A>({simd::load<A>(from[0]), simd::load<A>(from[1]),
-                                                            simd::load<A>(from[2]), simd::load<A>(from[3])},
-                                                           {to, to, none, to}));
+        std::array<std::uint8_t, step> got, turned;
+        const std::array<simd::floats<A>, 4> all{simd::load<A>(from[0]), simd::load<A>(from[1]), simd::load<A>(from[2]),
+                                                 simd::load<A>(from[3])};
+        simd::store(got.data(), simd::moved_codes<grid, A>(all, {to, to, none, to}));
+        simd::store(turned.data(), simd::moved_codes<grid, A>(all, {to, to, none, to}, negated(all)));
         for (std::size_t k = 0; k < step; ++k) {
           const float v = from[k / lanes][k % lanes];
           const auto want = encode<F>(static_cast<double>(v) / static_cast<double>(power) == 0.0
                                           ? v
                                           : static_cast<float>(static_cast<double>(v) / static_cast<double>(power)));
-          if (got[k] != want)
+          if (got[k] != want || turned[k] != (want ^ F::sign_mask))
             FAIL(std::string(std::string_view(F::name)), " ", bits_of(v), " over ", bits, ": ", +got[k], " instead of ",
                  want);
         }
@@ -84,11 +91,14 @@ void check_signed() {
       while (x.size() % step != 0) x.push_back(0.f);
       for (std::size_t i = 0; i < x.size(); i += step) {
         const auto batch = [&](std::size_t k) { return simd::load<A>(x.data() + i + k * lanes); };
-        std::array<std::uint8_t, step> got;
-        simd::store(got.data(), simd::signed_codes<grid, A>(batch(0), batch(1), batch(2), batch(3)));
-        for (std::size_t k = 0; k < step; ++k)
-          if (const auto want = encode<F>(x[i + k]); (got[k] & low_bits(F::bits)) != want)
-            FAIL(std::string(std::string_view(F::name)), " ", bits_of(x[i + k]), ": ", +got[k], " instead of ", want);
+        const std::array<simd::floats<A>, 4> all{batch(0), batch(1), batch(2), batch(3)}, others = negated(all);
+        for (const bool own : {true, false}) {
+          std::array<std::uint8_t, step> got;
+          simd::store(got.data(), simd::signed_codes<grid, A>(all, own ? all : others));
+          for (std::size_t k = 0; k < step; ++k)
+            if (const auto want = encode<F>(own ? x[i + k] : -x[i + k]); (got[k] & low_bits(F::bits)) != want)
+              FAIL(std::string(std::string_view(F::name)), " ", bits_of(x[i + k]), ": ", +got[k], " instead of ", want);
+        }
       }
     }
   });

@@ -184,12 +184,14 @@ TEST_CASE("fitting numbers: integers, zero points, and minifloats under other sc
   for (const index_t group : {16, 32, 64, 200, 1024}) {
     check_fitting<int8_group<32>>(group, -60, 60);
     check_fitting<int8_per_channel<0>>(group, -120, 120);
-    check_fitting<scheme<e4m3, per_channel<0>>>(group, -30, 30);
+    check_fitting<scheme<e4m3, per_channel<0>>>(group, -120, 120);
   }
   check_fitting<int4_group<32>>(32, -60, 60);
   check_fitting<uint4_group<32>>(32, -60, 60);
   check_fitting<uint8_per_channel<0>>(1024, -120, 120);
   check_fitting<nvfp4>(16, -10, 8);
+  check_fitting<scheme<e5m2, group<32>>>(32, -110, 110);
+  check_fitting<scheme<e2m1, group<32>>>(32, -110, 110);
   check_fitting<scheme<hif8, group<32>>>(32, -60, 60);
   check_fitting<with<int8_group<32>, scale_as<f16>>>(32, -10, 10);
   check_fitting<with<int8_group<32>, reciprocal>>(32, -126, 126);

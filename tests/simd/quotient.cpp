@@ -1,4 +1,5 @@
-// Mirrors include/qtensor/simd/quotient.hpp: quotients, zero points and division types, over scales that break shortcuts.
+// Mirrors include/qtensor/simd/quotient.hpp: quotients, zero points and division types, over scales that break
+// shortcuts.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/encode.hpp>
 
@@ -16,15 +17,39 @@ void every_scale(std::int32_t zero_point = 0) {
   for (const float s : hard_scales()) check_uniform<S>(around_halves(s), {s}, zero_point);
 }
 
+template <class S>
+void every_middle() {
+  for (const float s : hard_scales()) check_uniform<S>(around_middles<typename S::code_format>(s), {s});
+}
+
 }  // namespace
 
 TEST_CASE("exact division: int8 at every half-integer, every kind of scale") {
   every_scale<plain<int8>>();
   every_scale<plain<uint4>>();
+  every_scale<plain<int8, nearest_away>>();
 }
+
+/// A minifloat whose middles have as many bits as those of integers.
+struct e2m5 : minifloat<2, 5, 1, specials::none> {
+  static constexpr fixed_string name = "e2m5";
+};
 
 TEST_CASE("exact division: minifloats, every kind of scale") {
   every_scale<plain<e4m3>>();
+  every_middle<plain<e4m3>>();
+  every_middle<plain<e4m3, to_special>>();
+  every_middle<plain<e4m3, nan_to_zero>>();
+  every_middle<plain<e5m2>>();
+  every_middle<plain<e5m2, to_special>>();
+  every_middle<plain<e4m3fnuz>>();
+  every_middle<plain<e5m2fnuz, to_special>>();
+  every_middle<plain<e2m3>>();
+  every_middle<plain<e2m1>>();
+  every_middle<plain<e2m1, nearest_away>>();
+  every_middle<plain<e2m5>>();
+  every_middle<plain<hif8>>();
+  every_middle<plain<e4m3, tensor_scale<f32>>>();
   for (const float s : hard_scales()) check_uniform<mxfp4>(around_halves(s), {s});
 }
 

@@ -73,7 +73,8 @@ void check_uniform(const std::vector<float>& x, element_scale s, std::int32_t ze
 /// the bounds of the two-products method, ordinary ones.
 inline std::vector<float> hard_scales() {
   std::vector<float> s = {1.f, 0.0173f, 3.f, 0.1f, 2.2f, 1.f / 127, 255.f};
-  for (const int e : {-149, -130, -127, -126, -101, -100, -99, -20, -1, 0, 1, 30, 99, 100, 101, 125, 126, 127}) {
+  for (const int e :
+       {-149, -130, -127, -126, -101, -100, -99, -25, -24, -20, -1, 0, 1, 30, 99, 100, 101, 125, 126, 127}) {
     const std::uint32_t bits = bits_of(exp2i(e));
     for (const std::uint32_t b : {bits - 1, bits, bits + 1})
       if (b > 0 && b < infinity_bits) s.push_back(float_of(b));
@@ -86,6 +87,20 @@ inline std::vector<float> hard_scales() {
 inline std::vector<float> around_halves(float s) {
   std::vector<float> x;
   for (int k = -515; k <= 515; ++k) oracle::add_around(x, 0.5 * k * static_cast<double>(s));
+  for (int k = 0; k < 500; ++k) x.push_back(check::hard_float());
+  oracle::add_specials(x);
+  return x;
+}
+
+/// The same for the middles between neighbouring values of F, and the one above the largest.
+template <class F>
+std::vector<float> around_middles(float s) {
+  std::vector<float> x;
+  for (int i = 0; i + 1 < sorted<F>.count; ++i) {
+    const double below = sorted<F>.value(i), above = sorted<F>.value(i + 1);
+    oracle::add_around(x, (below + above) / 2 * static_cast<double>(s));
+    if (i + 2 == sorted<F>.count) oracle::add_around(x, (above + (above - below) / 2) * static_cast<double>(s));
+  }
   for (int k = 0; k < 500; ++k) x.push_back(check::hard_float());
   oracle::add_specials(x);
   return x;

@@ -136,6 +136,10 @@ constexpr std::uint32_t step_table() {
 template <class Rounding>
 inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<nearest_even>();
 
+/// Whether all that decides is on which side of the middle between its neighbours a number lies, or that it lies there.
+template <class Rounding>
+inline constexpr bool decides_at_middles = (step_table<Rounding>() & 0xaaaau) == 0x8888u;
+
 /// Deterministic, looks at nothing but the remainder, and numbers of the grid stay where they are (bits 0, 4, 8, 12 of
 /// the table).
 template <class Rounding, class Code>

@@ -97,13 +97,15 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     if constexpr (has_intermediate<S>) q[k] = through<typename S::rounding::intermediate>(q[k]);
   }
   bytes<A> codes;
+  // Two products give neither a zero nor what overflows its sign; their scales are positive.
+  const std::array<floats<A>, 4>& signs_of = By == quotient_by::two_products ? x : q;
   constexpr bool is_signed_grid =
       saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>;
   if constexpr (is_signed_grid && Which == numbers::fitting) {  // saturation needs less
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
-    codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to});
+    codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to}, signs_of);
   } else if constexpr (is_signed_grid) {
-    codes = simd::signed_codes<grid_facts<code>>(q[0], q[1], q[2], q[3]);
+    codes = simd::signed_codes<grid_facts<code>>(q, signs_of);
   } else {
     std::array<words<A>, 4> t;
 #pragma GCC unroll 4
@@ -113,12 +115,16 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     }
     bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - each_byte<A>(grid<code>::bias);
     if constexpr (saturates) c = simd::min(c, each_byte<A>(code::max_code));
-    codes = c | sign_codes<code>(q);
+    codes = c | sign_codes<code>(signs_of);
     if constexpr (fnuz) codes = simd::select(c == each_byte<A>(0), c, codes);
   }
-  if constexpr (!nan_is_overflow && Which == numbers::any)
-    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
-      codes = with_nans<S>(codes, q);
+  if constexpr ((!nan_is_overflow || By == quotient_by::two_products) && Which == numbers::any)
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
+      if constexpr (By == quotient_by::two_products)  // infinities, too
+        return minifloat_codes<S, safe_quotient<S>, Which, A>(x, p);
+      else
+        codes = with_nans<S>(codes, q);
+    }
   return codes;
 }
 
@@ -131,10 +137,14 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
   std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
-  bytes<A> codes = simd::binade_codes(q, steps);
+  bytes<A> codes = simd::binade_codes(q, steps);  // zero has no sign there
   if constexpr (Which == numbers::any)
-    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]]
-      codes = with_nans<S>(codes, q);
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
+      if constexpr (By == quotient_by::two_products)  // infinities, too
+        return stepped_codes<S, safe_quotient<S>, Which, A>(x, p);
+      else
+        codes = with_nans<S>(codes, q);
+    }
   return codes;
 }
 

@@ -463,19 +463,7 @@ QTENSOR_INLINE bool any_nan(const floats<A>& a, const floats<A>& b, const floats
   return any_nan(detail::isa<A>{}, a, b, c, d);
 }
 
-/// Codes of a minifloat with its sign on top, of the nearest values (ties to even), saturated; one per byte, with the
-/// bits above a short code not clean. Lanes that are NaN are unspecified. Only where there are instructions for it: 31
-/// for all four batches with AVX-512 VBMI and 34 on AVX2, half of what bit by bit takes.
 using detail::minifloat_grid;
-template <class A, minifloat_grid G>
-concept has_signed_codes = usable_arch<A> && requires(const floats<A>& x) {
-  signed_codes<G>(detail::isa<A>{}, x, x, x, x);
-};
-template <minifloat_grid G, usable_arch A>
-requires has_signed_codes<A, G> QTENSOR_INLINE bytes<A> signed_codes(const floats<A>& a, const floats<A>& b,
-                                                                     const floats<A>& c, const floats<A>& d) {
-  return signed_codes<G>(detail::isa<A>{}, a, b, c, d);
-}
 
 /// The low half of every word. Cost: 1 / 4 / 3 / 1.
 template <usable_arch A>

@@ -296,44 +296,6 @@ QTENSOR_INLINE bool any_nan(avx512_isa, const floats512& a, const floats512& b, 
                              _mm512_cmp_ps_mask(c.data, d.data, _CMP_UNORD_Q)) == 0;
 }
 
-#if defined(__AVX512VBMI__)
-// A number plus a power of two of its sign whose ulp is the grid's spacing: sign, exponent and grid steps then lie in
-// fixed bits, and a constant in the power's mantissa takes the codes' bias away (KERNELS A4).
-template <minifloat_grid G>
-QTENSOR_INLINE __m512i on_signed_grid(__m512 x) {
-  constexpr int m = G.mantissa_bits, away = 23 - m;
-  constexpr int bias = static_cast<int>((0u - (((G.smallest_normal >> 23) + away) << m)) & low_bits(G.bits - 1));
-  const __m512 inside = _mm512_range_ps(x, _mm512_set1_ps(float_of(G.largest)), 2);               // smaller magnitude
-  const __m512 normal = _mm512_range_ps(inside, _mm512_set1_ps(float_of(G.smallest_normal)), 3);  // larger magnitude
-  const __m512i power =
-      _mm512_ternarylogic_epi32(_mm512_castps_si512(normal), _mm512_set1_epi32(static_cast<int>(0xff800000u)),
-                                _mm512_set1_epi32(bias), 0xea);  // (normal & exponent) | bias
-  const __m512 step = _mm512_set1_ps(float_of(static_cast<std::uint32_t>(127 + away) << 23));
-  return _mm512_castps_si512(_mm512_fmadd_ps(_mm512_castsi512_ps(power), step, inside));
-}
-template <minifloat_grid G>
-QTENSOR_INLINE bytes512 signed_codes(avx512_isa, const floats512& a, const floats512& b, const floats512& c,
-                                     const floats512& d) {
-  const __m512i t[4] = {on_signed_grid<G>(a.data), on_signed_grid<G>(b.data), on_signed_grid<G>(c.data),
-                        on_signed_grid<G>(d.data)};
-  const __m512i even = _mm512_load_si512(ascending_index<32, 2>.at.data()),
-                odd = _mm512_load_si512(ascending_index<32, 2, 1>.at.data()),
-                low = _mm512_load_si512(ascending_index<64, 2>.at.data()),
-                high = _mm512_load_si512(ascending_index<64, 2, 1>.at.data());
-  const auto codes = [&](__m512i upper, __m512i lower) QTENSOR_INLINE_LAMBDA {
-    return _mm512_add_epi16(_mm512_srli_epi16(upper, 7 - G.mantissa_bits), lower);  // binades and steps
-  };
-  const __m512i upper0 = _mm512_permutex2var_epi16(t[0], odd, t[1]),
-                upper1 = _mm512_permutex2var_epi16(t[2], odd, t[3]);
-  const __m512i c0 = codes(upper0, _mm512_permutex2var_epi16(t[0], even, t[1]));
-  const __m512i c1 = codes(upper1, _mm512_permutex2var_epi16(t[2], even, t[3]));
-  const __m512i magnitude = _mm512_permutex2var_epi8(c0, low, c1);
-  __m512i sign = _mm512_permutex2var_epi8(upper0, high, upper1);
-  if constexpr (G.bits < 8) sign = _mm512_srli_epi16(sign, 8 - G.bits);
-  return _mm512_ternarylogic_epi32(_mm512_set1_epi8(static_cast<char>(1 << (G.bits - 1))), sign, magnitude, 0xca);
-}
-#endif
-
 template <>
 struct float_table16<avx512_isa, avx512_arch> {
   explicit float_table16(const float* table) : table_(_mm512_loadu_ps(table)) {}

@@ -39,8 +39,8 @@ struct moved {
 
 // On the magnitudes: a power of two is added whose ulp is the grid's spacing, as magnitude_codes does.
 template <minifloat_grid G, class A>
-QTENSOR_INLINE bytes<A> moved_codes(any_isa, const std::array<floats<A>, 4>& x,
-                                    const std::array<moved_grid<A>, 4>& to) {
+QTENSOR_INLINE bytes<A> moved_codes(any_isa, const std::array<floats<A>, 4>& x, const std::array<moved_grid<A>, 4>& to,
+                                    const std::array<floats<A>, 4>& signs_of) {
   using isa_type = isa<A>;
   constexpr int m = G.mantissa_bits, away = 23 - m;
   std::array<words<A>, 4> c;
@@ -55,7 +55,7 @@ QTENSOR_INLINE bytes<A> moved_codes(any_isa, const std::array<floats<A>, 4>& x,
   }
   const bytes<A> code = min(isa_type{}, low_bytes(isa_type{}, c[0], c[1], c[2], c[3]),
                             bytes<A>(static_cast<std::uint8_t>(moved<G>::max_code)));
-  const words<A> signs = bits_as<std::uint32_t>(isa_type{}, sign_bytes<A>(x));
+  const words<A> signs = bits_as<std::uint32_t>(isa_type{}, sign_bytes<A>(signs_of));
   return code | bits_as<std::uint8_t>(isa_type{}, signs >> (8 - G.bits));
 }
 
@@ -209,10 +209,10 @@ QTENSOR_INLINE ints256 binades_and_steps(const floats256& x, __m256i normal, __m
   return _mm256_madd_epi16(_mm256_castps_si256(sum), _mm256_set1_epi32((1 << 16) | (1 << (7 - G.mantissa_bits))));
 }
 
-/// Codes with their signs on top from what binades_and_steps counts, less `zero` codes.
+/// Codes with the signs of x on top from what binades_and_steps counts, less `zero` codes.
 template <minifloat_grid G>
-QTENSOR_INLINE bytes256 signed_codes(const std::array<floats256, 4>& x, const std::array<ints256, 4>& counts,
-                                     std::uint32_t zero) {
+QTENSOR_INLINE bytes256 counted_codes(const std::array<floats256, 4>& x, const std::array<ints256, 4>& counts,
+                                      std::uint32_t zero) {
   const auto codes = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     const __m256i c = _mm256_srli_epi16(_mm256_packus_epi32(counts[k].data, counts[k + 1].data), 7 - G.mantissa_bits);
     return zero == 0 ? c : _mm256_sub_epi16(c, _mm256_set1_epi16(static_cast<short>(zero)));
@@ -228,21 +228,21 @@ QTENSOR_INLINE bytes256 signed_codes(const std::array<floats256, 4>& x, const st
 }
 
 template <minifloat_grid G, class A>
-QTENSOR_INLINE bytes<A> moved_codes(avx2_isa, const std::array<floats<A>, 4>& x,
-                                    const std::array<moved_grid<A>, 4>& to) {
+QTENSOR_INLINE bytes<A> moved_codes(avx2_isa, const std::array<floats<A>, 4>& x, const std::array<moved_grid<A>, 4>& to,
+                                    const std::array<floats<A>, 4>& signs_of) {
   const auto counts = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return binades_and_steps<G>(x[k], _mm256_castps_si256(to[k].normal.data), _mm256_castps_si256(to[k].bias.data));
   };
-  return signed_codes<G>(x, {counts(0), counts(1), counts(2), counts(3)}, 0);
+  return counted_codes<G>(signs_of, {counts(0), counts(1), counts(2), counts(3)}, 0);
 }
 template <minifloat_grid G>
-QTENSOR_INLINE bytes256 signed_codes(avx2_isa, const floats256& a, const floats256& b, const floats256& c,
-                                     const floats256& d) {
-  const auto counts = [](const floats256& x) QTENSOR_INLINE_LAMBDA {
-    return binades_and_steps<G>(x, _mm256_set1_epi32(G.smallest_normal), _mm256_setzero_si256());
+QTENSOR_INLINE bytes256 signed_codes(avx2_isa, const std::array<floats256, 4>& x,
+                                     const std::array<floats256, 4>& signs_of) {
+  const auto counts = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
+    return binades_and_steps<G>(x[k], _mm256_set1_epi32(G.smallest_normal), _mm256_setzero_si256());
   };
-  return signed_codes<G>({a, b, c, d}, {counts(a), counts(b), counts(c), counts(d)},
-                         ((G.smallest_normal >> 23) + 23 - G.mantissa_bits) << G.mantissa_bits);
+  return counted_codes<G>(signs_of, {counts(0), counts(1), counts(2), counts(3)},
+                          ((G.smallest_normal >> 23) + 23 - G.mantissa_bits) << G.mantissa_bits);
 }
 #endif
 
@@ -304,32 +304,60 @@ struct packed_bytes_index {
 template <int At>
 inline constexpr packed_bytes_index<At> packed_bytes_at{};
 
-// As signed_codes: a number plus a power of two of its sign whose ulp is the grid's spacing. The sum's exponent counts
-// binades, its lowest bits grid steps less the bias; one multiply-add of 16-bit halves joins them under the sign.
-template <minifloat_grid G, class A>
-QTENSOR_INLINE bytes<A> moved_codes(avx512_isa, const std::array<floats<A>, 4>& x,
-                                    const std::array<moved_grid<A>, 4>& to) {
-  constexpr int m = G.mantissa_bits, below = 7 - m;
+/// A number plus a power of two of its sign whose ulp is the grid's spacing (KERNELS A4): the sum's exponent counts
+/// binades, its lowest bits grid steps less the bias. One multiply-add of 16-bit halves joins them under the sign, 7 -
+/// m bits too high.
+template <minifloat_grid G>
+QTENSOR_INLINE __m512i binades_and_steps(__m512 x, __m512 smallest_normal, __m512i bias) {
+  constexpr int m = G.mantissa_bits;
+  __m512i weights = _mm512_set1_epi32((1 << 16) | (1 << (7 - m)));
+  asm("" : "+v"(weights));                                       // in a register: g++ would load it for each use
+  const __m512 normal = _mm512_range_ps(x, smallest_normal, 3);  // larger magnitude
+  const __m512i power = _mm512_ternarylogic_epi32(
+      _mm512_castps_si512(normal), _mm512_set1_epi32(static_cast<int>(0xff800000u)), bias, 0xea);  // (a & b) | c
   const __m512 step = _mm512_set1_ps(float_of(static_cast<std::uint32_t>(127 + 23 - m) << 23));
-  const __m512i exponent = _mm512_set1_epi32(static_cast<int>(0xff800000u));
-  __m512i weights = _mm512_set1_epi32((1 << 16) | (1 << below));
-  asm("" : "+v"(weights));  // in a register: g++ would load it for each use
-  const auto joined = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
-    const __m512 normal = _mm512_range_ps(x[k].data, to[k].normal.data, 3);  // larger magnitude
-    const __m512i power =
-        _mm512_ternarylogic_epi32(_mm512_castps_si512(normal), exponent, _mm512_castps_si512(to[k].bias.data), 0xea);
-    const __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(power), step, x[k].data);
-    return _mm512_madd_epi16(_mm512_castps_si512(sum), weights);
-  };
-  const __m512i a = _mm512_packs_epi32(joined(0), joined(1)), b = _mm512_packs_epi32(joined(2), joined(3));
+  const __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(power), step, x);
+  return _mm512_madd_epi16(_mm512_castps_si512(sum), weights);
+}
+/// The codes of such sums, in order; saturated where they may be above the largest one.
+template <minifloat_grid G, bool Saturates>
+QTENSOR_INLINE bytes512 codes_of_sums(__m512i c0, __m512i c1, __m512i c2, __m512i c3) {
+  constexpr int below = 7 - G.mantissa_bits;
+  const __m512i a = _mm512_packs_epi32(c0, c1), b = _mm512_packs_epi32(c2, c3);
   const __m512i low = _mm512_load_si512(packed_bytes_at<0>.at.data()),
                 high = _mm512_load_si512(packed_bytes_at<1>.at.data());
-  const __m512i code =
-      _mm512_min_epu8(_mm512_permutex2var_epi8(_mm512_srli_epi16(a, below), low, _mm512_srli_epi16(b, below)),
-                      _mm512_set1_epi8(static_cast<char>(moved<G>::max_code)));
+  __m512i code = _mm512_permutex2var_epi8(_mm512_srli_epi16(a, below), low, _mm512_srli_epi16(b, below));
+  if constexpr (Saturates) code = _mm512_min_epu8(code, _mm512_set1_epi8(static_cast<char>(moved<G>::max_code)));
   __m512i sign = _mm512_permutex2var_epi8(a, high, b);
   if constexpr (G.bits < 8) sign = _mm512_srli_epi16(sign, 8 - G.bits);
   return _mm512_ternarylogic_epi32(code, sign, _mm512_set1_epi8(static_cast<char>(1 << (G.bits - 1))), 0xf8);
+}
+QTENSOR_INLINE __m512 with_sign_of(const floats512& x, const floats512& sign) {
+  return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(x.data), _mm512_castps_si512(sign.data),
+                                                       _mm512_set1_epi32(static_cast<int>(sign_bit)), 0xd8));
+}
+
+template <minifloat_grid G, class A>
+QTENSOR_INLINE bytes<A> moved_codes(avx512_isa, const std::array<floats<A>, 4>& x,
+                                    const std::array<moved_grid<A>, 4>& to, const std::array<floats<A>, 4>& signs_of) {
+  const auto sum = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
+    const __m512 number = &signs_of == &x ? x[k].data : with_sign_of(x[k], signs_of[k]);
+    return binades_and_steps<G>(number, to[k].normal.data, _mm512_castps_si512(to[k].bias.data));
+  };
+  return codes_of_sums<G, true>(sum(0), sum(1), sum(2), sum(3));
+}
+template <minifloat_grid G>
+QTENSOR_INLINE bytes512 signed_codes(avx512_isa, const std::array<floats512, 4>& x,
+                                     const std::array<floats512, 4>& signs_of) {
+  constexpr int bias =
+      -static_cast<int>(((G.smallest_normal >> 23) + 23 - G.mantissa_bits) << G.mantissa_bits) & 0xffff;
+  const __m512 largest = _mm512_set1_ps(float_of(G.largest));
+  const auto sum = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
+    const __m512 number = &signs_of == &x ? x[k].data : with_sign_of(x[k], signs_of[k]);
+    return binades_and_steps<G>(_mm512_range_ps(number, largest, 2),  // smaller magnitude
+                                _mm512_set1_ps(float_of(G.smallest_normal)), _mm512_set1_epi32(bias));
+  };
+  return codes_of_sums<G, false>(sum(0), sum(1), sum(2), sum(3));
 }
 #endif
 #endif
@@ -357,7 +385,27 @@ QTENSOR_INLINE moved_grid<A> grid_times(const words<A>& power) {
 /// unspecified. Cost for four batches: 24 with AVX-512 VBMI, 36 on AVX2, else 4 * 8 and 16.
 template <minifloat_grid G, usable_arch A>
 QTENSOR_INLINE bytes<A> moved_codes(const std::array<floats<A>, 4>& x, const std::array<moved_grid<A>, 4>& to) {
-  return detail::moved_codes<G>(detail::isa<A>{}, x, to);
+  return detail::moved_codes<G>(detail::isa<A>{}, x, to, x);
+}
+/// The same with the signs of other numbers. Cost: 4 more with AVX-512 VBMI.
+template <minifloat_grid G, usable_arch A>
+QTENSOR_INLINE bytes<A> moved_codes(const std::array<floats<A>, 4>& x, const std::array<moved_grid<A>, 4>& to,
+                                    const std::array<floats<A>, 4>& signs_of) {
+  return detail::moved_codes<G>(detail::isa<A>{}, x, to, signs_of);
+}
+
+/// Codes of a minifloat with the signs of other numbers (or their own) on top, of the nearest values (ties to even),
+/// saturated; one per byte, with the bits above a short code not clean. Lanes that are NaN are unspecified. Only where
+/// there are instructions for it: 27 for all four batches with AVX-512 VBMI, and 4 for other signs, and 34 on AVX2,
+/// half of what bit by bit takes.
+template <class A, minifloat_grid G>
+concept has_signed_codes = usable_arch<A> && requires(const std::array<floats<A>, 4>& x) {
+  signed_codes<G>(detail::isa<A>{}, x, x);
+};
+template <minifloat_grid G, usable_arch A>
+requires has_signed_codes<A, G> QTENSOR_INLINE bytes<A> signed_codes(const std::array<floats<A>, 4>& x,
+                                                                     const std::array<floats<A>, 4>& signs_of) {
+  return signed_codes<G>(detail::isa<A>{}, x, signs_of);
 }
 
 /// Seven ascending limits that are not negative, times a factor that is not either: how many lie below a magnitude, as

@@ -181,7 +181,7 @@ struct vector_encoder {
         return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
       case uniform_way::fast:
         if constexpr (fast == quotient_by::two_products && detail::free_bits<From> != 0) {
-          constexpr int most = detail::counting<S>::adds_after ? 256 : 128;
+          constexpr int most = detail::middle_count<S>();
           const float scale = S::has_tensor_scale ? s.scale * s.tensor_scale : s.scale;
           if (n >= long_group && detail::one_product_is_exact<From, A>(scale, most))
             return encode_uniform_by<quotient_by::inverse>(x, n, s, zero_point, codes, t);
@@ -252,8 +252,8 @@ struct vector_encoder {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
     constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
-    const bool regular =
-        by == quotient_by::moved_grid || detail::all_regular_divisors<S, A>(scales, divide_up(n, group), tensor_scale);
+    const bool regular = by == quotient_by::moved_grid || detail::all_regular_divisors<S, A, numbers::fitting>(
+                                                              scales, divide_up(n, group), tensor_scale);
     if constexpr (known == 0 || known >= long_group)
       if (regular && (group >= n || is_own_run(group)))
         return own_runs<by, by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);
@@ -311,7 +311,7 @@ struct vector_encoder {
       const index_t count = std::min(most * group, n - first);
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
       unit* to = codes + unit_of<S>(first);
-      if (Fast == Safe || detail::all_regular_divisors<S, A>(scales + g, divide_up(count, group), tensor_scale))
+      if (Fast == Safe || detail::all_regular_divisors<S, A, Which>(scales + g, divide_up(count, group), tensor_scale))
         own_runs_by<Fast, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
       else
         own_runs_by<Safe, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);

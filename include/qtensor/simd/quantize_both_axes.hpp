@@ -87,7 +87,7 @@ bool encode_both_axes(const typename From::type* x, index_t n, const float* scal
   constexpr quotient_by by_row = detail::fitting_quotient<R, A>, by_column = detail::fitting_quotient<C, A>;
   const index_t groups = divide_up(n, group);
   if (!columns.fits() ||
-      (by_row != quotient_by::moved_grid && !detail::all_regular_divisors<R, A>(scales, groups, 1.f)))
+      (by_row != quotient_by::moved_grid && !detail::all_regular_divisors<R, A, numbers::fitting>(scales, groups, 1.f)))
     return false;
   detail::group_table<R, A> table;
   table.template fill<by_row>(scales, zero_points, groups, 1.f);

@@ -150,7 +150,8 @@ class basic_column_encoder {
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       is_fast_ = detail::all_regular_divisors<S, arch>(scales, n, tensor_scale);
-      fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid);
+      fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
+                          detail::all_regular_divisors<S, arch, numbers::fitting>(scales, n, tensor_scale));
       irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
       rest_ = memory + round_up(n + block, block);
       if (fits_)

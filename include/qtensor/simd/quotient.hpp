@@ -11,10 +11,11 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// How x / s is computed. `nothing`: s is 1. `inverse`: x * (1 / s), exact where 1 / s is a normal power of two, and
 /// the rule of the policy `reciprocal`. `two_products`: fma(x, r, x * r') with r + r' = 1 / s to twice the precision:
-/// rounded to integers below 256 it is IEEE's quotient (tests/simd/encode_exhaustive.cpp tries every mantissa of s at
-/// every half-integer and its neighbours), for s in [2^-100, 2^100); an infinite x gives NaN; where numbers have 16
-/// bits, `inverse` is as good for most scales (one_product_is_exact). `moved_grid`: x stays as it is, and codes are
-/// read off a grid that was multiplied by s, a power of two; for fitting numbers only.
+/// it lies below, at and above the half-integers under 256, and their products with powers of two, where IEEE's
+/// quotient does (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every half-integer and its neighbours),
+/// so that integers and short mantissas are rounded alike, for s in [2^-100, 2^100); an infinite x gives infinity or
+/// NaN; where numbers have 16 bits, `inverse` is as good for most scales (one_product_is_exact). `moved_grid`: x stays
+/// as it is, and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
 enum class quotient_by { nothing, division, inverse, two_products, moved_grid };
 
 /// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
@@ -31,11 +32,27 @@ template <class A>
 inline constexpr bool has_fma_unit =
     std::same_as<A, avx512_arch> || std::same_as<A, avx2_arch> || std::same_as<A, neon_arch>;
 
+/// How many half-integers stand for the middles between neighbouring values of S, powers of two aside; 0 where its
+/// roundings ask for more than on which side of a middle a quotient lies.
+template <class S>
+constexpr int middle_count() {
+  using code = typename S::code_format;
+  if constexpr (has_intermediate<S> || !decides_at_middles<typename S::rounding>)
+    return 0;
+  else if constexpr (counting_format<code>)
+    return S::has_zero_point ? 256 : 128;
+  else if constexpr (stepped_format<code>)
+    return 16;  // at most three bits of mantissa
+  else if constexpr (minifloat_format<code>)
+    return code::mantissa_bits < 7 ? 2 << code::mantissa_bits : 0;
+  else
+    return 0;
+}
+
 /// Whether the cheap exact division is allowed for codes of S at all; regular_divisors says for which scales.
 template <class S, class A>
 inline constexpr bool divides_by_products =
-    has_fma_unit<A> && !is_reciprocal<S> && counting_format<typename S::code_format> &&
-    ties_to_even<typename S::rounding> && !has_intermediate<S> && std::same_as<typename S::division_type, f32> &&
+    has_fma_unit<A> && !is_reciprocal<S> && middle_count<S>() > 0 && std::same_as<typename S::division_type, f32> &&
     !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
@@ -126,14 +143,17 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
 }
 
 /// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products; powers of
-/// two whose inverse is a normal number for `inverse`.
-template <class S, usable_arch A>
+/// two whose inverse is a normal number for `inverse`. Encoders of integers see where x * r' overflows, which may be of
+/// the other sign, and those of minifloats take signs from x; for others scales are no smaller than 2^-24, unless
+/// numbers fit.
+template <class S, numbers Which = numbers::any, usable_arch A>
 QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale) {
   const words<A> bits = simd::bits_as<std::uint32_t>(whole_scale<S>(scale, tensor_scale));
   if constexpr (detail::is_reciprocal<S>) {
     return bits == bits;
   } else if constexpr (detail::fast_quotient<S, A> == quotient_by::two_products) {
-    constexpr std::uint32_t low = (127u - 100u) << 23, high = (127u + 100u) << 23;
+    constexpr bool sees_all = Which == numbers::fitting || !detail::stepped_format<typename S::code_format>;
+    constexpr std::uint32_t low = (127u - (sees_all ? 100u : 24u)) << 23, high = (127u + 100u) << 23;
     return bits - words<A>(low) < words<A>(high - low);
   } else {
     constexpr std::uint32_t subnormal = 0x00400000u, low = 0x00800000u, high = 0x7f000000u;  // 2^-127, 2^-126, 2^127

@@ -194,12 +194,13 @@ template <class S, class A>
 QTENSOR_INLINE bool is_regular_divisor(float scale, float tensor_scale) {
   return simd::all(regular_divisors<S>(floats<A>(scale), tensor_scale));
 }
-template <class S, class A>
+template <class S, class A, numbers Which = numbers::any>
 QTENSOR_INLINE bool all_regular_divisors(const float* scales, index_t n, float tensor_scale) {
   bool regular = true;
-  for (index_t i = 0; i < n; i += lanes<A>)
-    regular = regular &&
-              simd::all(regular_divisors<S>(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), tensor_scale));
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const floats<A> some = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f);
+    regular = regular && simd::all(regular_divisors<S, Which>(some, tensor_scale));
+  }
   return regular;
 }
 
