@@ -220,7 +220,7 @@ struct box_shape {
       return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
     };
     if (X::reads_rows) return {tile_floats / 512, cut(512)};
-    if (x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(256)};
+    if (x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(512)};
     const index_t cols = cut(256), rows = box_floats / cols / box_rows * box_rows;
     return {rows > box_rows ? rows : box_rows, cols};
   }
