@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/narrow_rows.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/kernel.hpp>
@@ -209,12 +210,14 @@ template <class S>
 class parameters_memory {
  public:
   explicit parameters_memory(index_t blocks)
-      : scales_(static_cast<std::size_t>(blocks)), zeros_(S::has_zero_point ? scales_.size() : 0) {}
+      : scales_(line_array<float>::for_overwrite(blocks)) {
+    if constexpr (S::has_zero_point) zeros_ = line_array<std::int32_t>::for_overwrite(blocks);
+  }
   parameters_view view() { return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr}; }
 
  private:
-  std::vector<float> scales_;
-  std::vector<std::int32_t> zeros_;
+  line_array<float> scales_;
+  line_array<std::int32_t> zeros_;
 };
 
 /// Scales that are stored side by side, from that of the element at an index on, as floats.

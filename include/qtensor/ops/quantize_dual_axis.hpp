@@ -55,7 +55,7 @@ class dual_axis_quantizer {
 
   /// Quantizes bands [first, first + count).
   void operator()(index_t first, index_t count) const {
-    const index_t bands = divide_up(rows_, height_), cols = x_.cols(), width = piece_length(step_, box_width);
+    const index_t bands = divide_up(rows_, height_), cols = x_.cols(), width = std::min(piece_length(step_, box_width), cols);
     workspace work(*this, {height_, width});
     for (index_t band = first; band < first + count; ++band) {
       const index_t above = band % bands * height_, start = band / bands * rows_ + above;
@@ -77,7 +77,6 @@ class dual_axis_quantizer {
   struct workspace {
     workspace(const dual_axis_quantizer& q, const box_shape& box)
         : quantize_piece(q.by_rows_),
-          quantize_panel(q.by_cols_, q.x_.cols(), q.step_),
           elements(q.x_, box),
           row_statistics(box.rows * divide_up(box.cols, q.by_rows_.block_length())),
           column_statistics(box.cols),
@@ -85,7 +84,7 @@ class dual_axis_quantizer {
           column_parameters(box.cols),
           memory(line_array<float>::for_overwrite(cols_type::columns_type::memory_for(box.cols))) {}
     piece_quantizer<rows_type> quantize_piece;
-    panel_quantizer<cols_type> quantize_panel;
+    std::optional<panel_quantizer<cols_type>> quantize_panel;  // made when it is asked for
     box_reader<X> elements;
     statistics_memory<R> row_statistics;
     statistics_memory<C> column_statistics;
@@ -135,7 +134,8 @@ class dual_axis_quantizer {
     array size = by_cols_.index_of_row(0);
     for (auto& extent : size) extent = 1;
     size[down] = box.rows();
-    work.quantize_panel(work.elements, by_cols_.index_of_row(start), size, col, n);
+    if (!work.quantize_panel) work.quantize_panel.emplace(by_cols_, x_.cols(), step_);
+    (*work.quantize_panel)(work.elements, by_cols_.index_of_row(start), size, col, n);
     if (by_rows_.is_flat() && box.row_stride == n) {  // the band is one long run
       for (index_t at = 0; at < box.rows() * n; at += width)
         work.quantize_piece(by_rows_.index_of_row(0), start * x_.cols() + at,

@@ -123,7 +123,8 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
 /// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to
 /// divide by and which zero points to add: divide<By>(k) and zero_points(k) for batch k.
 ///
-/// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 5 + 14 with VBMI, else 4 * 9 + 18.
+/// Cost for 4 batches on AVX-512: int8 4 * 3 + 8 (two products), e4m3 4 * 5 + 7 with VBMI, else 4 * 9 + 18; under a
+/// scale 4 * 3 more.
 template <vector_encodable S, quotient_by By, usable_arch A, numbers Which = numbers::any, class Parameters>
 QTENSOR_INLINE bytes<A> encode_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   if constexpr (By == quotient_by::moved_grid)

@@ -118,7 +118,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     codes = c | sign_codes<code>(signs_of);
     if constexpr (fnuz) codes = simd::select(c == each_byte<A>(0), c, codes);
   }
-  if constexpr ((!nan_is_overflow || By == quotient_by::two_products) && Which == numbers::any)
+  if constexpr (!nan_is_overflow && Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
       if constexpr (By == quotient_by::two_products)  // infinities, too
         return minifloat_codes<S, safe_quotient<S>, Which, A>(x, p);

@@ -290,19 +290,18 @@ struct seven_limits<avx512_isa, avx512_arch> {
 };
 
 #if defined(__AVX512VBMI__)
-/// Where byte `At` of the 16-bit lanes lies after packing four registers of 32-bit lanes to two.
-template <int At>
-struct packed_bytes_index {
+/// For each quarter of eight bytes: the bits of a code from bit `Below` of its 16 on, and behind four of those the
+/// upper byte of each, which begins with a sign.
+template <int Below>
+struct codes_and_signs_index {
   alignas(64) std::array<std::uint8_t, 64> at;
-  constexpr packed_bytes_index() : at{} {
-    for (int i = 0; i < 64; ++i) {
-      const int from = i >> 4, lane = (from & 1) * 4 + ((i & 15) >> 2) * 8 + (i & 3);
-      at[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(2 * lane + At + (from >> 1) * 64);
-    }
+  constexpr codes_and_signs_index() : at{} {
+    for (int i = 0; i < 64; ++i)
+      at[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(16 * (i % 4) + (i % 8 < 4 ? Below : 8));
   }
 };
-template <int At>
-inline constexpr packed_bytes_index<At> packed_bytes_at{};
+template <int Below>
+inline constexpr codes_and_signs_index<Below> codes_and_signs_at{};
 
 /// A number plus a power of two of its sign whose ulp is the grid's spacing (KERNELS A4): the sum's exponent counts
 /// binades, its lowest bits grid steps less the bias. One multiply-add of 16-bit halves joins them under the sign, 7 -
@@ -322,15 +321,17 @@ QTENSOR_INLINE __m512i binades_and_steps(__m512 x, __m512 smallest_normal, __m51
 /// The codes of such sums, in order; saturated where they may be above the largest one.
 template <minifloat_grid G, bool Saturates>
 QTENSOR_INLINE bytes512 codes_of_sums(__m512i c0, __m512i c1, __m512i c2, __m512i c3) {
-  constexpr int below = 7 - G.mantissa_bits;
-  const __m512i a = _mm512_packs_epi32(c0, c1), b = _mm512_packs_epi32(c2, c3);
-  const __m512i low = _mm512_load_si512(packed_bytes_at<0>.at.data()),
-                high = _mm512_load_si512(packed_bytes_at<1>.at.data());
-  __m512i code = _mm512_permutex2var_epi8(_mm512_srli_epi16(a, below), low, _mm512_srli_epi16(b, below));
+  const __m512i at = _mm512_load_si512(codes_and_signs_at<7 - G.mantissa_bits>.at.data());
+  const auto bytes = [&](__m512i x, __m512i y) QTENSOR_INLINE_LAMBDA {
+    return _mm512_castsi512_ps(_mm512_multishift_epi64_epi8(at, _mm512_packs_epi32(x, y)));
+  };
+  const __m512 a = bytes(c0, c1), b = bytes(c2, c3);
+  __m512i code = _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0x88)),
+          sign = _mm512_castps_si512(_mm512_shuffle_ps(a, b, 0xdd));
   if constexpr (Saturates) code = _mm512_min_epu8(code, _mm512_set1_epi8(static_cast<char>(moved<G>::max_code)));
-  __m512i sign = _mm512_permutex2var_epi8(a, high, b);
   if constexpr (G.bits < 8) sign = _mm512_srli_epi16(sign, 8 - G.bits);
-  return _mm512_ternarylogic_epi32(code, sign, _mm512_set1_epi8(static_cast<char>(1 << (G.bits - 1))), 0xf8);
+  return packed_in_order(
+      _mm512_ternarylogic_epi32(code, sign, _mm512_set1_epi8(static_cast<char>(1 << (G.bits - 1))), 0xf8));
 }
 QTENSOR_INLINE __m512 with_sign_of(const floats512& x, const floats512& sign) {
   return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(x.data), _mm512_castps_si512(sign.data),
