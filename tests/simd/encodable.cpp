@@ -43,9 +43,9 @@ TEST_CASE("find_binade_steps: HiFloat8 has them, other formats do not") {
   REQUIRE(steps.has_value());
   CHECK(steps->high == bits_of(32768.f) >> 16);
   CHECK(steps->low == bits_of(0x1p-24f) >> 16);
-  CHECK(steps->shift[127 & 63] == 4);                               // 1.0: three mantissa bits
-  CHECK(steps->half[127 & 63] == 8);                                // half of an eighth
-  CHECK(((0x3f80u >> 4) + steps->base[127 & 63]) % 65536 == 0x08);  // the code of 1.0
+  CHECK(steps->shift[127 & 63] == 4);                             // 1.0: three mantissa bits
+  CHECK(steps->half[127 & 63] == 8);                              // half of an eighth
+  CHECK(((0x3f80u >> 4) + steps->base[127 & 63]) % 256 == 0x08);  // the code of 1.0
   // By slopes: 1, 2, 4, 8, 4, 2 codes a binade; 1.0 is the 64th value after zero.
   CHECK(steps->smallest() == bits_of(0x1p-22f) >> 16);
   CHECK(steps->twos == 192 + 128 * 7);    // from 2^-15 on

@@ -49,7 +49,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       const std::size_t at = static_cast<std::size_t>(e + 127) & 63;
       if (e < lowest) {  // zero, and from half the smallest value on that
         steps.shift[at] = 15;
-        steps.base[at] = static_cast<std::uint16_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
+        steps.base[at] = static_cast<std::uint8_t>(e == lowest - 1 ? code_at(exp2i(lowest)) : 0);
         continue;
       }
       int bits = 0;  // of the mantissa: as many as have a code
@@ -57,9 +57,9 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       const int code = code_at(exp2i(e));
       for (int k = 0; k < 1 << bits && e < highest; ++k)
         if (code_at(exp2i(e - bits) * static_cast<float>((1 << bits) + k)) != code + k) return std::nullopt;
-      steps.half[at] = static_cast<std::uint16_t>(e == highest ? 0 : 1 << (6 - bits));
-      steps.shift[at] = static_cast<std::uint16_t>(7 - bits);
-      steps.base[at] = static_cast<std::uint16_t>(code - (((e + 127) << 7) >> (7 - bits)));
+      steps.half[at] = static_cast<std::uint8_t>(e == highest ? 0 : 1 << (6 - bits));
+      steps.shift[at] = static_cast<std::uint8_t>(7 - bits);
+      steps.base[at] = static_cast<std::uint8_t>(code - (((e + 127) << 7) >> (7 - bits)));
     }
 
     // The same by slopes: as binade_codes_by_slopes counts, from the smallest value on.

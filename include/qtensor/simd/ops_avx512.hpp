@@ -262,21 +262,40 @@ QTENSOR_INLINE halves512 low_halves(avx512_isa, const words512& a, const words51
 QTENSOR_INLINE halves512 upper_halves(avx512_isa, const words512& a, const words512& b) {
   return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2, 1>.at.data()), b.data);
 }
-QTENSOR_INLINE bytes512 binade_magnitudes(avx512_isa, const halves512& a, const halves512& b,
-                                          const binade_steps& steps) {
-  const auto table = [](const std::array<std::uint16_t, 64>& t, __m512i index) QTENSOR_INLINE_LAMBDA {
-    return _mm512_permutex2var_epi16(_mm512_load_si512(t.data()), index, _mm512_load_si512(t.data() + 32));
+// Two batches share a register: the upper halves of one lie in their places, those of the other below them.
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(avx512_isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  const auto halves_of = [](const floats512& below, const floats512& above) QTENSOR_INLINE_LAMBDA {
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(below.data), 16),
+                                   _mm512_castps_si512(above.data));
+  };
+  constexpr __mmask64 low_bytes = 0x5555555555555555u;
+  const auto entry = [&](const std::array<std::uint8_t, 64>& t, __m512i index) QTENSOR_INLINE_LAMBDA {
+#if defined(__AVX512VBMI__)
+    return _mm512_maskz_permutexvar_epi8(low_bytes, index, _mm512_load_si512(t.data()));
+#else
+    const auto half = [&](int i) QTENSOR_INLINE_LAMBDA {
+      return _mm512_cvtepu8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(t.data()) + i));
+    };
+    return _mm512_permutex2var_epi16(half(0), index, half(1));
+#endif
   };
   const auto code = [&](__m512i v) QTENSOR_INLINE_LAMBDA {
     __m512i m = _mm512_and_si512(v, _mm512_set1_epi16(0x7fff));
     m = _mm512_min_epu16(m, _mm512_set1_epi16(static_cast<short>(steps.high)));
     m = _mm512_max_epu16(m, _mm512_set1_epi16(static_cast<short>(steps.low)));
-    m = _mm512_add_epi16(m, table(steps.half, _mm512_srli_epi16(m, 7)));
+    m = _mm512_add_epi16(m, entry(steps.half, _mm512_srli_epi16(m, 7)));
     const __m512i e = _mm512_srli_epi16(m, 7);
-    return _mm512_add_epi16(_mm512_srlv_epi16(m, table(steps.shift, e)), table(steps.base, e));
+    return _mm512_maskz_add_epi8(low_bytes, _mm512_srlv_epi16(m, entry(steps.shift, e)), entry(steps.base, e));
   };
-  const __m512i in_order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
-  return _mm512_permutexvar_epi64(in_order, _mm512_packus_epi16(code(a.data), code(b.data)));
+  const __m512i a = halves_of(q[0], q[1]), b = halves_of(q[2], q[3]);
+  const __m512i magnitudes = _mm512_packus_epi16(code(a), code(b)), signs = _mm512_packs_epi16(a, b);
+  const __m512i codes = _mm512_maskz_mov_epi8(
+      _mm512_test_epi8_mask(magnitudes, magnitudes),
+      _mm512_ternarylogic_epi32(magnitudes, signs, _mm512_set1_epi8(-128), 0xf8));  // a | (b & c), zero without a sign
+  const __m512i batch_by_batch =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+  return packed_in_order(_mm512_shuffle_epi8(codes, batch_by_batch));
 }
 QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words512& b, const words512& c,
                                   const words512& d) {

@@ -51,11 +51,11 @@ struct minifloat_grid {
 /// How the codes of a format run whose values are evenly spaced between powers of two, with a spacing of their own for
 /// every exponent, and step away from zero at ties; for magnitudes as the upper 16 bits of floats, at most `high`.
 /// By tables, where entries belong to the low six bits of the f32 exponent: at least `low`, and with half the spacing
-/// added, code = (bits >> shift) + base.
+/// added, code = (bits >> shift) + base, modulo 256.
 /// By slopes: codes counted in the order of their values grow by 1, 2, 4, then 8 a binade, and above by 4 and 2 again.
 /// So their number is a sum, each part of which starts or ends where the slope changes (binade_codes_by_slopes).
 struct binade_steps {
-  alignas(64) std::array<std::uint16_t, 64> half{}, shift{}, base{};
+  alignas(64) std::array<std::uint8_t, 64> half{}, shift{}, base{};
   std::uint16_t low = 0, high = 0;
   /// The first value after zero; from half of it on codes are not zero.
   constexpr int smallest() const { return low + 256; }
