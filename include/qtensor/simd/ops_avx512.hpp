@@ -262,6 +262,21 @@ QTENSOR_INLINE halves512 low_halves(avx512_isa, const words512& a, const words51
 QTENSOR_INLINE halves512 upper_halves(avx512_isa, const words512& a, const words512& b) {
   return _mm512_permutex2var_epi16(a.data, _mm512_load_si512(ascending_index<32, 2, 1>.at.data()), b.data);
 }
+#if defined(__AVX512VBMI__)
+/// Where the bytes of four batches lie after packing two registers of halves, each with a batch in its even lanes and
+/// one in its odd lanes.
+struct paired_batches_index {
+  alignas(64) std::array<std::uint8_t, 64> at;
+  constexpr paired_batches_index() : at{} {
+    for (int batch = 0; batch < 4; ++batch)
+      for (int i = 0; i < 16; ++i)
+        at[static_cast<std::size_t>(16 * batch + i)] =
+            static_cast<std::uint8_t>(i / 4 * 16 + batch / 2 * 8 + 2 * (i % 4) + batch % 2);
+  }
+};
+inline constexpr paired_batches_index paired_batches_at{};
+#endif
+
 // Two batches share a register: the upper halves of one lie in their places, those of the other below them.
 template <class A>
 QTENSOR_INLINE bytes<A> binade_codes(avx512_isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
@@ -293,9 +308,13 @@ QTENSOR_INLINE bytes<A> binade_codes(avx512_isa, const std::array<floats<A>, 4>&
   const __m512i codes = _mm512_maskz_mov_epi8(
       _mm512_test_epi8_mask(magnitudes, magnitudes),
       _mm512_ternarylogic_epi32(magnitudes, signs, _mm512_set1_epi8(-128), 0xf8));  // a | (b & c), zero without a sign
+#if defined(__AVX512VBMI__)
+  return _mm512_permutexvar_epi8(_mm512_load_si512(paired_batches_at.at.data()), codes);
+#else
   const __m512i batch_by_batch =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
   return packed_in_order(_mm512_shuffle_epi8(codes, batch_by_batch));
+#endif
 }
 QTENSOR_INLINE bytes512 low_bytes(avx512_isa isa, const words512& a, const words512& b, const words512& c,
                                   const words512& d) {
