@@ -87,8 +87,7 @@ class row_quantizer {
   index_t block_length() const { return rows_.block_length; }
   /// Blocks along a row.
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
-  /// Elements of a piece whose scales come from it: fewer where they come from memory, so that reading and encoding
-  /// alternate quickly.
+  /// Elements of a piece whose scales come from it: where they come from memory, as many as the CPU likes best.
   index_t tile_length() const { return streams_ && direct_ ? alternating_length<element>() : tile_floats; }
   /// Elements of a piece whose scales are known: as many as there are where they share one, more where long blocks do.
   index_t encode_length() const {

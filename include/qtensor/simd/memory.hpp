@@ -46,8 +46,8 @@ struct requests {
   fetch only;     ///< how far, where they are only read, as by statistics
   index_t piece;  ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
 };
-/// Intel's drop requests while many are on their way, and begin anew to read ahead whenever a kernel goes back to the
-/// numbers it has seen: long pieces, and requests that bring the next piece while codes of this one are made.
+/// As measured: Intel's like long pieces, and requests that bring the next piece while codes of this one are made;
+/// AMD's short ones, so that reading and encoding alternate quickly.
 QTENSOR_INLINE requests best_requests() {
   if (simd::is_intel()) return {fetch::far, fetch::far, 16384};
   return {fetch::near, fetch::nothing, 4096};
