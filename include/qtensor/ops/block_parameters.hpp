@@ -209,8 +209,7 @@ class statistics_memory {
 template <class S>
 class parameters_memory {
  public:
-  explicit parameters_memory(index_t blocks)
-      : scales_(line_array<float>::for_overwrite(blocks)) {
+  explicit parameters_memory(index_t blocks) : scales_(line_array<float>::for_overwrite(blocks)) {
     if constexpr (S::has_zero_point) zeros_ = line_array<std::int32_t>::for_overwrite(blocks);
   }
   parameters_view view() { return {scales_.data(), S::has_zero_point ? zeros_.data() : nullptr}; }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <optional>
 #include <qtensor/ops/parallel.hpp>
 #include <qtensor/simd/quantize_both_axes.hpp>
 
@@ -55,7 +56,8 @@ class dual_axis_quantizer {
 
   /// Quantizes bands [first, first + count).
   void operator()(index_t first, index_t count) const {
-    const index_t bands = divide_up(rows_, height_), cols = x_.cols(), width = std::min(piece_length(step_, box_width), cols);
+    const index_t bands = divide_up(rows_, height_), cols = x_.cols(),
+                  width = std::min(piece_length(step_, box_width), cols);
     workspace work(*this, {height_, width});
     for (index_t band = first; band < first + count; ++band) {
       const index_t above = band % bands * height_, start = band / bands * rows_ + above;
