@@ -90,6 +90,10 @@ TEST_CASE("16-bit numbers under one scale: every number, by one product where th
       std::vector<float> scales = hard_scales();
       for (int i = 0; i < 40; ++i)
         scales.push_back(0.01f + static_cast<float>(check::random_below(1u << 20)) * 0x1p-20f);
+      // A number of eight bits over a half-integer of many: their quotient is next to it, or it.
+      for (int i = 0; i < 200; ++i)
+        scales.push_back(static_cast<float>(128 + check::random_below(128)) * 0x1p-20f /
+                         (static_cast<float>(128 + check::random_below(127)) + 0.5f));
       std::vector<std::uint8_t> got(x.size()), want(x.size());
       const auto n = static_cast<index_t>(x.size());
       for (const float s : scales) {
@@ -110,6 +114,7 @@ TEST_CASE("16-bit numbers under one scale: every number, by one product where th
     check(std::type_identity<simd::from_bf16>{}, std::type_identity<with_zero>{}, 255);
     check(std::type_identity<simd::from_f16>{}, std::type_identity<plain>{}, 0);
     check(std::type_identity<simd::from_f16>{}, std::type_identity<with_zero>{}, 3);
+    check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<uint8, per_tensor, static_only>>{}, 0);
     check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<e4m3, per_tensor, static_only>>{}, 0);
     check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<hif8, per_tensor, static_only>>{}, 0);
     check(std::type_identity<simd::from_f16>{}, std::type_identity<scheme<e5m2, per_tensor, static_only>>{}, 0);

@@ -40,7 +40,7 @@ constexpr int middle_count() {
   if constexpr (has_intermediate<S> || !decides_at_middles<typename S::rounding>)
     return 0;
   else if constexpr (counting_format<code>)
-    return S::has_zero_point ? 256 : 128;
+    return S::has_zero_point || !code::is_signed ? 256 : 128;
   else if constexpr (stepped_format<code>)
     return 16;  // at most three bits of mantissa
   else if constexpr (minifloat_format<code>)
