@@ -23,7 +23,7 @@ namespace simd = qtensor::simd;
 using arch = simd::best_arch;
 
 // Chains of one instruction, as many as hide its latency; of several, as many as leave registers for operands.
-constexpr index_t chains = 12, longer_chains = 8, rounds = 20000;
+constexpr index_t chains = simd::lanes<arch> == 16 ? 20 : 12, longer_chains = 8, rounds = 20000;
 
 /// Matrix registers hold no more than two by two squares with their operands: the peak is that of these, read from the
 /// first cache. `dot` adds registers X times W to T, Depth numbers of a row and a column.
@@ -113,14 +113,14 @@ double bf16_vector_operations() {
       });
 }
 #else
-double bf16_vector_operations() { return float_operations(); }
+double bf16_vector_operations() { return 0.; }
 #endif
 template <class Unit = simd::square_unit<arch>>
 double bf16_operations() {
   if constexpr (Unit::exists)
     if (simd::uses_squares<arch>())
       return square_operations<Unit, 32>([]<int T, int X, int W>() { Unit::template dot_bf16<T, X, W>(); });
-  return bf16_vector_operations();
+  return simd::takes_bf16_dots<arch>() ? bf16_vector_operations() : float_operations();
 }
 
 double seconds(const std::function<void()>& run) {

@@ -31,13 +31,12 @@ bool is_near(const matrix& y, const matrix& w, const matrix& x) {
     }
   return near;
 }
-/// Calls check(), again without matrix registers where they are used.
+/// Calls check() with matrix registers, where they are used, and by each way of vectors.
 template <class Check>
-void with_and_without_squares(const Check& check) {
+void in_all_ways(const Check& check) {
   check();
-  if (!simd::uses_squares<best_arch>()) return;
   simd::squares_allowed = false;
-  check();
+  in_both_ways(check);
   simd::squares_allowed = true;
 }
 template <class S>
@@ -47,7 +46,7 @@ void check_scheme() {
     const auto w = weights<S>(s[1], s[2]);
     const matrix x = matrix(s[0], s[2]).fill(plain);
     INFO(name<S>.c_str());
-    REQUIRE(is_near(product<best_arch>(pack(w), x.ref()), dense(w), x));
+    in_all_ways([&] { REQUIRE(is_near(product<best_arch>(pack(w), x.ref()), dense(w), x)); });
   }
 }
 
@@ -63,7 +62,7 @@ TEST_CASE("multiply_bf16: every small shape within the bound, groups of any size
         const matrix values = dense(w);
         for (const index_t m : {1, 2, 5, 13}) {
           const matrix x = matrix(m, k).fill(plain);
-          REQUIRE(is_near(product<A>(p, x.ref()), values, x));
+          in_all_ways([&] { REQUIRE(is_near(product<A>(p, x.ref()), values, x)); });
         }
       }
   });
@@ -74,7 +73,7 @@ TEST_CASE("multiply_bf16: numbers that bf16 holds give exact sums: no element is
   const index_t shapes[][3] = {{3, 31, 127},  {4, 33, 129}, {7, 65, 512},   {25, 129, 64}, {26, 63, 66},
                                {1, 257, 130}, {49, 1, 513}, {12, 32, 1030}, {500, 17, 3}};
   const auto integer = [] { return static_cast<float>(static_cast<int>(check::random_below(9)) - 4); };
-  with_and_without_squares([&] {
+  in_all_ways([&] {
     for (const auto& s : shapes) {
       const matrix x = matrix(s[0], s[2]).fill(integer);
       auto four = weights<int4_group<32>>(s[1], s[2]);
@@ -113,13 +112,16 @@ TEST_CASE("multiply_bf16: NaN and infinity reach the results they belong to, and
   for (const index_t rows : {7, 20}) {
     auto x = matrix(rows, 64).fill(plain);
     x(5, 63) = infinity;
-    const matrix y = product<best_arch>(pack(w), x.ref());
-    for (index_t m = 0; m < rows; ++m)
-      for (index_t n = 0; n < 40; ++n) {
-        const float v = y(m, n);
-        CHECK(std::isnan(v) == (n == 3 || (m == 5 && dense(w)(n, 63) == 0.f)));
-        if (!std::isnan(v)) CHECK(std::isinf(v) == (m == 5));
-      }
+    const matrix values = dense(w);
+    in_all_ways([&] {
+      const matrix y = product<best_arch>(pack(w), x.ref());
+      for (index_t m = 0; m < rows; ++m)
+        for (index_t n = 0; n < 40; ++n) {
+          const float v = y(m, n);
+          CHECK(std::isnan(v) == (n == 3 || (m == 5 && values(n, 63) == 0.f)));
+          if (!std::isnan(v)) CHECK(std::isinf(v) == (m == 5));
+        }
+    });
   }
 }
 
@@ -131,9 +133,23 @@ TEST_CASE("multiply_bf16: no depth gives +0, sizes that disagree an error") {
   CHECK_THROWS_AS(product<best_arch>(pack(w), x.ref()), error);
 }
 
+TEST_CASE("multiply_bf16: without an instruction that pays, the chains of a product of floats") {
+  const auto w = weights<with<nvfp4, tensor_scale<f32>>>(70, 200);
+  simd::bf16_way_taken = simd::bf16_way::fma;
+  simd::squares_allowed = false;
+  for (const index_t rows : {2, 4, 5, 50}) {
+    const matrix x = matrix(rows, 200).fill(plain);
+    matrix rounded = x;
+    rounded_operands<bf16>::apply(rounded.data.data(), rows * 200);
+    CHECK(same(product<best_arch>(pack(w), x.ref()), chains(dense(w), rounded)));
+  }
+  simd::bf16_way_taken = simd::bf16_way::fastest;
+  simd::squares_allowed = true;
+}
+
 TEST_CASE("multiply_bf16: the same bits by any number of threads, which share panels or rows") {
   const auto w = weights<int4_group<32>>(70, 200);
-  with_and_without_squares([&] {
+  in_all_ways([&] {
     for (const index_t rows : {9, 50, 150}) {
       const matrix x = matrix(rows, 200).fill(plain);
       const matrix y = product<best_arch>(pack(w), x.ref());

@@ -112,5 +112,14 @@ inline bool same(const matrix& a, const matrix& b) {
   for (std::size_t i = 0; equal && i < a.data.size(); ++i) equal = check::same_or_nan(a.data[i], b.data[i]);
   return equal;
 }
+/// Calls check() by each way that vectors have of multiplying bf16 numbers; every CPU takes one of them by itself.
+template <class Check>
+void in_both_ways(const Check& check) {
+  for (const auto way : {simd::bf16_way::dots, simd::bf16_way::fma}) {
+    simd::bf16_way_taken = way;
+    check();
+  }
+  simd::bf16_way_taken = simd::bf16_way::fastest;
+}
 
 }  // namespace product_check

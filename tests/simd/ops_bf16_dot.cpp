@@ -98,29 +98,27 @@ TEST_CASE("bf16_dot: sums of exact products; integers that fit are exact") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     using dot = simd::bf16_dot<A>;
-    constexpr index_t n = simd::lanes<A>;
-    for (int round = 0; round < 300; ++round) {
-      float first[n], second[n], start[n];
-      for (index_t i = 0; i < n; ++i) {
-        first[i] = static_cast<float>(static_cast<int>(check::random_below(513)) - 256);
-        second[i] = static_cast<float>(static_cast<int>(check::random_below(513)) - 256);
-        start[i] = static_cast<float>(static_cast<int>(check::random_below(1 << 20)));
-        if (std::fabs(first[i]) > 255.f) first[i] = 0.f;
-        if (std::fabs(second[i]) > 255.f) second[i] = 0.f;
+    if constexpr (dot::exists) {
+      constexpr index_t n = simd::lanes<A>;
+      for (int round = 0; round < 300; ++round) {
+        float first[n], second[n], start[n];
+        for (index_t i = 0; i < n; ++i) {
+          first[i] = static_cast<float>(static_cast<int>(check::random_below(513)) - 256);
+          second[i] = static_cast<float>(static_cast<int>(check::random_below(513)) - 256);
+          start[i] = static_cast<float>(static_cast<int>(check::random_below(1 << 20)));
+          if (std::fabs(first[i]) > 255.f) first[i] = 0.f;
+          if (std::fabs(second[i]) > 255.f) second[i] = 0.f;
+        }
+        const float x[2] = {static_cast<float>(check::random_below(256)),
+                            -static_cast<float>(check::random_below(256))};
+        std::uint16_t units[2];
+        for (int i = 0; i < 2; ++i) units[i] = static_cast<std::uint16_t>(bits_of(x[i]) >> 16);
+        std::uint32_t pairs[n];
+        simd::store(pairs, simd::bf16_pairs<A>(simd::load<A>(first), simd::load<A>(second)));
+        const auto sums = lanes_of<A>(dot::dot(simd::load<A>(start), dot::load(pairs), dot::broadcast(units)));
+        for (index_t i = 0; i < n; ++i)
+          REQUIRE(sums[static_cast<std::size_t>(i)] == start[i] + first[i] * x[0] + second[i] * x[1]);
       }
-      const float x[2] = {static_cast<float>(check::random_below(256)), -static_cast<float>(check::random_below(256))};
-      typename dot::unit units[2];
-      for (int i = 0; i < 2; ++i) {
-        if constexpr (std::is_same_v<typename dot::unit, float>)
-          units[i] = x[i];
-        else
-          units[i] = static_cast<std::uint16_t>(bits_of(x[i]) >> 16);
-      }
-      std::uint32_t pairs[n];
-      simd::store(pairs, simd::bf16_pairs<A>(simd::load<A>(first), simd::load<A>(second)));
-      const auto sums = lanes_of<A>(dot::dot(simd::load<A>(start), dot::load(pairs), dot::broadcast(units)));
-      for (index_t i = 0; i < n; ++i)
-        REQUIRE(sums[static_cast<std::size_t>(i)] == start[i] + first[i] * x[0] + second[i] * x[1]);
     }
   });
 }

@@ -188,9 +188,9 @@ template <simd::usable_arch A, class Operands, class W, tile_source X, class Sin
 void multiply_in_order(const W& w, const X& x, const Sink& sink, const By& by) {
   constexpr bool has_bytes = W::scheme_type::code_format::bits <= 8;
   if constexpr (packed_matrix<W> || (has_bytes && !(std::same_as<Sink, store_floats<A>> && std::same_as<By, serial> &&
-                                                    !Operands::rounds))) {
+                                                    !Operands::rounds_rows))) {
     multiply_floats<A, Operands>(w, x, sink, by);
-  } else if constexpr (std::same_as<Sink, store_floats<A>> && !Operands::rounds) {
+  } else if constexpr (std::same_as<Sink, store_floats<A>> && !Operands::rounds_rows) {
     matmul_into<A>(x, columns_of(w), sink.y, sink.alpha, sink.mode);
   } else {
     // Wider codes are not packed: all floats first, then tiles of them.

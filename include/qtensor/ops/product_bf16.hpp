@@ -1,4 +1,4 @@
-// Products in bf16: operands rounded to bf16, exact products, sums in f32 in whatever order the CPU takes.
+// Products in bf16: operands rounded to bf16 where that saves time, exact products, sums in f32 in the CPU's own order.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -30,7 +30,6 @@ inline constexpr bool has_bf16_numbers = [] {
 /// Rows of x as units of the tiles, quads of every group padded with zeros. Room for `most` rows.
 template <simd::usable_arch A>
 class bf16_operand {
-  using unit = typename simd::bf16_dot<A>::unit;
   static constexpr index_t line = 64, rows_each = 16;
 
  public:
@@ -46,18 +45,18 @@ class bf16_operand {
     for_each_float_run(x, first, count, rows_each, floats_.data(),
                        [&](index_t begin, index_t rows, const float* from, index_t step) {
                          for (index_t r = begin; r < begin + rows; ++r, from += step) {
-                           unit* to = units_.data() + r * stride_;
+                           std::uint16_t* to = units_.data() + r * stride_;
                            for (index_t k = 0; k < depth_; k += group_, to += round_up(group_, 4))
                              simd::pack_bf16_units<A>(from + k, std::min(group_, depth_ - k), to);
                          }
                        });
   }
   /// From row r and quad q on.
-  simd::bf16_rows<A> from(index_t r, index_t q) const { return {units_.data() + r * stride_ + 4 * q, stride_}; }
+  simd::bf16_rows from(index_t r, index_t q) const { return {units_.data() + r * stride_ + 4 * q, stride_}; }
 
  private:
   index_t depth_, group_, stride_;
-  line_array<unit> units_;
+  line_array<std::uint16_t> units_;
   std::vector<float> floats_;
 };
 
@@ -137,13 +136,13 @@ struct direct_dots {
 
   template <index_t Rows, index_t Streams, simd::quad_values, class Decoder, class Run>
   [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
-                                    const typename simd::bf16_dot<typename Decoder::arch>::unit* const (&rows)[Rows],
-                                    index_t group, index_t depth, float* sums) {
+                                    const std::uint16_t* const (&rows)[Rows], index_t group, index_t depth,
+                                    float* sums) {
     using A = typename Decoder::arch;
     using dot = simd::bf16_dot<A>;
     constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 4096;
     Run at[Streams];
-    const typename dot::unit* x[Rows];
+    const std::uint16_t* x[Rows];
     const auto each = [](const auto& f) __attribute__((always_inline)) {
       simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
         simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
@@ -197,9 +196,10 @@ struct direct_dots {
 /// From how many rows on squares are faster than dots of pairs while codes are decoded, measured.
 inline constexpr index_t least_square_rows = 8;
 
-/// result(m, n) = sum over k of bf16(x(m, k)) bf16(w(n, k)), w dequantized; products are exact, sums are f32. Weights
-/// with one scale an output whose codes are bf16 numbers (FP8, MX elements, integers of 8 bits) enter as their codes,
-/// and the sum is multiplied by the scale; with few rows those with groups do so, too, group by group.
+/// result(m, n) = sum over k of bf16(x(m, k)) w(n, k), w dequantized and, where the CPU has an instruction for that
+/// which is faster than fma, rounded to bf16; products are exact, sums are f32. There weights with one scale an output
+/// whose codes are bf16 numbers (FP8, MX elements, integers of 8 bits) enter as their codes, and the sum is multiplied
+/// by the scale; with few rows those with groups do so, too, group by group. Elsewhere it is one chain of fma.
 ///
 /// |result - exact product of the dequantized operands| <= (2^-7 + 2^-15 + K 2^-23) * sum over k of |x w|, as long as
 /// sums of |x * code| are finite where a scale waits; in addition operands, products and sums below 2^-126 may count as
@@ -225,14 +225,18 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
   };
   if constexpr (simd::square_unit<arch>::exists)
     if (rows >= least_square_rows && simd::uses_squares<arch>()) return by_blocks(simd::bf16_squares<arch>{});
-  if constexpr (has_bf16_numbers<typename panels_type::scheme_type> && simd::bf16_dot<arch>::is_native)
-    if (rows <= direct_dots::most_rows<typename panel_decoder<panels_type>::decoder_type>) {
-      bf16_operand<arch> values(rows, layout.depth, layout.group, layout.quads());
-      values.fill(x, 0, rows);
-      const simd::bf16_rows<arch> units = values.from(0, 0);
-      return multiply_few<direct_dots, panels_type>(w, layout, units.data, units.stride, rows, sink, by);
-    }
-  by_blocks(simd::bf16_vectors<arch>{});
+  if constexpr (simd::bf16_dot<arch>::exists) {
+    const bool by_dots = simd::takes_bf16_dots<arch>();
+    if constexpr (has_bf16_numbers<typename panels_type::scheme_type>)
+      if (rows <= (by_dots ? direct_dots::most_rows<typename panel_decoder<panels_type>::decoder_type> : 1)) {
+        bf16_operand<arch> values(rows, layout.depth, layout.group, layout.quads());
+        values.fill(x, 0, rows);
+        const simd::bf16_rows units = values.from(0, 0);
+        return multiply_few<direct_dots, panels_type>(w, layout, units.data, units.stride, rows, sink, by);
+      }
+    if (by_dots) return by_blocks(simd::bf16_vectors<arch>{});
+  }
+  multiply_floats<A, rounded_rows<bf16>>(w, x, sink, by);
 }
 
 }  // namespace ops

@@ -12,12 +12,12 @@ namespace qtensor::inline QTENSOR_ABI {
 
 /// What a float product does with its operands before it multiplies them: nothing, ...
 struct exact_operands {
-  static constexpr bool rounds = false;
+  static constexpr bool rounds_rows = false, rounds_weights = false;
 };
-/// ... or rounds them to F (f16, bf16; to nearest, ties to even).
+/// ... or rounds them to F (f16, bf16; to nearest, ties to even), ...
 template <format F>
 struct rounded_operands {
-  static constexpr bool rounds = true;
+  static constexpr bool rounds_rows = true, rounds_weights = true;
   static void apply(float* x, index_t n) {
     constexpr index_t most = 256;
     storage_t<F> narrow[most];
@@ -27,6 +27,12 @@ struct rounded_operands {
       simd::widen_floats<F>(narrow, count, x + i);
     }
   }
+};
+
+/// ... or only those that are no weights.
+template <format F>
+struct rounded_rows : rounded_operands<F> {
+  static constexpr bool rounds_weights = false;
 };
 
 namespace ops {
@@ -166,7 +172,7 @@ class wide_panel {
 template <class Operands, tile_source X>
 simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float* room) {
   const index_t depth = x.cols();
-  if constexpr (!Operands::rounds) {
+  if constexpr (!Operands::rounds_rows) {
     const auto step = row_step(x);
     if (const float* at = floats_of_row(x, first); at != nullptr && (count == 1 || step.has_value()))
       return {at, count == 1 ? depth : *step, 1};
@@ -174,7 +180,7 @@ simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float
   constexpr index_t rows_each = 16;
   for (index_t r = 0; r < count; r += rows_each)
     x.read(first + r, std::min(rows_each, count - r), 0, depth, room + r * depth, depth);
-  if constexpr (Operands::rounds) Operands::apply(room, count * depth);
+  if constexpr (Operands::rounds_rows) Operands::apply(room, count * depth);
   return {room, depth, 1};
 }
 
@@ -197,7 +203,7 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
   const index_t depth = layout.depth, quads = layout.quads(), row_block = float_row_block<A>(rows, 4 * depth);
   // Many rows pay for a block in the second cache, which lets their sums rest; few rows want it in the first.
   const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{16} : index_t{128}, quads);
-  const bool in_place = !Operands::rounds && row_step(x).has_value() && floats_of_row(x, 0) != nullptr;
+  const bool in_place = !Operands::rounds_rows && row_step(x).has_value() && floats_of_row(x, 0) != nullptr;
   product_space space(row_block * width + 4 * quads_each * width + (in_place ? 0 : row_block * depth));
   float* const sums = space.data();
   float* const block = sums + row_block * width;
@@ -210,7 +216,7 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
       weights.go_to(p, layout.outputs);
       for (index_t q = 0, k = 0; q < quads; q += quads_each) {
         const index_t end = std::min(q + quads_each, quads), block_depth = weights.floats_of(q, end, block);
-        if constexpr (Operands::rounds) Operands::apply(block, block_depth * width);
+        if constexpr (Operands::rounds_weights) Operands::apply(block, block_depth * width);
         for (index_t r = 0, done = 0; r < some; r += done) {
           done = tile::rows(some - r);
           simd::fma_tile<A>(block, width, weights.vectors(),
@@ -473,7 +479,8 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
   const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
   bool fits_dots = false;
   if constexpr (Chains::template takes_dots<1, typename panel_decoder<Panels>::decoder_type>)
-    fits_dots = rows == 1 && !has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
+    fits_dots = rows == 1 && simd::takes_bf16_dots<typename Panels::arch>() &&
+                !has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
   qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
     const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
       multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, fits_dots, sink);
@@ -488,7 +495,7 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
 }
 
 /// result(m, n) = sum over k of x(m, k) w(n, k), as reference::dot: one chain of fma over ascending k from +0, of the
-/// dequantized weights and x, both rounded first where `Operands` says so. w is packed or weights_of with codes of at
+/// dequantized weights and x, rounded first where `Operands` says so. w is packed or weights_of with codes of at
 /// most 8 bits, x a source of M x K. Tiles go to `sink` from the threads of `by`. Throws std::bad_alloc, what x throws,
 /// and qtensor::error where sizes do not agree.
 template <simd::usable_arch A, class Operands = exact_operands, class W, tile_source X, class Sink, executor By>
@@ -501,11 +508,12 @@ void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   if (rows == 0 || layout.outputs == 0) return;
   using arch = typename panels_type::arch;
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
-  if constexpr (!Operands::rounds && direct_rows<panels_type>::takes_zeros)
+  if constexpr (!Operands::rounds_weights && direct_rows<panels_type>::takes_zeros)
     if (rows <= direct_rows<panels_type>::at_once) {
-      const bool in_place = floats_of_row(x, 0) != nullptr && (rows == 1 || row_step(x).has_value());
+      const bool in_place =
+          !Operands::rounds_rows && floats_of_row(x, 0) != nullptr && (rows == 1 || row_step(x).has_value());
       product_space space(in_place ? 0 : rows * layout.depth);
-      const auto values = float_rows<exact_operands>(x, 0, rows, space.data());
+      const auto values = float_rows<Operands>(x, 0, rows, space.data());
       return multiply_few<direct_chains, panels_type>(w, layout, values.data, values.row_stride, rows, sink, by);
     }
   using wide = wide_panel<panels_type>;

@@ -107,7 +107,7 @@ struct quad_parameters {
   static constexpr index_t width = quad_width<S, A>;
   /// Whether scales are powers of two that are added to exponents.
   static constexpr bool may_step = std::same_as<scale_format, e8m0> && !S::has_zero_point && !S::has_offset &&
-                                   !S::has_tensor_scale && bf16_dot<A>::is_native && detail::has_number_pairs<S, A>();
+                                   !S::has_tensor_scale && bf16_dot<A>::exists && detail::has_number_pairs<S, A>();
 
   alignas(64) float scales[width];
   alignas(64) std::int32_t zeros[S::has_zero_point ? width : 1];
@@ -178,7 +178,7 @@ class quad_decoder {
   /// Whether values may be dot products: 4-bit numbers and scales that bf16 holds, none of the numbers infinite, and an
   /// instruction for which that pays.
   static constexpr bool has_dots = [] {
-    if constexpr (is_nibble && !F::is_integer && looks_pairs_up && bf16_dot<A>::is_native &&
+    if constexpr (is_nibble && !F::is_integer && looks_pairs_up && bf16_dot<A>::exists &&
                   std::same_as<A, avx512_arch> && !S::has_zero_point && !S::has_offset && !S::has_tensor_scale &&
                   (std::same_as<typename S::scale_format, e8m0> || std::same_as<typename S::scale_format, e4m3>))
       return detail::is_finite_format<F>;

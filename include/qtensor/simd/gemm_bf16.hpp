@@ -12,17 +12,15 @@
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// Rows of bf16 numbers as the tiles read them: row r begins at data + r * stride.
-template <usable_arch A>
 struct bf16_rows {
-  const typename bf16_dot<A>::unit* data;
+  const std::uint16_t* data;
   index_t stride;
 };
 
 /// A row of n floats, rounded to bf16 (nearest, ties to even), as units in the order of quads, padded with zeros to
 /// whole quads: to[0, round_up(n, 4)).
 template <usable_arch A>
-void pack_bf16_units(const float* from, index_t n, typename bf16_dot<A>::unit* to) {
-  using unit = typename bf16_dot<A>::unit;
+void pack_bf16_units(const float* from, index_t n, std::uint16_t* to) {
   constexpr index_t step = 2 * lanes<A>;
   const auto rounded = [&](index_t k, index_t count) QTENSOR_INLINE_LAMBDA {
     if (count == step) return simd::narrow_bf16(simd::load<A>(from + k), simd::load<A>(from + k + lanes<A>));
@@ -32,23 +30,17 @@ void pack_bf16_units(const float* from, index_t n, typename bf16_dot<A>::unit* t
   for (index_t k = 0; k < n; k += step) {
     const halves<A> v = simd::swap_middles(rounded(k, std::min(step, n - k)));
     const index_t count = std::min(step, round_up(n - k, 4));
-    if constexpr (std::is_same_v<unit, std::uint16_t>) {
-      if (count == step)
-        simd::store(to + k, v);
-      else
-        simd::store_n(to + k, count, v);
-    } else {
-      alignas(64) std::uint16_t bits[step];
-      simd::store(bits, v);
-      for (index_t i = 0; i < count; ++i) to[k + i] = float_of(static_cast<std::uint32_t>(bits[i]) << 16);
-    }
+    if (count == step)
+      simd::store(to + k, v);
+    else
+      simd::store_n(to + k, count, v);
   }
 }
 
 namespace detail {
 
 template <class A, index_t Rows, index_t Vectors>
-[[gnu::noinline]] void bf16_registers(const std::uint32_t* panel, index_t panel_stride, bf16_rows<A> x, index_t pairs,
+[[gnu::noinline]] void bf16_registers(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t pairs,
                                       float* sums, bool first) {
   using dot = bf16_dot<A>;
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
@@ -82,8 +74,8 @@ template <class A, index_t Rows, index_t Vectors>
 /// r < rows, which float_tile<A>::rows returned; c < vectors * lanes, vectors <= panel_vectors. Pair i of column c is
 /// panel[i * panel_stride + c], row r of sums starts at sums + r * float_tile<A>::panel. Any alignment.
 template <usable_arch A>
-void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x, index_t rows,
-               index_t pairs, float* sums, bool first) {
+requires(bf16_dot<A>::exists) void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors,
+                                             const bf16_rows& x, index_t rows, index_t pairs, float* sums, bool first) {
   detail::with_tile_rows<A>(rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
     detail::for_each_register_tile<A, Rows>(
         vectors, [&]<index_t Vectors>(std::integral_constant<index_t, Vectors>, index_t col) {
@@ -95,11 +87,11 @@ void bf16_tile(const std::uint32_t* panel, index_t panel_stride, index_t vectors
 /// Sums of bf16 pairs by tiles of vectors, as ops/product_bf16.hpp takes them: how many rows at a time, and up to which
 /// multiples of rows and pairs operands and sums have room.
 template <usable_arch A>
-struct bf16_vectors {
+requires(bf16_dot<A>::exists) struct bf16_vectors {
   static constexpr index_t row_step = float_tile<A>::max_rows, pair_step = 1;
   static index_t rows(index_t left) { return float_tile<A>::rows(left); }
-  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x,
-                  index_t rows, index_t pairs, float* sums, bool first) {
+  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
+                  index_t pairs, float* sums, bool first) {
     bf16_tile<A>(panel, panel_stride, vectors, x, rows, pairs, sums, first);
   }
 };

@@ -16,13 +16,13 @@ struct bf16_squares {
   /// Rows that are summed at a time: their sums stay in the first cache.
   static index_t rows(index_t left) { return std::min(left, index_t{96}); }
 
-  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows<A>& x,
-                  index_t rows, index_t pairs, float* sums, bool first) {
+  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
+                  index_t pairs, float* sums, bool first) {
     const typename square_unit<A>::session registers;
     const index_t steps = divide_up(pairs, pair_step);
     for (index_t v = 0; v < vectors; v += 2)
       for (index_t r = 0; r < rows; r += 2 * row_step) {
-        const bf16_rows<A> from{x.data + r * x.stride, x.stride};
+        const bf16_rows from{x.data + r * x.stride, x.stride};
         const auto squares = [&]<int Down, int Across>(std::integral_constant<int, Down>,
                                                        std::integral_constant<int, Across>) {
           add<Down, Across>(panel + v * row_step, panel_stride, from, steps, sums + r * width + v * row_step, first);
@@ -40,7 +40,7 @@ struct bf16_squares {
 
   /// Up to two by two squares. Register 2 d + a holds sums, 4 + d rows, 6 + a pairs of columns.
   template <int Down, int Across>
-  static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows<A> x, index_t steps, float* sums,
+  static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums,
                   bool first) {
     alignas(64) static constexpr float zeros[row_step] = {};
     unit::settle();

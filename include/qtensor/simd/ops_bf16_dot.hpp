@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <qtensor/simd/ops.hpp>
@@ -12,24 +13,8 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Any architecture: two fused multiply-adds. A row's numbers are floats, so that they need not be widened each time.
-template <class A>
-struct fma_pair_dot {
-  using unit = float;
-  static constexpr bool is_native = false;
-  struct weights {
-    floats<A> first, second;
-  };
-  using row = weights;
-  static QTENSOR_INLINE weights load(const std::uint32_t* pairs) { return of(simd::load<A>(pairs)); }
-  static QTENSOR_INLINE weights of(const words<A>& w) {
-    return {simd::rounded(simd::bits_as<float>(w << 16)),
-            simd::rounded(simd::bits_as<float>(w & words<A>(0xffff0000u)))};
-  }
-  static QTENSOR_INLINE row broadcast(const unit* two) { return {floats<A>(two[0]), floats<A>(two[1])}; }
-  static QTENSOR_INLINE floats<A> dot(const floats<A>& sum, const weights& w, const row& x) {
-    return simd::fma(x.second, w.second, simd::fma(x.first, w.first, sum));
-  }
+struct no_pair_dot {
+  static constexpr bool exists = false;
 };
 
 template <class A>
@@ -75,8 +60,7 @@ struct bf16_table16<avx512_isa, avx512_arch> {
 
 #if QTENSOR_LEVEL_X86 >= 4 && defined(__AVX512BF16__)
 struct avx512_pair_dot {
-  using unit = std::uint16_t;
-  static constexpr bool is_native = true;
+  static constexpr bool exists = true;
   using weights = __m512i;
   using row = __m512i;
   static QTENSOR_INLINE weights load(const std::uint32_t* pairs) {
@@ -85,7 +69,7 @@ struct avx512_pair_dot {
     return v;
   }
   static QTENSOR_INLINE weights of(const words<avx512_arch>& pairs) { return pairs.data; }
-  static QTENSOR_INLINE row broadcast(const unit* two) {
+  static QTENSOR_INLINE row broadcast(const std::uint16_t* two) {
     std::int32_t both;
     std::memcpy(&both, two, sizeof both);
     return _mm512_set1_epi32(both);
@@ -105,13 +89,12 @@ QTENSOR_INLINE words<avx512_arch> bf16_pairs(avx512_isa, const floats<avx512_arc
 
 #if QTENSOR_LEVEL_NEON && defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 struct neon_pair_dot {
-  using unit = std::uint16_t;
-  static constexpr bool is_native = true;
+  static constexpr bool exists = true;
   using weights = bfloat16x8_t;
   using row = bfloat16x8_t;
   static QTENSOR_INLINE weights load(const std::uint32_t* pairs) { return vreinterpretq_bf16_u32(vld1q_u32(pairs)); }
   static QTENSOR_INLINE weights of(const words<neon_arch>& pairs) { return vreinterpretq_bf16_u32(pairs.data); }
-  static QTENSOR_INLINE row broadcast(const unit* two) {
+  static QTENSOR_INLINE row broadcast(const std::uint16_t* two) {
     std::uint32_t both;
     std::memcpy(&both, two, sizeof both);
     return vreinterpretq_bf16_u32(vdupq_n_u32(both));
@@ -132,19 +115,35 @@ constexpr auto bf16_dot_of() {
 #endif
   constexpr bool has_instruction =
       (features::bf16 && std::same_as<A, avx512_arch>) || (features::bf16 && std::same_as<A, neon_arch>);
-  if constexpr (!has_instruction) return fma_pair_dot<A>{};
+  if constexpr (!has_instruction) return no_pair_dot{};
 }
 
 }  // namespace detail
 
 /// The dot product of bf16 pairs with an architecture:
-///   is_native                    whether there is an instruction for it; else two fma do it
-///   unit                         a row's number: 16 bits of bf16, or the same number as a float
+///   exists                       whether there is an instruction for it; all else only then
 ///   load(pairs), of(batch)       weights: `lanes` pairs, the first number of each in the lower half
-///   broadcast(two) -> row        two units of a row
-///   dot(sum, weights, row)       lane i: sum + w[i].first x[0] + w[i].second x[1]. Cost: 1, without instruction 2
+///   broadcast(two) -> row        two numbers of a row
+///   dot(sum, weights, row)       lane i: sum + w[i].first x[0] + w[i].second x[1]. Cost: 1
 template <usable_arch A>
 using bf16_dot = decltype(detail::bf16_dot_of<A>());
+
+/// How vectors multiply bf16 numbers: by the way that is faster on this CPU, or, for tests, by one of the two. Bits of
+/// bf16 products depend on it.
+enum class bf16_way { fastest, dots, fma };
+inline std::atomic<bf16_way> bf16_way_taken{bf16_way::fastest};
+
+/// Whether a bf16_dot is there and taken. Intel's vector units start one in two cycles, and four fma.
+template <usable_arch A>
+bool takes_bf16_dots() {
+  if constexpr (bf16_dot<A>::exists) {
+    const bf16_way way = bf16_way_taken.load(std::memory_order_relaxed);
+    if (way == bf16_way::fastest) return !(std::same_as<A, avx512_arch> && simd::is_intel());
+    return way == bf16_way::dots;
+  } else {
+    return false;
+  }
+}
 
 /// Lane i: bf16(low[i]) below bf16(high[i]), rounded to nearest, ties to even; NaN stays NaN. Subnormal numbers may
 /// become 0 of their sign. Cost: 2 with AVX512-BF16, else 15.
