@@ -127,6 +127,13 @@ inline index_t rows_at_once(index_t rows, index_t row_bytes, index_t step) {
   return std::min(rows, std::max(most_bytes / row_bytes / step * step, step));
 }
 
+/// The same where they meet packed weights: few enough to stay in the second cache while panels pass by, `most` or,
+/// where panels are long, enough tiles to each. Multiples of `height`.
+inline index_t tile_rows_at_once(index_t rows, index_t most, index_t panel_bytes, index_t height) {
+  const index_t blocks = divide_up(rows, std::max(most, height * (panel_bytes >> 15)));
+  return round_up(divide_up(rows, blocks), height);
+}
+
 /// The result of a product without depth, as tiles of floats or of integers: zeros.
 template <simd::usable_arch A, class Tile = product_tile, class Sink>
 void give_zeros(index_t rows, index_t outputs, const Sink& sink) {

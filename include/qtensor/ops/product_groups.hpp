@@ -220,9 +220,12 @@ void multiply_group_rows(const W& w, index_t rows, index_t group, activation_sca
   const auto layout = layout_of<A>(w);
   if (rows == 0 || layout.outputs == 0) return;
   const activation_form form = engine::form(layout, group, scales);
-  for_product_parts(by, layout.panels(), layout.panel_bytes(), rows, simd::group_tile<A>::max_rows,
+  constexpr index_t height = simd::group_tile<A>::max_rows;
+  const index_t panel_bytes = layout.panel_bytes();
+  for_product_parts(by, layout.panels(), panel_bytes, rows, height,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block = rows_at_once(count, layout.depth + 64, 96);
+                      const index_t block = packed_matrix<W> ? tile_rows_at_once(count, 8 * height, panel_bytes, height)
+                                                             : rows_at_once(count, layout.depth + 64, 96);
                       engine product(panels_of<A>(w), form, block);
                       typename engine::rows_type x(block, form);
                       for (index_t m = 0; m < count; m += block) {
