@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ on every level this machine runs, clang++ on the machine's own level for the main kernels, products and usage,
-#              the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
+#   (default)  g++ on the levels this machine runs and with all it has, clang++ on the highest level for the main kernels,
+#              products and usage, the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
 #   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
 #              exhaustive sweeps, and 64-bit Arm under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
@@ -79,16 +79,18 @@ part() {
   done <<<"$(tail -n +2 <<<"$counts")"
 }
 
-# The levels that this machine runs; level_guard.cpp has the full lists of features.
-levels=x86-64-v2,x86-64-v3
+# The levels that this machine runs (level_guard.cpp has the full lists of features), and last all that it has. The
+# second compiler is asked about the highest of the named ones.
+named=x86-64-v2,x86-64-v3 other=x86-64-v3
 case $(uname -m) in
   x86_64)
     if grep -qw avx512bw /proc/cpuinfo && grep -qw avx512vl /proc/cpuinfo; then
-      levels+=,x86-64-v4
+      levels=$named,native named+=,x86-64-v4 other=x86-64-v4
     else
+      levels=x86-64-v2,native
       note_skip "level x86-64-v4: this machine has no AVX-512"
     fi ;;
-  *) levels=default ;;
+  *) levels=default named=default other=default ;;
 esac
 
 # Eigen 5 and xsimd 14 beside the system's own, where the script that unpacks them is at hand and works.
@@ -117,13 +119,13 @@ if [ -n "$newest" ]; then
 fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang "short_tests usage_tests" --suite short --suite usage --suite headers -- \
-    -Doptimization=1 -Ddebug=false -Dlevels=native -Dwerror=true
+    -Doptimization=1 -Ddebug=false -Dlevels=$other -Dwerror=true
 else
   note_skip "clang++ is not installed"
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dlevels=$levels "-Dnewest_headers=$newest"
+  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dlevels=$named "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
 fi
