@@ -9,22 +9,26 @@ using namespace qtensor;
 using arch = simd::best_arch;
 constexpr index_t step = 4 * simd::lanes<arch>;
 
-/// Codes of whole blocks under one divisor for all of them, or one for each block, laid side by side.
-template <class S, class From, bool EachBlock, simd::numbers Which>
+/// What numbers are divided by: nothing, one scale for all, or one for each of the blocks, which they fit.
+enum class divided { by_nothing, by_one, by_blocks };
+
+/// Codes of whole blocks of four batches, one behind the other; two scales belong to a block, a divisor's parts.
+template <class S, class From, divided How>
 [[gnu::always_inline]] inline void encode(const typename From::type* x, index_t n, const float* scales,
                                           std::uint8_t* codes) {
-  constexpr auto by =
-      Which == simd::numbers::fitting ? simd::detail::fitting_quotient<S, arch> : simd::detail::fast_quotient<S, arch>;
-  using parameters = simd::detail::uniform_parameters<S, by, arch>;
-  parameters p({*scales, 1.f}, 0);
+  constexpr auto which = How == divided::by_blocks ? simd::numbers::fitting : simd::numbers::any;
+  constexpr auto by = How == divided::by_nothing ? simd::quotient_by::nothing
+                      : How == divided::by_one   ? simd::detail::fast_quotient<S, arch>
+                                                 : simd::detail::fitting_quotient<S, arch>;
+  simd::detail::uniform_parameters<S, by, arch> p({*scales, 1.f}, 0);
   for (index_t i = 0; i < n; i += step) {
-    if constexpr (EachBlock) {
+    if constexpr (How == divided::by_blocks) {
       p.fast.value = simd::floats<arch>(scales[2 * (i / step)]);
       if constexpr (simd::has_rest<by>) p.fast.rest = simd::floats<arch>(scales[2 * (i / step) + 1]);
     }
     std::array<simd::floats<arch>, 4> v;
     From::template load_four<arch>(x + i, v);
-    const auto c = simd::encode_codes<S, by, arch, Which>(v, p);
+    const auto c = simd::encode_codes<S, by, arch, which>(v, p);
     simd::store(codes + i, From::template in_order<arch>(c));
   }
 }
@@ -32,23 +36,40 @@ template <class S, class From, bool EachBlock, simd::numbers Which>
 }  // namespace
 
 // Beside each function, how many numbers a step of its loop takes.
-#define QTENSOR_ENCODE(NAME, SCHEME, FROM, EACH_BLOCK, WHICH)                                            \
+#define QTENSOR_ENCODE(NAME, SCHEME, FROM, HOW)                                                          \
   extern "C" const int NAME##_numbers = static_cast<int>(step);                                          \
   extern "C" void NAME(const simd::FROM::type* x, index_t n, const float* scales, std::uint8_t* codes) { \
-    encode<SCHEME, simd::FROM, EACH_BLOCK, simd::numbers::WHICH>(x, n, scales, codes);                   \
+    encode<SCHEME, simd::FROM, divided::HOW>(x, n, scales, codes);                                       \
   }
-using e4m3_per_tensor = scheme<e4m3, per_tensor>;
-using e2m1_per_tensor = scheme<e2m1, per_tensor>;
-using hif8_per_tensor = scheme<hif8, per_tensor>;
-QTENSOR_ENCODE(f32_to_int8, int8_per_tensor, from_f32, false, any)
-QTENSOR_ENCODE(f32_to_e4m3, e4m3_per_tensor, from_f32, false, any)
-QTENSOR_ENCODE(f32_to_hif8, hif8_per_tensor, from_f32, false, any)
-QTENSOR_ENCODE(f32_to_e2m1, e2m1_per_tensor, from_f32, false, any)
-QTENSOR_ENCODE(f32_to_mxfp8, mxfp8_e4m3, from_f32, true, fitting)
-QTENSOR_ENCODE(bf16_to_int8, int8_per_tensor, from_bf16, false, any)
-QTENSOR_ENCODE(bf16_to_e4m3, e4m3_per_tensor, from_bf16, false, any)
-QTENSOR_ENCODE(bf16_to_hif8, hif8_per_tensor, from_bf16, false, any)
-QTENSOR_ENCODE(bf16_to_mxfp8, mxfp8_e4m3, from_bf16, true, fitting)
+template <class F>
+using cast_to = scheme<F, per_tensor>;
+QTENSOR_ENCODE(f32_to_int8, int8_per_tensor, from_f32, by_one)
+QTENSOR_ENCODE(f32_to_e4m3, cast_to<e4m3>, from_f32, by_nothing)
+QTENSOR_ENCODE(f32_to_hif8, cast_to<hif8>, from_f32, by_nothing)
+QTENSOR_ENCODE(f32_to_e3m2, cast_to<e3m2>, from_f32, by_nothing)
+QTENSOR_ENCODE(f32_to_e2m1, cast_to<e2m1>, from_f32, by_nothing)
+QTENSOR_ENCODE(f32_to_mxfp8, mxfp8_e4m3, from_f32, by_blocks)
+QTENSOR_ENCODE(f32_to_mxfp4, mxfp4, from_f32, by_blocks)
+QTENSOR_ENCODE(f32_to_nvfp4, nvfp4, from_f32, by_blocks)
+QTENSOR_ENCODE(f32_to_int8_groups, int8_group<32>, from_f32, by_blocks)
+QTENSOR_ENCODE(f32_to_uint4_groups, uint4_group<32>, from_f32, by_blocks)
+QTENSOR_ENCODE(bf16_to_int8, int8_per_tensor, from_bf16, by_one)
+QTENSOR_ENCODE(bf16_to_e4m3, cast_to<e4m3>, from_bf16, by_nothing)
+QTENSOR_ENCODE(bf16_to_hif8, cast_to<hif8>, from_bf16, by_nothing)
+QTENSOR_ENCODE(bf16_to_mxfp8, mxfp8_e4m3, from_bf16, by_blocks)
+
+/// Codes of a byte each to what is stored of them.
+extern "C" const int pack_of_4_bits_numbers = static_cast<int>(2 * step);
+extern "C" void pack_of_4_bits(const std::uint8_t* codes, index_t n, std::uint8_t* out) {
+  for (index_t i = 0; i < n; i += 2 * step)
+    simd::store(out + i / 2, simd::join_nibbles(simd::load<arch>(codes + i), simd::load<arch>(codes + i + step)));
+}
+extern "C" const int pack_of_6_bits_numbers = static_cast<int>(step);
+extern "C" void pack_of_6_bits(const std::uint8_t* codes, index_t n, std::uint8_t* out) {
+  for (index_t i = 0; i < n; i += step)
+    simd::store(out + i / 4 * 3,
+                simd::detail::packed_sixes<arch>(simd::bits_as<std::uint32_t>(simd::load<arch>(codes + i))));
+}
 
 /// The largest magnitudes of groups of 32.
 extern "C" const int f32_amax_of_32_numbers = static_cast<int>(32 * simd::lanes<arch>);
@@ -58,6 +79,19 @@ extern "C" void f32_amax_of_32(const float* x, index_t groups, std::uint32_t* am
 extern "C" const int bf16_amax_of_32_numbers = static_cast<int>(32 * simd::lanes<arch>);
 extern "C" void bf16_amax_of_32(const std::uint16_t* x, index_t groups, std::uint32_t* amax) {
   simd::amax_blocks_of<arch, 32, simd::from_bf16>(x, groups, amax);
+}
+extern "C" const int f32_amax_of_16_numbers = static_cast<int>(16 * simd::lanes<arch>);
+extern "C" void f32_amax_of_16(const float* x, index_t groups, std::uint32_t* amax) {
+  simd::amax_blocks_of<arch, 16, simd::from_f32>(x, groups, amax);
+}
+extern "C" const int f32_ranges_of_32_numbers = static_cast<int>(32 * simd::lanes<arch>);
+extern "C" void f32_ranges_of_32(const float* x, index_t groups, std::uint32_t* low, std::uint32_t* high) {
+  simd::range_blocks<arch, simd::from_f32>(x, groups, 32, low, high);
+}
+/// Codes of ggml's blocks, each with its scale, as their kernel makes them.
+extern "C" const int f32_to_q8_0_numbers = static_cast<int>(2 * step);
+extern "C" void f32_to_q8_0(const float* x, index_t n, std::uint8_t* blocks) {
+  simd::encode_interleaved<compat::ggml::q8_0, simd::from_f32, arch>(x, n, blocks);
 }
 /// Numbers rounded to bf16 after one multiplication.
 extern "C" const int int8_to_bf16_numbers = static_cast<int>(2 * simd::lanes<arch>);

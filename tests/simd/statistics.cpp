@@ -270,6 +270,15 @@ TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reporte
           const auto first = simd::range_bits<A, source_type>(from.data(), length, fetches);
           ok = ok && first.low == low[0] && first.high == high[0];
         }
+        const auto again = [&]<index_t Length>(std::integral_constant<index_t, Length>) {
+          if (length != Length) return;
+          std::vector<std::uint32_t> lows(static_cast<std::size_t>(blocks), 1u), highs = lows;
+          simd::range_blocks_of<A, Length, source_type>(from.data(), blocks, lows.data(), highs.data());
+          ok = ok && std::equal(lows.begin(), lows.end(), low.data()) &&
+               std::equal(highs.begin(), highs.end(), high.data());
+        };
+        again(std::integral_constant<index_t, 17>{});
+        again(std::integral_constant<index_t, 32>{});
         for (index_t b = 0; b < blocks; ++b) {
           float least = 0.f, most = 0.f;
           bool finite = true;

@@ -144,6 +144,7 @@ template <class S, simd::float_source From = simd::from_f32>
 void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
                       simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
+  constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
   const index_t whole = n / length;
   if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
     seen.clear(divide_up(n, length));
@@ -153,7 +154,10 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
     std::uint32_t low[most], high[most];
     for (index_t first = 0; first < whole; first += most) {
       const index_t count = whole - first < most ? whole - first : most;
-      simd::range_blocks<arch, From>(x + first * length, count, length, low, high);
+      if (length == usual)
+        simd::range_blocks_of<arch, usual, From>(x + first * length, count, low, high);
+      else
+        simd::range_blocks<arch, From>(x + first * length, count, length, low, high);
       for (index_t b = 0; b < count; ++b) {
         seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
         seen.low[first + b] = 0.f - float_of(low[b]);
@@ -167,7 +171,6 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
   } else if (n <= length) {
     seen.amax[0] = simd::amax_bits<arch, From>(x, n, fetches);
   } else {
-    constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
     if (length == usual)
       simd::amax_blocks_of<arch, usual, From>(x, whole, seen.amax);
     else

@@ -320,25 +320,27 @@ class row_quantizer {
       if (step == 1 || count <= most_apart) {
         scale_unit* scales = out_.storage_scales(at);
         const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
-        if (blocks != blocks_are::special)
-          for (index_t b = 0; step != 1 && b < count; ++b) scales[b * step] = kept[b];
+        if (blocks != blocks_are::special && step != 1) copy_apart(kept, count, scales, step);
         return blocks;
       }
     }
     if constexpr (simd::vector_ranged<S>) {
       if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
           blocks_are::special) {
-        const auto scales = out_.storage_scales(at);
-        const auto zeros = out_.storage_zero_points(at);
-        const index_t zero_step = out_.zero_grid().stride[axis];
-        for (index_t b = 0; b < count; ++b) {
-          scales[b * step] = p.scales[b];
-          zeros[b * zero_step] = static_cast<std::remove_cvref_t<decltype(*zeros)>>(p.zero_points[b]);
-        }
+        copy_apart(p.scales, count, out_.storage_scales(at), step);
+        copy_apart(p.zero_points, count, out_.storage_zero_points(at), out_.zero_grid().stride[axis]);
         return blocks_are::fitting;
       }
     }
     return blocks_are::special;
+  }
+  /// from[0, n), to every step-th entry. Neighbours are written as vectors.
+  template <class To>
+  static void copy_apart(const auto* from, index_t n, To* to, index_t step) {
+    if (step == 1)
+      for (index_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+    else
+      for (index_t i = 0; i < n; ++i) to[i * step] = static_cast<To>(from[i]);
   }
   float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
   const span& out_;

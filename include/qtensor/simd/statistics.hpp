@@ -291,13 +291,12 @@ range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fet
           simd::reduce_max(simd::bits_as<std::uint32_t>(simd::max(positive[0], positive[1])))};
 }
 
-/// The same of blocks, to low[b] and high[b] for b < blocks. length >= 1.
-///
-/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
-/// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-template <usable_arch A, float_source Source = from_f32>
-void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
-                  std::uint32_t* high) {
+namespace detail {
+
+/// range_blocks, of `lanes` blocks at a time where they fill registers.
+template <class A, class Source>
+QTENSOR_INLINE void store_ranges(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
+                                 std::uint32_t* high) {
   constexpr index_t step = lanes<A>, short_block = 8 * step;
   index_t b = 0;
   if (length % step == 0 && length <= short_block) {
@@ -305,19 +304,40 @@ void range_blocks(const typename Source::type* x, index_t blocks, index_t length
       const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
         return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
           const auto* block = x + (b + k) * length;
-          xsimd::batch<T, A> m(none);
-          for (index_t i = 0; i < length; i += step) m = detail::with_extremes(m, Source::template load<A>(block + i));
+          xsimd::batch<T, A> m = simd::bits_as<T>(Source::template load<A>(block));
+          if constexpr (std::is_signed_v<T>) m = simd::max(m, xsimd::batch<T, A>(none));
+#pragma GCC unroll 8
+          for (index_t i = step; i < length; i += step) m = with_extremes(m, Source::template load<A>(block + i));
           return simd::bits_as<std::uint32_t>(m);
         });
       };
       simd::store(high + b, largest(std::int32_t{0}));
-      simd::store(low + b, detail::magnitude_of_negative(largest(std::uint32_t{0})));
+      simd::store(low + b, magnitude_of_negative(largest(std::uint32_t{0})));
     }
   }
   for (; b < blocks; ++b) {
     const range_magnitudes r = range_bits<A, Source>(x + b * length, length);
     low[b] = r.low, high[b] = r.high;
   }
+}
+
+}  // namespace detail
+
+/// The same of blocks, to low[b] and high[b] for b < blocks. length >= 1.
+///
+/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
+/// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
+template <usable_arch A, float_source Source = from_f32>
+void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
+                  std::uint32_t* high) {
+  detail::store_ranges<A, Source>(x, blocks, length, low, high);
+}
+
+/// The same with a length known at compile time: the loop over a block unrolls.
+template <usable_arch A, index_t Length, float_source Source = from_f32>
+void range_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* low, std::uint32_t* high) {
+  static_assert(Length >= 1);
+  detail::store_ranges<A, Source>(x, blocks, Length, low, high);
 }
 
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
