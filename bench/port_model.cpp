@@ -86,7 +86,7 @@ extern "C" void f32_amax_of_16(const float* x, index_t groups, std::uint32_t* am
 }
 extern "C" const int f32_ranges_of_32_numbers = static_cast<int>(32 * simd::lanes<arch>);
 extern "C" void f32_ranges_of_32(const float* x, index_t groups, std::uint32_t* low, std::uint32_t* high) {
-  simd::range_blocks<arch, simd::from_f32>(x, groups, 32, low, high);
+  simd::range_blocks_of<arch, 32, simd::from_f32>(x, groups, low, high);
 }
 /// Codes of ggml's blocks, each with its scale, as their kernel makes them.
 extern "C" const int f32_to_q8_0_numbers = static_cast<int>(2 * step);

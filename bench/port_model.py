@@ -2,15 +2,14 @@
 """What limits conversions in the first-level cache: the instructions of their loops, and the cycles that a model of the
 CPU's ports needs for them.
 
-    python3 bench/port_model.py --cpu znver3 [--measured speed.json] [--markdown docs/limits.md]
+    python3 bench/port_model.py --cpu znver3 [--measured docs/speed_avx2.md] [--markdown docs/limits_avx2.md]
 
 Compiles bench/port_model.cpp for the CPU, finds the loop of each function, by its shortest way round, and asks llvm-mca
-(of LLVM) how long a step takes. --measured takes the output of bench/speed for 16 KiB, measured on such a CPU: the
-clock at which the loop alone would be as fast says how much of the time it is.
+(of LLVM) how long a step takes. --measured takes a document of bench/report.py, measured on such a CPU: the clock at
+which the loop alone would be as fast says how much of the time it is.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -43,7 +42,7 @@ def functions(assembly):
     """{name: lines} of all functions; one that only goes on to another has that one's lines."""
     found, name = {}, None
     for line in assembly.splitlines():
-        label = re.match(r"([A-Za-z_]\w*):", line)
+        label = re.match(r"([A-Za-z_][\w.]*):", line)
         if label:
             name = label[1]
             found[name] = []
@@ -53,7 +52,7 @@ def functions(assembly):
             found[name].append(line)
     for lines in found.values():
         last = [line for line in lines if is_instruction(line)][-1:]
-        onward = re.match(r"\s+jmp\s+(_Z\w+)\s*$", last[0]) if last else None
+        onward = re.match(r"\s+jmp\s+(_Z[\w.]+)\s*$", last[0]) if last else None
         if onward and onward[1] in found:
             lines[:] = found[onward[1]]
     return found
@@ -108,6 +107,17 @@ def hot_loop(lines):
     return max(bodies, key=lambda body: sum(map(is_vector, body)), default=[])
 
 
+def loop_of(name, found, depth=2):
+    """The hot loop of a function, or, where it has none, of what it calls."""
+    body = hot_loop(found.get(name, []))
+    if body or depth == 0:
+        return body
+    onward = re.compile(r"\s+(?:call|jmp)\s+(_Z[\w.]+)\s*$")
+    called = {match[1] for line in found.get(name, []) if (match := onward.match(line))}
+    return max((loop_of(other, found, depth - 1) for other in sorted(called)),
+               key=lambda body: sum(map(is_vector, body)), default=[])
+
+
 def cycles(body, cpu):
     """Cycles of one run through the body, by llvm-mca."""
     rounds = 200
@@ -127,19 +137,21 @@ def loops_of(cpu, compiler, include):
         assembly = out.read_text()
     known, bodies = {}, functions(assembly)
     for name, numbers in re.findall(r"^(\w+)_numbers:\s*\n\s*\.long\s+(\d+)", assembly, flags=re.M):
-        body = hot_loop(bodies[name])
+        body = loop_of(name, bodies)
+        if not body:
+            raise SystemExit(f"port_model.cpp: no loop in {name}.")
         known[name] = (int(numbers), len(body), sum(map(is_vector, body)), cycles(body, cpu))
     return known
 
 
 def measured_speeds(path):
-    """{operation: elements a second, in billions} of ours, one thread, 16 KiB."""
-    run = json.loads(Path(path).read_text(encoding="utf-8"))
+    """{operation: elements a second, in billions} of ours, one thread, the faster of 16 KiB and 512 KiB, from tables of
+    bench/report.py."""
     speeds = {}
-    for b in run["benchmarks"]:
-        match = re.match(r"(.*)/16K/1/qtensor/", b["name"])
-        if match and "elements/s" in b:
-            speeds[match[1]] = max(b["elements/s"] * 1e-9, speeds.get(match[1], 0.0))
+    for part in Path(path).read_text(encoding="utf-8").split("\n## "):
+        if part.startswith(("16KiB, 1 thread\n", "512KiB, 1 thread\n")):
+            for operation, speed in re.findall(r"^\| (.+?) \| \*\*([\d.]+)\*\* \|", part, re.M):
+                speeds[operation] = max(float(speed), speeds.get(operation, 0.0))
     return speeds
 
 
@@ -149,14 +161,16 @@ def version_of(program):
     return re.search(r"\d+\.\d+\.\d+", said)[0]
 
 
-def markdown(known, cpu, speeds, compiler):
+def markdown(known, cpu, measured, compiler):
+    speeds = measured_speeds(measured) if measured else {}
     out = ["# What limits conversions in a cache", "",
-           f"`python3 bench/port_model.py --cpu {cpu}{' --measured speed.json' if speeds else ''}`", "",
+           f"`python3 bench/port_model.py --cpu {cpu}{f' --measured {measured}' if measured else ''}`", "",
            f"- {compiler} {version_of(compiler)} -O3, llvm-mca {version_of('llvm-mca')}.",
            "- Instructions of the innermost loops for 32 numbers, and cycles by the model of that CPU, all operands in "
            "the first-level cache. Loops in a row follow each other (statistics, then codes).",
-           "- *Clock needed*: at which these loops alone would be as fast as what was measured for 16 KiB. Near the "
-           "CPU's own clock they are what limits; far below it, what lies around them (scales, memory) takes the rest.",
+           "- *Clock needed*: at which these loops alone would be as fast as what was measured in a cache (16 or 512 "
+           "KiB of f32). Near the CPU's own clock they are what limits; far below it, what lies around them (scales, "
+           "memory) takes the rest.",
            "",
            "| operation | instructions | on vectors | cycles | numbers a cycle | measured, G/s | clock needed, GHz |",
            "|---|---:|---:|---:|---:|---:|---:|"]
@@ -174,14 +188,14 @@ def main():
     parser.add_argument("--cpu", default="znver3", help="a CPU that both the compiler and llvm-mca know")
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--include", default="/usr/include/eigen3", help="where Eigen is")
-    parser.add_argument("--measured", help="output of bench/speed --benchmark_out=...")
+    parser.add_argument("--measured", help="a document that bench/report.py wrote")
     parser.add_argument("--markdown", help="file for the table; default: print it")
     options = parser.parse_args()
     for program in [options.compiler, "llvm-mca"]:
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is not installed; llvm-mca comes with LLVM's own package (llvm).")
     text = markdown(loops_of(options.cpu, options.compiler, options.include), options.cpu,
-                    measured_speeds(options.measured) if options.measured else {}, options.compiler)
+                    options.measured, options.compiler)
     if options.markdown:
         Path(options.markdown).write_text(text, encoding="utf-8")
     else:
