@@ -49,11 +49,21 @@ double square_operations(Dot dot) {
 /// anew.)
 template <class Sum, index_t Chains = chains, class Step>
 double chain_operations(double operations, Step step) {
+  typename Sum::value_type starts[Chains] = {};
+  benchmark::DoNotOptimize(starts);  // chains that began alike would be one
   Sum sum[Chains];
-  for (auto& s : sum) s = Sum(0);
+  simd::detail::repeat<Chains>([&](auto c) __attribute__((always_inline)) { sum[c] = Sum(starts[c]); });
   for (index_t i = 0; i < rounds; ++i)
-    simd::detail::repeat<Chains>([&](auto c) __attribute__((always_inline)) { sum[c] = step(sum[c]); });
-  for (auto& s : sum) benchmark::DoNotOptimize(s);
+    simd::detail::repeat<Chains>([&](auto c) __attribute__((always_inline)) {
+      Sum next = step(sum[c]);
+#if defined(__x86_64__)
+      asm("" : "+v"(next.data));  // g++ 16 otherwise moves sums from register to register
+#endif
+      sum[c] = next;
+    });
+  Sum all = sum[0];  // an array that somebody looks at would stay in memory
+  simd::detail::repeat<Chains - 1>([&](auto c) __attribute__((always_inline)) { all = all + sum[c + 1]; });
+  benchmark::DoNotOptimize(all);
   return operations * Chains * rounds;
 }
 #if defined(__x86_64__)
