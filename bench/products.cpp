@@ -74,9 +74,7 @@ double pair_operations(const Weights& w, const typename Dot::unit* row) {
       2. * 4 * simd::lanes<arch>,
       [ w, x = Dot::broadcast(row) ](const auto& sum) mutable __attribute__((always_inline)) {
         asm("" : "+x"(x.even), "+x"(x.odd));
-        auto next = Dot::dot(sum, w, x);
-        asm("" : "+x"(next.data));  // g++ 16 otherwise spills
-        return next;
+        return Dot::dot(sum, w, x);
       });
 }
 #endif

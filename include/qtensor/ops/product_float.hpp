@@ -168,15 +168,18 @@ class wide_panel {
   index_t cols_ = 0, used_ = 0;
 };
 
+/// Whether float_rows finds rows [first, first + count) where they are, and needs no room.
+template <class Operands, tile_source X>
+bool rows_stay_in_place(const X& x, index_t first, index_t count) {
+  return !Operands::rounds_rows && floats_of_row(x, first) != nullptr && (count == 1 || row_step(x).has_value());
+}
+
 /// Rows of a source as floats for the whole depth: where they are, or copied into `room`.
 template <class Operands, tile_source X>
 simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float* room) {
   const index_t depth = x.cols();
-  if constexpr (!Operands::rounds_rows) {
-    const auto step = row_step(x);
-    if (const float* at = floats_of_row(x, first); at != nullptr && (count == 1 || step.has_value()))
-      return {at, count == 1 ? depth : *step, 1};
-  }
+  if (rows_stay_in_place<Operands>(x, first, count))
+    return {floats_of_row(x, first), count == 1 ? depth : *row_step(x), 1};
   constexpr index_t rows_each = 16;
   for (index_t r = 0; r < count; r += rows_each)
     x.read(first + r, std::min(rows_each, count - r), 0, depth, room + r * depth, depth);
@@ -203,7 +206,7 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
   const index_t depth = layout.depth, quads = layout.quads(), row_block = float_row_block<A>(rows, 4 * depth);
   // Many rows pay for a block in the second cache, which lets their sums rest; few rows want it in the first.
   const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{16} : index_t{128}, quads);
-  const bool in_place = !Operands::rounds_rows && row_step(x).has_value() && floats_of_row(x, 0) != nullptr;
+  const bool in_place = rows_stay_in_place<Operands>(x, first, rows);
   product_space space(row_block * width + 4 * quads_each * width + (in_place ? 0 : row_block * depth));
   float* const sums = space.data();
   float* const block = sums + row_block * width;
@@ -510,9 +513,7 @@ void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
   if constexpr (!Operands::rounds_weights && direct_rows<panels_type>::takes_zeros)
     if (rows <= direct_rows<panels_type>::at_once) {
-      const bool in_place =
-          !Operands::rounds_rows && floats_of_row(x, 0) != nullptr && (rows == 1 || row_step(x).has_value());
-      product_space space(in_place ? 0 : rows * layout.depth);
+      product_space space(rows_stay_in_place<Operands>(x, 0, rows) ? 0 : rows * layout.depth);
       const auto values = float_rows<Operands>(x, 0, rows, space.data());
       return multiply_few<direct_chains, panels_type>(w, layout, values.data, values.row_stride, rows, sink, by);
     }

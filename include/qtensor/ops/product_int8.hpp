@@ -195,13 +195,16 @@ void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fi
   const auto shape = layout_of<A>(w);
   const bool squares = !spills && prefers_squares<A>(rows, shape.quads());
   const index_t row_bytes = (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)};
-  const index_t many_rows = rows_at_once(rows, row_bytes, 16 * tile::max_rows);
-  const index_t block_rows =
-      !packed_matrix<W> ? many_rows
-      : squares         ? shape.panels() * shape.panel_bytes() <= square_part_bytes ? square_rows_at_once : many_rows
-      : simd::sum_dot<A>::exists
-          ? std::max(sum_rows_at_once, sum_rows_bytes / row_bytes / simd::sum_tile_rows * simd::sum_tile_rows)
-          : tile_rows_at_once(rows, 12 * tile::max_rows, shape.panel_bytes(), tile::max_rows);
+  const index_t block_rows = [&] {
+    const index_t panel_bytes = shape.panel_bytes();
+    if (!packed_matrix<W> || (squares && shape.panels() * panel_bytes > square_part_bytes))
+      return rows_at_once(rows, row_bytes, 16 * tile::max_rows);
+    if (squares) return square_rows_at_once;
+    if constexpr (simd::sum_dot<A>::exists)
+      return std::max(sum_rows_at_once, sum_rows_bytes / row_bytes / simd::sum_tile_rows * simd::sum_tile_rows);
+    else
+      return tile_rows_at_once(rows, 12 * tile::max_rows, panel_bytes, tile::max_rows);
+  }();
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       const index_t block = std::min(count, block_rows);
