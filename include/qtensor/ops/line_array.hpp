@@ -3,8 +3,7 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
-#include <new>
+#include <qtensor/core/line_memory.hpp>
 #include <qtensor/simd/abi.hpp>
 #include <qtensor/tensor/shape.hpp>
 
@@ -13,30 +12,29 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 /// Arrays of whole cache lines: of zeros, or of whatever was there.
 template <class T>
 class line_array {
+  using memory = qtensor::detail::line_memory;
+
  public:
   line_array() = default;
-  explicit line_array(index_t n) : line_array(for_overwrite(n)) {
-    std::memset(static_cast<void*>(data_.get()), 0, static_cast<std::size_t>(bytes(n)));
-  }
+  explicit line_array(index_t n) : line_array(for_overwrite(n)) { std::memset(memory_.data(), 0, bytes(n)); }
   static line_array for_overwrite(index_t n) {
     line_array out;
     out.size_ = n;
-    out.data_.reset(static_cast<T*>(::operator new (static_cast<std::size_t>(bytes(n)), std::align_val_t{64})));
+    out.memory_ = memory(bytes(n));
     return out;
   }
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
+  T* data() { return reinterpret_cast<T*>(memory_.data()); }
+  const T* data() const { return reinterpret_cast<const T*>(memory_.data()); }
   index_t size() const { return size_; }
-  T& operator[](index_t i) { return data_.get()[i]; }
-  const T& operator[](index_t i) const { return data_.get()[i]; }
+  T& operator[](index_t i) { return data()[i]; }
+  const T& operator[](index_t i) const { return data()[i]; }
 
  private:
-  static index_t bytes(index_t n) { return round_up(qtensor::detail::checked_product(n, sizeof(T)), 64); }
-  struct release {
-    void operator()(T* p) const { ::operator delete (p, std::align_val_t{64}); }
-  };
+  static std::size_t bytes(index_t n) {
+    return static_cast<std::size_t>(round_up(qtensor::detail::checked_product(n, sizeof(T)), memory::line));
+  }
   index_t size_ = 0;
-  std::unique_ptr<T, release> data_;
+  memory memory_;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
-#include <new>
+#include <qtensor/core/line_memory.hpp>
 #include <qtensor/core/support.hpp>
 #include <qtensor/ops/source.hpp>
 #include <qtensor/simd/arch.hpp>
@@ -154,19 +153,14 @@ placed columns_of(const W& w, index_t k, index_t depth, index_t col, index_t col
 class product_space {
  public:
   explicit product_space(index_t count) {
-    if (count > few)
-      more_.reset(static_cast<float*>(::operator new(static_cast<std::size_t>(count) * sizeof(float), line)));
+    if (count > few) more_ = qtensor::detail::line_memory(static_cast<std::size_t>(count) * sizeof(float));
   }
-  float* data() { return more_ ? more_.get() : here_; }
+  float* data() { return more_.data() != nullptr ? reinterpret_cast<float*>(more_.data()) : here_; }
 
  private:
-  static constexpr std::align_val_t line{64};
   static constexpr index_t few =
       9728;  // what up to 8 rows need at any depth: a matrix times a vector allocates nothing
-  struct release {
-    void operator()(float* p) const { ::operator delete(p, line); }
-  };
-  std::unique_ptr<float, release> more_;
+  qtensor::detail::line_memory more_;
   alignas(64) float here_[few];
 };
 

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <qtensor/core/error.hpp>
+#include <qtensor/core/line_memory.hpp>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/tensor/view.hpp>
 #include <span>
@@ -162,7 +161,7 @@ class packed {
     packed_header::copy_name(h.scheme, sizeof h.scheme, std::string_view(name<S>.c_str()));
     h.outputs = layout.outputs, h.depth = layout.depth, h.group = layout.group, h.bytes = layout.bytes();
     h.tensor_scale = 1.f;
-    std::memcpy(bytes_.get(), &h, sizeof h);
+    std::memcpy(bytes_.data(), &h, sizeof h);
   }
   /// A copy of what bytes() gave once, in this program or another: `packed<stored<S>>::from_bytes(file)`. Throws where
   /// the bytes are no packed weights, cut off, of another scheme, or packed for another architecture. What the codes
@@ -193,7 +192,7 @@ class packed {
     return out;
   }
   /// Everything, to be stored and read by from_bytes on any machine of the same architecture.
-  std::span<const std::byte> bytes() const { return {bytes_.get(), static_cast<std::size_t>(size_bytes())}; }
+  std::span<const std::byte> bytes() const { return {bytes_.data(), static_cast<std::size_t>(size_bytes())}; }
   packed(packed&&) = default;
   packed& operator=(packed&&) = default;
 
@@ -203,10 +202,10 @@ class packed {
   float tensor_scale() const { return tensor_scale_; }
   void set_tensor_scale(float s) {
     tensor_scale_ = s;
-    std::memcpy(bytes_.get() + offsetof(packed_header, tensor_scale), &s, sizeof s);
+    std::memcpy(bytes_.data() + offsetof(packed_header, tensor_scale), &s, sizeof s);
   }
 
-  packed_panel<S, A> panel(index_t p) const { return panel_in(bytes_.get(), layout_, p); }
+  packed_panel<S, A> panel(index_t p) const { return panel_in(bytes_.data(), layout_, p); }
   /// The weights with options for products: `P.with(bf16_math, on(pool)) * X`.
   template <class... Option>
   auto with(const Option&... option) const& {
@@ -214,8 +213,8 @@ class packed {
   }
   template <class... Option>
   auto with(const Option&... option) const&& = delete;  // would dangle: name the weights first
-  std::byte* data() { return bytes_.get(); }
-  const std::byte* data() const { return bytes_.get(); }
+  std::byte* data() { return bytes_.data(); }
+  const std::byte* data() const { return bytes_.data(); }
   index_t size_bytes() const { return layout_.bytes(); }
 
   /// The arrays of panel p of a packed matrix that begins at `bytes`.
@@ -233,14 +232,10 @@ class packed {
   }
 
  private:
-  static constexpr std::align_val_t alignment{64};
-  struct release {
-    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
-  };
-  using memory = std::unique_ptr<std::byte, release>;
+  using memory = qtensor::detail::line_memory;
   static memory allocate(index_t bytes) {
-    memory m(static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), alignment)));
-    ask_for_large_pages(m.get(), bytes);
+    memory m(static_cast<std::size_t>(bytes));
+    ask_for_large_pages(m.data(), bytes);
     return m;
   }
 

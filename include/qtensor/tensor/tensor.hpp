@@ -4,6 +4,7 @@
 
 #include <iosfwd>
 #include <new>
+#include <qtensor/core/line_memory.hpp>
 #include <qtensor/tensor/view.hpp>
 #include <utility>
 
@@ -17,7 +18,7 @@ inline constexpr uninitialized_t uninitialized{};
 
 namespace detail {
 
-inline constexpr index_t alignment = 64;
+inline constexpr index_t alignment = line_memory::line;
 constexpr index_t aligned_up(index_t bytes) { return divide_up(bytes, alignment) * alignment; }
 
 /// Sizes of a tensor's arrays, in units of their types.
@@ -60,7 +61,7 @@ class heap_memory {
                   offsets = take(sizes_.offsets, sizeof(offset_unit));
     const index_t tensor_scales = take(sizes_.tensor_scales, sizeof(tensor_scale_unit));
     if (bytes == 0) return;
-    memory_ = static_cast<std::byte*>(::operator new (static_cast<std::size_t>(bytes), std::align_val_t{alignment}));
+    memory_ = line_memory(static_cast<std::size_t>(bytes));
     codes_ = start_array<code_unit>(codes, sizes_.codes);
     scales_ = start_array<scale_unit>(scales, sizes_.scales);
     zeros_ = start_array<zero_unit>(zeros, sizes_.zero_points);
@@ -73,9 +74,6 @@ class heap_memory {
     swap(taken);
     return *this;
   }
-  ~heap_memory() {
-    if (memory_ != nullptr) ::operator delete (memory_, std::align_val_t{alignment});
-  }
 
   code_unit* codes() const { return codes_; }
   scale_unit* scales() const { return scales_; }
@@ -87,7 +85,7 @@ class heap_memory {
  private:
   template <class T>
   T* start_array(index_t at, index_t count) const {
-    T* first = reinterpret_cast<T*>(memory_ + at);
+    T* first = reinterpret_cast<T*>(memory_.data() + at);
     for (index_t i = 0; i < count; ++i) ::new (static_cast<void*>(first + i)) T;
     return first;
   }
@@ -105,7 +103,7 @@ class heap_memory {
     std::swap(sizes_, other.sizes_);
   }
 
-  std::byte* memory_ = nullptr;
+  line_memory memory_;
   code_unit* codes_ = nullptr;
   scale_unit* scales_ = nullptr;
   zero_unit* zeros_ = nullptr;
