@@ -70,9 +70,10 @@ double chain_operations(double operations, Step step) {
 /// Dots of several instructions, none of which may leave the chain: what a step multiplies, the compiler does not know.
 template <class Dot, class Weights>
 double pair_operations(const Weights& w, const typename Dot::unit* row) {
+  const auto four = Dot::broadcast(row);
   return chain_operations<simd::ints<arch>, longer_chains>(
-      2. * 4 * simd::lanes<arch>,
-      [ w, x = Dot::broadcast(row) ](const auto& sum) mutable __attribute__((always_inline)) {
+      2. * 4 * simd::lanes<arch>, [&](const auto& sum) __attribute__((always_inline)) {
+        auto x = four;
         asm("" : "+x"(x.even), "+x"(x.odd));
         return Dot::dot(sum, w, x);
       });

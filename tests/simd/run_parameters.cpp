@@ -101,7 +101,8 @@ TEST_CASE("a last block is padded with a scale of 1 and a zero point of 0") {
       check::fenced<float> scales(std::vector<float>(static_cast<std::size_t>(n), 3.f));
       check::fenced<std::int32_t> zeros(std::vector<std::int32_t>(static_cast<std::size_t>(n), 7));
       simd::detail::tail_space<A> space;
-      const auto p = simd::detail::vector_parameters<scheme_type, A>{scales.data(), zeros.data(), 1.f}.padded(space, n);
+      simd::detail::vector_parameters<scheme_type, A> p{scales.data(), zeros.data(), 1.f};
+      p.pad(space, n);
       std::vector<float> want_scales(static_cast<std::size_t>(step), 1.f);
       std::vector<std::int32_t> want_zeros(static_cast<std::size_t>(step), 0);
       std::fill_n(want_scales.begin(), n, 3.f);

@@ -88,9 +88,12 @@ namespace detail {
 /// Codes of x[0, n), one per byte: blocks of four batches; a last one that is not whole begins early where all
 /// parameters are the same (what it shares with the one before it is written twice), else it is padded with zeros;
 /// `codes` is aligned where they are streamed. One way through the loop for all blocks, and nothing is called there, so
-/// that numbers and constants stay in registers.
+/// that numbers and constants stay in registers. Parameters are copied here, not by the caller: clang++ does that by
+/// halves of vectors, which CPUs wait for.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
-void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::uint8_t* codes, traffic t = {}) {
+void encode_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* codes,
+                   traffic t = {}) {
+  Parameters p = of_run;
   constexpr index_t step = 4 * lanes<A>;
   using element = typename From::type;
   tail_space<A> space;
@@ -106,7 +109,7 @@ void encode_blocks(const typename From::type* x, index_t n, Parameters p, std::u
       for (index_t i = 0; i < step; i += size)
         simd::store(tail + i, simd::load_n<A>(x + i, std::clamp(left - i, index_t{0}, size)));
       x = tail;
-      p = p.padded(space, left);
+      p.pad(space, left);
     }
     std::array<floats<A>, 4> v;
     if constexpr (Parameters::alike_in_pairs) {

@@ -56,8 +56,8 @@ void encode_twice(const typename From::type* x, index_t n, RowParameters p, Colu
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k)
         v[k] = From::template load_n<A>(x + i + k * lanes<A>, std::clamp(left - k * lanes<A>, index_t{0}, lanes<A>));
-      p = p.padded(row_space, left);
-      q = q.padded(column_space, left);
+      p.pad(row_space, left);
+      q.pad(column_space, left);
       simd::store_n(rows + i, left, encode_codes<R, row_quotient, A, numbers::fitting>(v, p));
       simd::store_n(columns + i, left, encode_codes<C, column_quotient, A, numbers::fitting>(v, q));
     }

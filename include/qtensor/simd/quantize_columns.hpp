@@ -32,7 +32,7 @@ struct column_parameters {
   QTENSOR_INLINE ints<A> zero_points(int k) const { return plain.zero_points(k); }
   QTENSOR_INLINE column_parameters from(index_t i) const { return {plain.from(i), value + i, rest + i}; }
   QTENSOR_INLINE void next() { *this = from(4 * lanes<A>); }
-  column_parameters padded(tail_space<A>& space, index_t n) const { return {plain.padded(space, n), value, rest}; }
+  void pad(tail_space<A>& space, index_t n) { plain.pad(space, n); }
 };
 
 /// Whether the divisors of four batches fit into registers beside what else a kernel needs. (Copies of those that do
@@ -81,7 +81,8 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   };
   if (n < step) {
     tail_space<A> space;
-    const Parameters padded = all.padded(space, n);
+    Parameters padded = all;
+    padded.pad(space, n);
     held_type held(padded);
     for (index_t r = 0; r < rows; ++r) {
       alignas(64) element from[static_cast<std::size_t>(step)];

@@ -20,9 +20,9 @@ struct tail_space {
 };
 
 // Parameters of blocks of four batches: divide<By>(k) and zero_points(k) for batch k of the current block
-// (encode_codes), next() goes to the next block, padded(space, n) is for a last block of n elements. `alike_in_pairs`:
-// all lanes of batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places there. `all_alike`:
-// all blocks share theirs.
+// (encode_codes), next() goes to the next block, pad(space, n) makes the current one the last, of n elements.
+// `alike_in_pairs`: all lanes of batches 0 and 1 share theirs, and all of 2 and 3, so that numbers may change places
+// there. `all_alike`: all blocks share theirs.
 
 /// One scale for all.
 template <class S, quotient_by By, class A>
@@ -45,7 +45,7 @@ struct uniform_parameters {
   }
   QTENSOR_INLINE const ints<A>& zero_points(int) const { return zero; }
   QTENSOR_INLINE void next() {}
-  uniform_parameters padded(tail_space<A>&, index_t) const { return *this; }
+  QTENSOR_INLINE void pad(tail_space<A>&, index_t) {}
 };
 
 /// One scale an element.
@@ -69,12 +69,12 @@ struct vector_parameters {
     return {scales + i, zeros != nullptr ? zeros + i : nullptr, tensor_scale};
   }
   QTENSOR_INLINE void next() { *this = from(4 * lanes<A>); }
-  vector_parameters padded(tail_space<A>& space, index_t n) const {
+  void pad(tail_space<A>& space, index_t n) {
     for (index_t i = 0; i < 4 * lanes<A>; ++i) {
       space.scales[i] = i < n ? scales[i] : 1.f;
       space.zeros[i] = i < n && zeros != nullptr ? zeros[i] : 0;
     }
-    return {space.scales, space.zeros, tensor_scale};
+    scales = space.scales, zeros = space.zeros;
   }
 };
 
@@ -143,7 +143,7 @@ struct group_parameters {
       group += 4 / BatchesOfGroup;
     }
   }
-  group_parameters padded(tail_space<A>&, index_t) const { return *this; }
+  QTENSOR_INLINE void pad(tail_space<A>&, index_t) {}
 };
 
 /// How many batches share a scale along a row, for whole blocks of four: 1, 2 or 4; 0 where kernels do not know it.
