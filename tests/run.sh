@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ on the levels this machine runs and with all it has, clang++ on the highest level for the main kernels,
-#              products and usage, the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
+#   (default)  g++ for AVX2 and all this machine has, clang++ for SSE4.2 and, for the main kernels, products and usage, on
+#              the highest level, the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
 #   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
 #              exhaustive sweeps, and 64-bit Arm under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
@@ -80,18 +80,25 @@ part() {
 }
 
 # The levels that this machine runs (level_guard.cpp has the full lists of features), and last all that it has. The
-# second compiler is asked about the highest of the named ones.
-named=x86-64-v2,x86-64-v3 other=x86-64-v3
+# lowest is clang++'s where there is one, without optimization, which compiles in half of g++'s time; the highest of the
+# named ones is asked about by clang++ with optimization.
+named=x86-64-v2,x86-64-v3 lowest=x86-64-v2 levels=native other=x86-64-v3
 case $(uname -m) in
   x86_64)
     if grep -qw avx512bw /proc/cpuinfo && grep -qw avx512vl /proc/cpuinfo; then
-      levels=$named,native named+=,x86-64-v4 other=x86-64-v4
+      levels=x86-64-v3,native named+=,x86-64-v4 other=x86-64-v4
     else
-      levels=x86-64-v2,native
       note_skip "level x86-64-v4: this machine has no AVX-512"
     fi ;;
-  *) levels=default named=default other=default ;;
+  *) levels=default named=default lowest= other=default ;;
 esac
+every_folder=-Dfolders=simd,ops,expr,compat,usage gcc_folders=$every_folder
+if ! command -v clang++ >/dev/null; then
+  note_skip "clang++ is not installed"
+  levels=${lowest:+$lowest,}$levels lowest=
+elif [ -n "$lowest" ]; then
+  gcc_folders=-Dfolders=simd,ops
+fi
 
 # Eigen 5 and xsimd 14 beside the system's own, where the script that unpacks them is at hand and works.
 mkdir -p "$build"
@@ -111,8 +118,13 @@ fi
 alone=()
 if command -v clang++ >/dev/null; then alone=(--no-suite headers); fi
 # g++ compiles sooner where it seldom looks for memory that it no longer needs.
-CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels "-Dnewest_headers=$newest" \
-  -Dcpp_args=--param=ggc-min-heapsize=1000000
+CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels $gcc_folders \
+  "-Dnewest_headers=$newest" -Dcpp_args=--param=ggc-min-heapsize=1000000
+if [ -n "$lowest" ]; then
+  CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests" --suite simd --suite ops \
+    --suite expr --suite compat --suite usage -- -Doptimization=0 -Ddebug=false -Dlevels=$lowest \
+    -Dfolders=simd,expr,compat,usage -Dwerror=true
+fi
 if [ -n "$newest" ]; then
   CXX=g++ part newest usage_tests --suite usage -- -Doptimization=g -Ddebug=false -Dlevels=native \
     "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
@@ -120,12 +132,11 @@ fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang "short_tests usage_tests" --suite short --suite usage --suite headers -- \
     -Doptimization=1 -Ddebug=false -Dlevels=$other -Dwerror=true
-else
-  note_skip "clang++ is not installed"
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dlevels=$named "-Dnewest_headers=$newest"
+  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dlevels=$named $every_folder \
+    "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
 fi

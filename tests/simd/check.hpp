@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/core/support.hpp>
-#include <qtensor/simd/arch.hpp>
-
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <qtensor/core/support.hpp>
+#include <qtensor/simd/arch.hpp>
 #include <random>
 #include <string>
 #include <utility>
@@ -59,6 +58,13 @@ inline std::mt19937& random_bits() {
   return engine;
 }
 inline std::uint32_t random_below(std::uint32_t n) { return random_bits()() % n; }
+
+/// Of long lists of inputs, programs without optimization take one in so many.
+#if defined(__OPTIMIZE__)
+inline constexpr std::size_t one_in = 1;
+#else
+inline constexpr std::size_t one_in = 8;
+#endif
 
 /// Floats of every kind: any bits, few significant bits (ties), specials, subnormals, near 1, small integers.
 inline float hard_float() {

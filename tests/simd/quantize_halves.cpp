@@ -96,14 +96,16 @@ TEST_CASE("16-bit numbers under one scale: every number, by one product where th
                          (static_cast<float>(128 + check::random_below(127)) + 0.5f));
       std::vector<std::uint8_t> got(x.size()), want(x.size());
       const auto n = static_cast<index_t>(x.size());
-      for (const float s : scales) {
+      for (std::size_t k = 0; k < scales.size(); ++k) {
+        const float s = scales[k];
+        if (s >= 0.01f && s <= 2.f)
+          ++tried, exact += simd::detail::one_product_is_exact<From, A>(s, simd::detail::middle_count<S>());
+        if (k % check::one_in != 0) continue;
         kernel::uniform(x.data(), n, {s}, zero, reinterpret_cast<simd::code_unit_t<S>*>(got.data()));
         simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero,
                                             reinterpret_cast<simd::code_unit_t<S>*>(want.data()));
         for (std::size_t i = 0; i < x.size(); ++i)
           if (got[i] != want[i]) FAIL(wide[i], " / ", s, ": ", +got[i], ", not ", +want[i]);
-        if (s >= 0.01f && s <= 2.f)
-          ++tried, exact += simd::detail::one_product_is_exact<From, A>(s, simd::detail::middle_count<S>());
       }
       CHECK(exact > tried / 2);
       if (S::code_format::is_integer) CHECK(exact < tried);  // both ways; minifloats have few middles
