@@ -53,6 +53,20 @@ void check_stages(const Stages& stages, const Want& want) {
           y[static_cast<std::size_t>((t.row + r) * outputs + t.col + c)] = t.values[r * t.stride + c];
     };
     feed(ops::staged<Stages, decltype(keep)>{stages, keep}, height, width);
+    // Floats in memory: rows with gaps, and columns.
+    constexpr index_t gap = 5, step = outputs + gap;
+    std::vector<float> by_rows(rows * step, -7.f), by_columns(rows * outputs);
+    using store = ops::store_floats<simd::best_arch>;
+    feed(ops::staged<Stages, store>{stages, store{{by_rows.data(), rows, outputs, step, 1}}}, height, width);
+    feed(ops::staged<Stages, store>{stages, store{{by_columns.data(), rows, outputs, 1, rows}}}, height, width);
+    for (index_t m = 0; m < rows; ++m) {
+      for (index_t n = 0; n < outputs; ++n) {
+        const std::uint32_t bits = bits_of(y[static_cast<std::size_t>(m * outputs + n)]);
+        REQUIRE(bits_of(by_rows[static_cast<std::size_t>(m * step + n)]) == bits);
+        REQUIRE(bits_of(by_columns[static_cast<std::size_t>(n * rows + m)]) == bits);
+      }
+      for (index_t n = outputs; n < step; ++n) REQUIRE(by_rows[static_cast<std::size_t>(m * step + n)] == -7.f);
+    }
     for (index_t m = 0; m < rows; ++m)
       for (index_t n = 0; n < outputs; ++n) {
         const float found = y[static_cast<std::size_t>(m * outputs + n)], wanted = want(number(m, n), m, n);

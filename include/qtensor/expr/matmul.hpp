@@ -71,10 +71,9 @@ struct epilogue_sink {
                   "qtensor: the epilogue of matmul returns an Eigen expression of floats.");
     require(result.rows() == t.cols && result.cols() == t.rows, "the epilogue of a product makes ", result.rows(), "x",
             result.cols(), " of a tile of ", t.cols, "x", t.rows, "; it must keep the size.");
-    if constexpr (requires { sink.mode; }) {
-      if (sink.y.col_stride == 1) {
+    if constexpr (requires { sink.keeps_rows(); }) {
+      if (sink.keeps_rows())
         return assign(memory(&sink.y(t.row, t.col), t.cols, t.rows, Eigen::OuterStride<>(sink.y.row_stride)), result);
-      }
     }
     alignas(64) float changed[most_floats];
     assign(Eigen::Map<matrix, Eigen::Aligned64, Eigen::OuterStride<>>(changed, t.cols, t.rows,

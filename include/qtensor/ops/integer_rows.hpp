@@ -184,6 +184,7 @@ class integer_panel {
 struct store_integers {
   static constexpr bool runs_beside = true;
   matrix_ref<std::int32_t> y;
+  bool keeps_rows() const { return y.col_stride == 1; }
   void operator()(const integer_tile& t) const {
     for (index_t r = 0; r < t.rows; ++r)
       if (y.col_stride == 1)
@@ -194,7 +195,8 @@ struct store_integers {
 };
 
 /// Whether a sink may be called between instructions on matrix registers, because it uses none: it says
-/// `runs_beside = true`. What others call in their turn is not known.
+/// `runs_beside = true`, writes to `y`, and keeps_rows() where rows go there as they are. What others call in their
+/// turn is not known.
 template <class Sink>
 inline constexpr bool sink_runs_beside = requires {
   requires Sink::runs_beside;
@@ -236,7 +238,7 @@ struct scaled {
   /// Whether rows only go to memory, as they are.
   bool is_direct() const {
     if constexpr (runs_beside)
-      return sink.y.col_stride == 1 && sink.alpha == 1.f && sink.mode == accumulate::assign;
+      return sink.keeps_rows();
     else
       return false;
   }
@@ -264,7 +266,7 @@ struct unscaled {
   }
   bool is_direct() const {
     if constexpr (runs_beside)
-      return sink.y.col_stride == 1;
+      return sink.keeps_rows();
     else
       return false;
   }

@@ -168,6 +168,8 @@ struct store_floats {
   matrix_ref<float> y;
   float alpha = 1.f;
   accumulate mode = accumulate::assign;
+  /// Whether rows of a tile go to rows of memory, as they are.
+  bool keeps_rows() const { return y.col_stride == 1 && alpha == 1.f && mode == accumulate::assign; }
   void operator()(const product_tile& t) const {
     simd::finish_tile<A>(t.values, t.rows, t.cols, &y(t.row, t.col), y.row_stride, y.col_stride, alpha, mode, t.stride);
   }
