@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ for AVX2 and all this machine has, clang++ for SSE4.2 and, for the main kernels, products and usage, on
+#   (default)  g++ for AVX2 and all this machine has, clang++ for SSE4.2 and, for the main kernels and products, for
 #              the highest level, the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
 #   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
 #              exhaustive sweeps, and 64-bit Arm under qemu (hours)
@@ -130,7 +130,7 @@ if [ -n "$newest" ]; then
     "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
-  CXX=clang++ part clang "short_tests usage_tests" --suite short --suite usage --suite headers -- \
+  CXX=clang++ part clang short_tests --suite short --suite headers -- \
     -Doptimization=1 -Ddebug=false -Dlevels=$other -Dwerror=true
 fi
 if [ $full = yes ]; then

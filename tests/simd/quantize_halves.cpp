@@ -63,6 +63,45 @@ void check_readings() {
   CHECK(simd::reads_elements<S, simd::from_bf16>);
 }
 
+/// Every number of 16 bits under many scales, each architecture beside the reference.
+template <class From, class S>
+void check_every_number(std::int32_t zero) {
+  std::vector<std::uint16_t> x(0x10000);
+  std::vector<float> wide;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<std::uint16_t>(i);
+    wide.push_back(simd::number<From>(x[i]));
+  }
+  std::vector<float> scales = hard_scales();
+  for (int i = 0; i < 40; ++i) scales.push_back(0.01f + static_cast<float>(check::random_below(1u << 20)) * 0x1p-20f);
+  // A number of eight bits over a half-integer of many: their quotient is next to it, or it.
+  for (int i = 0; i < 200; ++i)
+    scales.push_back(static_cast<float>(128 + check::random_below(128)) * 0x1p-20f /
+                     (static_cast<float>(128 + check::random_below(127)) + 0.5f));
+
+  std::vector<std::uint8_t> got(x.size()), want(x.size());
+  const auto codes_in = [](auto& bytes) { return reinterpret_cast<simd::code_unit_t<S>*>(bytes.data()); };
+  const auto n = static_cast<index_t>(x.size());
+  for (std::size_t k = 0; k < scales.size(); k += check::one_in) {
+    const float s = scales[k];
+    simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero, codes_in(want));
+    simd::archs::for_each([&](auto arch) {
+      using kernel = simd::kernel<simd::op::encode, S, decltype(arch)>;
+      kernel::template reading<From>::uniform(x.data(), n, {s}, zero, codes_in(got));
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (got[i] != want[i]) FAIL(kernel::name, ": ", wide[i], " / ", s, ": ", +got[i], ", not ", +want[i]);
+    });
+  }
+  simd::archs::for_each([&](auto arch) {
+    int exact = 0, tried = 0;
+    for (const float s : scales)
+      if (s >= 0.01f && s <= 2.f)
+        ++tried, exact += simd::detail::one_product_is_exact<From, decltype(arch)>(s, simd::detail::middle_count<S>());
+    CHECK(exact > tried / 2);
+    if (S::code_format::is_integer) CHECK(exact < tried);  // both ways; minifloats have few middles
+  });
+}
+
 }  // namespace
 
 TEST_CASE("16-bit numbers: integers, with zero points and without") {
@@ -76,49 +115,14 @@ TEST_CASE("16-bit numbers: minifloats, also of 4 bits") {
 TEST_CASE("16-bit numbers: HiFloat8") { check_readings<scheme<hif8, group<32>>>(); }
 
 TEST_CASE("16-bit numbers under one scale: every number, by one product where that is exact and where it is not") {
-  simd::archs::for_each([](auto arch) {
-    using A = decltype(arch);
-    const auto check = []<class From, class S>(std::type_identity<From>, std::type_identity<S>, std::int32_t zero) {
-      using kernel = typename simd::kernel<simd::op::encode, S, A>::template reading<From>;
-      std::vector<std::uint16_t> x(0x10000);
-      std::vector<float> wide;
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        x[i] = static_cast<std::uint16_t>(i);
-        wide.push_back(simd::number<From>(x[i]));
-      }
-      int exact = 0, tried = 0;
-      std::vector<float> scales = hard_scales();
-      for (int i = 0; i < 40; ++i)
-        scales.push_back(0.01f + static_cast<float>(check::random_below(1u << 20)) * 0x1p-20f);
-      // A number of eight bits over a half-integer of many: their quotient is next to it, or it.
-      for (int i = 0; i < 200; ++i)
-        scales.push_back(static_cast<float>(128 + check::random_below(128)) * 0x1p-20f /
-                         (static_cast<float>(128 + check::random_below(127)) + 0.5f));
-      std::vector<std::uint8_t> got(x.size()), want(x.size());
-      const auto n = static_cast<index_t>(x.size());
-      for (std::size_t k = 0; k < scales.size(); ++k) {
-        const float s = scales[k];
-        if (s >= 0.01f && s <= 2.f)
-          ++tried, exact += simd::detail::one_product_is_exact<From, A>(s, simd::detail::middle_count<S>());
-        if (k % check::one_in != 0) continue;
-        kernel::uniform(x.data(), n, {s}, zero, reinterpret_cast<simd::code_unit_t<S>*>(got.data()));
-        simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero,
-                                            reinterpret_cast<simd::code_unit_t<S>*>(want.data()));
-        for (std::size_t i = 0; i < x.size(); ++i)
-          if (got[i] != want[i]) FAIL(wide[i], " / ", s, ": ", +got[i], ", not ", +want[i]);
-      }
-      CHECK(exact > tried / 2);
-      if (S::code_format::is_integer) CHECK(exact < tried);  // both ways; minifloats have few middles
-    };
-    using plain = scheme<int8, per_tensor, static_only>;
-    using with_zero = scheme<uint8, per_tensor, zero_point<uint8>, static_only>;
-    check(std::type_identity<simd::from_bf16>{}, std::type_identity<plain>{}, 0);
-    check(std::type_identity<simd::from_bf16>{}, std::type_identity<with_zero>{}, 255);
-    check(std::type_identity<simd::from_f16>{}, std::type_identity<plain>{}, 0);
-    check(std::type_identity<simd::from_f16>{}, std::type_identity<with_zero>{}, 3);
-    check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<uint8, per_tensor, static_only>>{}, 0);
-    check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<e4m3, per_tensor, static_only>>{}, 0);
-    check(std::type_identity<simd::from_bf16>{}, std::type_identity<scheme<hif8, per_tensor, static_only>>{}, 0);
-    check(std::type_identity<simd::from_f16>{}, std::type_identity<scheme<e5m2, per_tensor, static_only>>{}, 0);
-  });
+  using plain = scheme<int8, per_tensor, static_only>;
+  using with_zero = scheme<uint8, per_tensor, zero_point<uint8>, static_only>;
+  check_every_number<simd::from_bf16, plain>(0);
+  check_every_number<simd::from_bf16, with_zero>(255);
+  check_every_number<simd::from_f16, plain>(0);
+  check_every_number<simd::from_f16, with_zero>(3);
+  check_every_number<simd::from_bf16, scheme<uint8, per_tensor, static_only>>(0);
+  check_every_number<simd::from_bf16, scheme<e4m3, per_tensor, static_only>>(0);
+  check_every_number<simd::from_bf16, scheme<hif8, per_tensor, static_only>>(0);
+  check_every_number<simd::from_f16, scheme<e5m2, per_tensor, static_only>>(0);
 }
