@@ -19,7 +19,6 @@ inline constexpr uninitialized_t uninitialized{};
 namespace detail {
 
 inline constexpr index_t alignment = line_memory::line;
-constexpr index_t aligned_up(index_t bytes) { return divide_up(bytes, alignment) * alignment; }
 
 /// Sizes of a tensor's arrays, in units of their types.
 struct array_sizes {
@@ -53,7 +52,7 @@ class heap_memory {
     index_t bytes = 0;
     const auto take = [&](index_t count, std::size_t unit) {
       const index_t start = bytes;
-      bytes += aligned_up(checked_product(count, static_cast<index_t>(unit)));
+      bytes += round_up(checked_product(count, static_cast<index_t>(unit)), alignment);
       return start;
     };
     const index_t codes = take(sizes_.codes, sizeof(code_unit)), scales = take(sizes_.scales, sizeof(scale_unit));
