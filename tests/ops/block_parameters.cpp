@@ -58,3 +58,32 @@ TEST_CASE("statistics of blocks: alone or joined in parts, those of the referenc
   check_statistics<with<int8_per_tensor, block_ignores_nan>>(true);
   check_statistics<with<int8_per_tensor, block_ignores>>(true);
 }
+
+TEST_CASE("load_scales, load_zero_points: entries of any length, from any element on, those of the view") {
+  const auto check = []<class S>(std::type_identity<S>) {
+    tensor<S> t(extents(9, 70));
+    for (std::size_t i = 0; i < t.scales().size(); ++i) t.scales()[i] = 0.25f * static_cast<float>(i + 1);
+    for (std::size_t i = 0; i < t.zero_points().size(); ++i)
+      t.zero_points()[i] = static_cast<std::uint8_t>(i * 37 % 251);
+    const auto w = t.view();
+    float scales[70];
+    std::int32_t zeros[70];
+    for (const index_t length : {1, 2, 5, 16, 33})
+      for (const index_t col : {0, 1, 15, 16, 40})
+        for (index_t count = 1; col + (count - 1) * length < 70; ++count) {
+          const index_t row = (col + count) % 9;
+          ops::load_scales(w, {row, 0}, col, count, length, scales);
+          ops::load_zero_points(w, {row, 0}, col, count, length, zeros);
+          for (index_t i = 0; i < count; ++i) {
+            const std::array<index_t, 2> at{row, col + i * length};
+            if (bits_of(scales[i]) != w.storage_scale_code(at) || zeros[i] != w.storage_zero_point(at))
+              FAIL(std::string(name<S>), " length ", length, " from ", col, " entry ", i, " of ", count);
+          }
+        }
+  };
+  check(std::type_identity<scheme<uint8, block<3, 16>, zero_point<uint8>>>{});
+  check(std::type_identity<scheme<uint8, block<1, 5>, zero_point<uint8>>>{});
+  check(std::type_identity<scheme<uint8, per_channel<1>, zero_point<uint8>>>{});
+  check(std::type_identity<scheme<uint8, per_channel<0>, zero_point<uint8>>>{});
+  check(std::type_identity<scheme<uint8, per_tensor, zero_point<uint8>>>{});
+}

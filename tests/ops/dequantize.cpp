@@ -90,12 +90,15 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare_matrices<mxfp6_e3m2>();
   compare_matrices<along<0, mxfp8_e4m3>>();
   compare_matrices<fp8_block<16, 48>>();
+  compare_matrices<scheme<uint8, block<6, 16>, zero_point<uint8>>>();
   compare_matrices<with<nvfp4, tensor_scale<f32>>>();
   compare_matrices<scheme<int2, group<8>>>();
   compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);
   compare<uint4_group<32>, col_major>(matrix_extents(70, 33), 91);
   compare<along<0, mxfp8_e4m3>, col_major>(matrix_extents(70, 33), 92);
   compare<uint4_group<32>, row_major>(extents(2, 300, 75), 93);
+  compare<fp8_block<64, 48>, row_major>(matrix_extents(300, 140), 96);
+  compare<uint8_per_channel<1>, row_major>(matrix_extents(300, 140), 97);
   compare<mxfp8_e4m3, row_major>(extents(3, 40, 600), 94);
   compare<int8_per_tensor, row_major>(extents(2, 17, 90), 95);
 }

@@ -68,7 +68,7 @@ template <class F, class S>
 void check_down(const tensor<S>& t) {
   const auto w = t.view();
   const ops::row_decoder<F, decltype(t.view())> decode(w);
-  REQUIRE(decode.decodes_down({0, 0}, true));
+  REQUIRE(decode.decodes_down({0, 0}));
   ops::turned_codes<typename decltype(t.view())::scheme_type> codes(height, width);
   std::vector<storage_t<F>> out(static_cast<std::size_t>(width * height));
   decode.turn({0, 0}, height, 0, width, codes);
@@ -99,7 +99,11 @@ TEST_CASE("rows that share a scale for each element") {
   check_columns<f32>(some_tensor<int8_per_channel<1>>(), height);
   check_columns<bf16>(some_tensor<uint8_per_channel<1>>(), height);
   check_columns<f32>(some_tensor<along<0, int8_group<32>>>(), 32);
+  check_columns<f32>(some_tensor<scheme<int8, block<16, 16>>>(), 16);
+  check_columns<bf16>(some_tensor<scheme<uint8, block<6, 7>, zero_point<uint8>>>(), 6);
   check_columns<f32>(some_tensor<int8_per_channel<0>>(), 1);
+  check_columns<f32>(some_tensor<int8_per_tensor>(), 1);
+  check_columns<f32>(some_tensor<scheme<int8, block<3, 16>>>(), 1);
 }
 
 TEST_CASE("down the columns, from codes of bytes and of nibbles") {
@@ -108,4 +112,9 @@ TEST_CASE("down the columns, from codes of bytes and of nibbles") {
   check_down<f32>(some_tensor<mxfp8_e4m3>());
   check_down<f32>(some_tensor<uint4_group<32>>());
   check_down<bf16>(some_tensor<mxfp4>());
+  check_down<f32>(some_tensor<int8_per_channel<1>>());
+  check_down<bf16>(some_tensor<scheme<uint8, per_channel<1>, zero_point<int32>>>());
+  check_down<f32>(some_tensor<scheme<int8, block<16, 16>>>());
+  check_down<bf16>(some_tensor<scheme<uint4, block<6, 14>, zero_point<uint8>>>());
+  check_down<f32>(some_tensor<scheme<e4m3, block<128, 32>>>());
 }

@@ -104,6 +104,14 @@ void check_columns(index_t n, bool tame, bool streams) {
       if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
         FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " row ", r, " of ", n);
     }
+    if (n < 3) return;
+    kernel::template rows<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, 3), got.data(),
+                             out_step, {simd::fetch::nothing, streams});
+    for (index_t r = 0; r < 3; ++r) {
+      kernel::template uniform<F>(codes.data() + r * code_step, n, p.from(r), want.data());
+      if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+        FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " of one scale, row ", r, " of ", n);
+    }
   }
 }
 
@@ -186,7 +194,7 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   CHECK(out[0] == -155.f);
 }
 
-TEST_CASE("column_decoder: a kernel without columns decodes row by row") {
+TEST_CASE("column_decoder, decode_rows: a kernel without columns decodes row by row") {
   const std::uint8_t codes[] = {3, 6, 9, 12};
   const float scales[] = {1.f, 2.f};
   float out[6] = {};
@@ -197,6 +205,10 @@ TEST_CASE("column_decoder: a kernel without columns decodes row by row") {
   simd::column_decoder<scheme<uint8, per_tensor>>(scales, nullptr, 2)(codes, 2, 2, out, 4);
   CHECK(out[1] == 12.f);
   CHECK(out[5] == 24.f);
+  simd::decode_rows<thirds_scheme>(codes, 2, 2, 2, scales, nullptr, out, 4);
+  CHECK(out[1] == 2.f);
+  CHECK(out[4] == 6.f);
+  CHECK(out[5] == 8.f);
 }
 
 TEST_CASE("a user's own kernel is found under the stored form of its scheme") {

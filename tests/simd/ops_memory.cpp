@@ -109,6 +109,21 @@ TEST_CASE("load_n, store_n: exactly n elements of every type, both ends fenced, 
   });
 }
 
+TEST_CASE("load_quarters: 16 bytes of each place, both ends fenced") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t places = simd::lanes<arch_type> / 4;
+    for (const index_t apart : {16, 17, 64, 333}) {
+      const index_t n = (places - 1) * apart + 16;
+      fenced<std::uint8_t> from(check::random_codes<std::uint8_t>(n));
+      std::array<std::uint8_t, static_cast<std::size_t>(16 * places)> got;
+      simd::store(got.data(), simd::load_quarters<arch_type>(from.data(), apart));
+      for (index_t i = 0; i < 16 * places; ++i)
+        if (got[static_cast<std::size_t>(i)] != from[i / 16 * apart + i % 16]) FAIL("apart ", apart, " byte ", i);
+    }
+  });
+}
+
 TEST_CASE("widen: narrow integers to 32-bit lanes, whole and partial, misaligned") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

@@ -235,32 +235,57 @@ void load_adjacent_zero_points(const View& w, const typename View::index_array& 
   for (index_t b = 0; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
 }
 
+/// out[i] = entry for i < n, by vectors: some at a time are too few for a call, and too many one by one.
+template <class T>
+void fill_entries(T entry, index_t n, T* out) {
+  using A = simd::best_arch;
+  constexpr index_t step = simd::lanes<A>;
+  const xsimd::batch<T, A> all(entry);
+  index_t i = 0;
+  for (; i + step <= n; i += step) simd::store(out + i, all);
+  if (i < n) simd::store_n(out + i, n - i, all);
+}
+
+/// Of `count` entries, for every `length` elements of a row from `col` on, those that lie in one block: calls
+/// visit(b, first, n) for entries [first, first + n), which lie b blocks behind that of `col`.
+template <class Visit>
+void for_each_entry(index_t block, index_t col, index_t count, index_t length, Visit visit) {
+  const index_t inside = col % block;
+  if (length > 1) {
+    for (index_t i = 0; i < count; ++i) visit((inside + i * length) / block, i, index_t{1});
+  } else {
+    for (index_t b = 0, first = 0, end = block - inside; first < count; ++b, first = end, end += block)
+      visit(b, first, std::min(end, count) - first);
+  }
+}
+
 /// Scales that are stored, of every `length` elements of a row from `col` on, as floats.
 template <tensor_view_type View>
 void load_scales(const View& w, typename View::index_array at, index_t col, index_t count, index_t length, float* out) {
   using format = typename View::scheme_type::scale_format;
   constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  const index_t block = w.scale_grid().block[last], step = w.scale_grid().stride[last];
   at[last] = col;
-  if (w.scale_grid().stride[last] == 1 && length == w.scale_grid().block[last])
-    return load_adjacent_scales(w, at, count, out);
-  for (index_t b = 0; b < count; ++b) {
-    at[last] = col + b * length;
-    out[b] = decode<format>(w.storage_scale_code(at));
-  }
+  if (step == 1 && length == block) return load_adjacent_scales(w, at, count, out);
+  const auto* units = w.storage_scales(at);
+  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
+    fill_entries(decode<format>(detail::code_of<format>(units[b * step])), n, out + first);
+  });
 }
 
 /// Zero points that are stored, of every `length` elements of a row from `col` on.
 template <tensor_view_type View>
 void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
                       std::int32_t* out) {
+  using format = typename View::scheme_type::zero_point_format;
   constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  const index_t block = w.zero_grid().block[last], step = w.zero_grid().stride[last];
   at[last] = col;
-  if (w.zero_grid().stride[last] == 1 && length == w.zero_grid().block[last])
-    return load_adjacent_zero_points(w, at, count, out);
-  for (index_t b = 0; b < count; ++b) {
-    at[last] = col + b * length;
-    out[b] = static_cast<std::int32_t>(w.storage_zero_point(at));
-  }
+  if (step == 1 && length == block) return load_adjacent_zero_points(w, at, count, out);
+  const auto* units = w.storage_zero_points(at);
+  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
+    fill_entries(static_cast<std::int32_t>(format::decode(detail::code_of<format>(units[b * step]))), n, out + first);
+  });
 }
 
 /// A block whose codes no division gives: poisoned, zeros without a sign, or scaled by 0, infinity or NaN.

@@ -109,7 +109,7 @@ class number_writer {
   bool goes_down() const {
     if constexpr (last > 0)
       return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_step &&
-             decode_.decodes_down(index_array{}, streams_);
+             decode_.decodes_down(index_array{});
     return false;
   }
 
@@ -209,7 +209,7 @@ class number_writer {
   void across(index_array at, index_t rows, number* to) const {
     constexpr index_t high = 32, wide = 256;
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
-    const index_t whole = decode_.decodes_down(at, streams_) ? rows / down_step * down_step : 0;
+    const index_t whole = decode_.decodes_down(at) ? rows / down_step * down_step : 0;
     const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
     alignas(64) number tile[high * wide];

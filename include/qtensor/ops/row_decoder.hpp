@@ -121,12 +121,13 @@ class row_decoder {
     }
   }
 
-  /// Of the `most` rows from the one at an index on, how many share parameters of which each element has its own; 1
-  /// where elements share theirs.
+  /// Of the `most` rows from the one at an index on, how many share their parameters; 1 where it is of no use to lay
+  /// these out for each element.
   index_t rows_alike(const index_array& at, index_t most) const {
     if constexpr (decodes_runs<S> && last > 0) {
       const auto& grid = w_.scale_grid();
-      if (grid.block[last] == 1) {
+      const index_t block = grid.block[last];
+      if (block == 1 || (block < w_.storage_extents()[last] && grid.block[last - 1] >= fewest_alike)) {
         const index_t row = at[last - 1];
         const auto left = [&](index_t block) { return block - row % block; };
         index_t alike = std::min({most, left(grid.block[last - 1]), w_.storage_extents()[last - 1] - row});
@@ -180,13 +181,13 @@ class row_decoder {
       decode(whole, rows - whole, 1);
     }
   }
-  /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, each block in
-  /// one row or in all of them. Blocks of one column are worth it only where memory gains by longer runs.
-  bool decodes_down(const index_array& at, bool from_memory) const {
+  /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, but not where
+  /// every column changes its scale every few rows.
+  bool decodes_down(const index_array& at) const {
     if constexpr (turns_codes) {
       const auto& grid = w_.scale_grid();
       if (S::has_zero_point && grid.block != w_.zero_grid().block) return false;
-      return grid.block[last - 1] == 1 || (is_shared(at) && (from_memory || grid.block[last] > 1));
+      return grid.block[last - 1] == 1 || grid.block[last] > 1 || is_shared(at);
     }
     return false;
   }
@@ -209,26 +210,29 @@ class row_decoder {
   void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
             number* out, index_t step, simd::traffic t) const {
     if constexpr (turns_codes) {
-      float scales[turned_codes<S>::most_rows];
-      std::int32_t zeros[S::has_zero_point ? turned_codes<S>::most_rows : 1];
+      constexpr index_t most = std::max(turned_codes<S>::most_rows, turned_codes<S>::most_cols);
+      float scales[most];
+      std::int32_t zeros[S::has_zero_point ? most : 1];
+      const std::int32_t* zero_points = S::has_zero_point ? zeros : nullptr;
+      if (is_shared(at)) {
+        load_scales(w_, at, col, n, 1, scales);
+        if constexpr (S::has_zero_point) load_zero_points(w_, at, col, n, 1, zeros);
+        return simd::decode_rows<S, F>(codes.column(col - from), codes.step(), n, rows, scales, zero_points, out, step,
+                                       w_.tensor_scale(), t);
+      }
       const index_t length = w_.scale_grid().block[last];
       for (index_t c = col, count; c < col + n; c += count, out += count * step) {
         count = std::min(length - c % length, col + n - c);
-        const bool uniform = count == 1 && is_shared(at);
         at[last] = c;
-        parameters_down(at, uniform ? 1 : rows, scales, zeros);
-        const auto* first = codes.column(c - from);
-        if (uniform)
-          simd::decode_uniform<S, F>(first, rows, element_scale{*scales, w_.tensor_scale()},
-                                     S::has_zero_point ? *zeros : 0, out, 0.f, t);
-        else
-          simd::column_decoder<S, F>(scales, S::has_zero_point ? zeros : nullptr, rows, w_.tensor_scale())(
-              first, codes.step(), count, out, step, t);
+        parameters_down(at, rows, scales, zeros);
+        simd::column_decoder<S, F>(scales, zero_points, rows, w_.tensor_scale())(codes.column(c - from), codes.step(),
+                                                                                 count, out, step, t);
       }
     }
   }
 
  private:
+  static constexpr index_t fewest_alike = 4;  // rows, for which parameters are laid out for each element
   static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
 
   /// Whether the rows from the one at an index on share their blocks.
@@ -239,16 +243,34 @@ class row_decoder {
   /// Scales (and zero points) of the elements at an index and below it.
   void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {
     using scale = typename S::scale_format;
-    const bool shared = is_shared(at);
-    const auto* units = w_.storage_scales(at);
-    const index_t step = shared ? 0 : w_.scale_grid().stride[last - 1];
-    for (index_t r = 0; r < rows; ++r) scales[r] = decode<scale>(detail::code_of<scale>(units[r * step]));
+    const index_t length = w_.scale_grid().block[last - 1], inside = at[last - 1] % length;
+    // Entry i belongs to rows [i * length - inside, ...): one of them for each block, then one for each row.
+    const index_t count = divide_up(inside + rows, length);
+    storage_t<scale> units[turned_codes<S>::most_rows];
+    copy_every(w_.storage_scales(at), w_.scale_grid().stride[last - 1], count, units);
+    simd::decode_scales<scale>(units, count, scales);
+    spread(scales, length, inside, rows);
     if constexpr (S::has_zero_point) {
       using zero = typename S::zero_point_format;
       const auto* points = w_.storage_zero_points(at);
-      const index_t zero_step = shared ? 0 : w_.zero_grid().stride[last - 1];
-      for (index_t r = 0; r < rows; ++r)
-        zeros[r] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(points[r * zero_step])));
+      const index_t step = w_.zero_grid().stride[last - 1];
+      for (index_t i = 0; i < count; ++i)
+        zeros[i] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(points[i * step])));
+      spread(zeros, length, inside, rows);
+    }
+  }
+  template <class T>
+  static void copy_every(const T* from, index_t step, index_t n, T* to) {
+    for (index_t i = 0; i < n; ++i) to[i] = from[i * step];
+  }
+  /// entries[i] = entries[(inside + i) / length] for i < n, in place.
+  template <class T>
+  static void spread(T* entries, index_t length, index_t inside, index_t n) {
+    if (length == 1) return;
+    for (index_t end = n; end > 0;) {
+      const index_t entry = (inside + end - 1) / length, first = std::max(entry * length - inside, index_t{0});
+      std::fill(entries + first, entries + end, T{entries[entry]});
+      end = first;
     }
   }
   number single(index_array at, index_t col) const {

@@ -192,6 +192,18 @@ struct vector_decoder {
       run_columns<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
   }
 
+  /// uniform for many rows, each with its own entries: `known` is what look_at_columns says of them.
+  template <number_format F = f32>
+  static void rows(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                   columns_are known, storage_t<F>* out, index_t out_step, traffic t = {}) {
+    if (known == columns_are::far)
+      for (index_t r = 0; r < rows; ++r) uniform<F>(codes + r * code_step, n, p.from(r), out + r * out_step, t);
+    else if (known == columns_are::plain)
+      run_rows<F, detail::numbers_are::plain>(codes, code_step, rows, n, p, out, out_step, t);
+    else
+      run_rows<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
+  }
+
   template <number_format F = f32>
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
                       traffic t = {}) {
@@ -286,6 +298,21 @@ struct vector_decoder {
                       out + r * out_step + whole);
   }
 
+  template <number_format F, detail::numbers_are Known>
+  static void run_rows(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
+                       storage_t<F>* out, index_t out_step, traffic t) {
+    t.streams = t.streams && begins_line(out, out_step);
+    const decoder<format, A> decode;
+    const index_t whole = n / step * step;
+    for (index_t r = 0; r < rows; ++r) {
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(codes + r * code_step);
+      storage_t<F>* to = out + r * out_step;
+      detail::group_arrays<S, A, 0> row{p.from(r)};
+      detail::decode_blocks<S, F, Known, A>(decode, bytes, whole / step, row, p.tensor_scale, to, t);
+      if (whole < n) last_block<F>(decode, bytes + whole * format::bits / 8, n - whole, row, to + whole);
+    }
+  }
+
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {
@@ -312,6 +339,12 @@ namespace detail {
 template <class K, class S, class F>
 concept writes_numbers = requires(const code_unit_t<S>* codes, const block_arrays& p, storage_t<F>* out) {
   K::template grouped<F>(codes, index_t{}, index_t{}, p, out);
+};
+
+/// A kernel of many rows at once.
+template <class K, class F>
+concept takes_rows = requires(const block_arrays& p) {
+  K::template look_at_columns<F>(p, index_t{});
 };
 
 /// Group 1: a scale for each element; n: one scale.
@@ -427,7 +460,7 @@ void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, 
 template <quantization_scheme S, number_format F = f32>
 class column_decoder {
   using K = best_kernel<op::decode, stored<S>>;
-  static constexpr bool takes_rows = requires(const block_arrays& p) { K::template look_at_columns<F>(p, index_t{}); };
+  static constexpr bool takes_rows = detail::takes_rows<K, F>;
 
  public:
   /// For n columns; keeps the arrays it is given.
@@ -451,6 +484,21 @@ class column_decoder {
   index_t n_;
   columns_are known_ = columns_are::any;
 };
+
+/// All n elements of row r have entry r of each array: codes and numbers of rows lie code_step units and out_step
+/// numbers apart, and every row starts on a byte.
+template <quantization_scheme S, number_format F = f32>
+void decode_rows(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, const float* scales,
+                 const std::int32_t* zero_points, storage_t<F>* out, index_t out_step, float tensor_scale = 1.f,
+                 traffic t = {}) {
+  using K = best_kernel<op::decode, stored<S>>;
+  const block_arrays p{scales, zero_points, nullptr, tensor_scale};
+  if constexpr (detail::takes_rows<K, F>)
+    K::template rows<F>(codes, code_step, rows, n, p, K::template look_at_columns<F>(p, rows), out, out_step, t);
+  else
+    for (index_t r = 0; r < rows; ++r)
+      detail::decode_run<S, F>(codes + r * code_step, n, n, p.from(r), out + r * out_step, t);
+}
 
 /// Element i has entry i / group of each array; any group >= 1, the last one may be short.
 template <quantization_scheme S, number_format F = f32>

@@ -110,40 +110,50 @@ void widen_floats(const storage_t<F>* from, index_t n, float* out) {
 
 namespace detail {
 
-/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: whole squares by `turn`, down the rows of
-/// as many columns first, and what they leave by those after it.
+/// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: whole parts of `wide` elements of `high`
+/// rows by `turn`, along as many rows first, and what they leave by those after it.
 template <class T>
-void transpose_by_squares(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
+void transpose_by_parts(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
   for (index_t r = 0; r < rows; ++r)
     for (index_t c = 0; c < cols; ++c) to[r * to_step + c] = from[c * from_step + r];
 }
 template <class T, class Turn, class... Smaller>
-void transpose_by_squares(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step,
-                          Turn turn, Smaller... smaller) {
-  constexpr index_t side = Turn::side;
-  const index_t whole_rows = rows / side * side, whole_cols = cols / side * side;
-  for (index_t c = 0; c < whole_cols; c += side)
-    for (index_t r = 0; r < whole_rows; r += side)
+void transpose_by_parts(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step, Turn turn,
+                        Smaller... smaller) {
+  constexpr index_t wide = Turn::wide, high = Turn::high;
+  const index_t whole_rows = rows / wide * wide, whole_cols = cols / high * high;
+  for (index_t c = 0; c < whole_cols; c += high)
+    for (index_t r = 0; r < whole_rows; r += wide)
       turn(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
   if (whole_cols < cols)
-    transpose_by_squares(from + whole_cols * from_step, from_step, whole_rows, cols - whole_cols, to + whole_cols,
-                         to_step, smaller...);
+    transpose_by_parts(from + whole_cols * from_step, from_step, whole_rows, cols - whole_cols, to + whole_cols,
+                       to_step, smaller...);
   if (whole_rows < rows)
-    transpose_by_squares(from + whole_rows, from_step, rows - whole_rows, cols, to + whole_rows * to_step, to_step,
-                         smaller...);
+    transpose_by_parts(from + whole_rows, from_step, rows - whole_rows, cols, to + whole_rows * to_step, to_step,
+                       smaller...);
 }
 
-/// Squares of rows of `Quarters` times 16 bytes. Within 16 bytes, rounds of interleaving row i with row i + `each` / 2
-/// turn squares of elements; then rounds of gathering the quarters of even and those of odd number put these in place.
+/// 16 bytes each of as many rows as `Quarters` times 16 bytes hold elements. A register takes every `wide`-th row, side
+/// by side; rounds of interleaving register i with register i + wide / 2 turn the squares in their quarters all at
+/// once.
 template <class T, index_t Quarters>
-struct register_square {
-  static constexpr index_t each = 16 / index_t{sizeof(T)}, side = Quarters * each;
+struct register_band {
+  static constexpr index_t wide = 16 / index_t{sizeof(T)}, high = Quarters * wide;
 
   QTENSOR_INLINE void operator()(const T* from, index_t from_step, T* to, index_t to_step) const {
-    line x[side], y[side];
+    line x[wide], y[wide];
 #pragma GCC unroll 16
-    for (index_t i = 0; i < side; ++i) std::memcpy(&x[i], from + i * from_step, sizeof(line));
-    interleave<each>(x, y, to, to_step, std::make_integer_sequence<int, side>{});
+    for (index_t i = 0; i < wide; ++i) {
+      const T* row = from + i * from_step;
+      if constexpr (Quarters == 1) {
+        std::memcpy(&x[i], row, sizeof(line));
+      } else {
+        const auto rows = simd::load_quarters<best_arch>(row, wide * from_step * index_t{sizeof(T)});
+        static_assert(sizeof(rows) == sizeof(line));
+        std::memcpy(&x[i], &rows, sizeof(line));
+      }
+    }
+    interleave<wide>(x, y, to, to_step, std::make_integer_sequence<int, high>{});
   }
 
  private:
@@ -153,37 +163,37 @@ struct register_square {
   static QTENSOR_INLINE void interleave(line* x, line* y, T* to, index_t to_step,
                                         std::integer_sequence<int, I...> all) {
     if constexpr (Left == 1) {
-      gather<Quarters>(x, y, to, to_step, all);
+#pragma GCC unroll 16
+      for (index_t i = 0; i < wide; ++i) std::memcpy(to + i * to_step, &x[i], sizeof(line));
     } else {
 #pragma GCC unroll 16
-      for (index_t i = 0; i < side / 2; ++i) {
-        const index_t a = i / (each / 2) * each + i % (each / 2), b = a + each / 2;
-        y[2 * i] = __builtin_shufflevector(x[a], x[b], (I / each * each + I % each / 2 + I % 2 * side)...);
-        y[2 * i + 1] = __builtin_shufflevector(x[a], x[b], (I / each * each + (each + I % each) / 2 + I % 2 * side)...);
+      for (index_t i = 0; i < wide / 2; ++i) {
+        const line &a = x[i], &b = x[i + wide / 2];
+        y[2 * i] = __builtin_shufflevector(a, b, (I / wide * wide + I % wide / 2 + I % 2 * high)...);
+        y[2 * i + 1] = __builtin_shufflevector(a, b, (I / wide * wide + (wide + I % wide) / 2 + I % 2 * high)...);
       }
       interleave<Left / 2>(y, x, to, to_step, all);
     }
   }
-  template <index_t Left, int... I>
-  static QTENSOR_INLINE void gather(line* x, line* y, T* to, index_t to_step, std::integer_sequence<int, I...> all) {
-    if constexpr (Left == 1) {
-#pragma GCC unroll 16
-      for (index_t i = 0; i < side; ++i) std::memcpy(to + i * to_step, &x[i], sizeof(line));
-    } else {
-#pragma GCC unroll 16
-      for (index_t i = 0; i < side / 2; ++i) {
-        const index_t a = i / each * 2 * each + i % each, b = a + each;
-        y[i] = __builtin_shufflevector(x[a], x[b], (I / each * 2 * each + I % each)...);
-        y[i + side / 2] = __builtin_shufflevector(x[a], x[b], (I / each * 2 * each + I % each + each)...);
-      }
-      gather<Left / 2>(y, x, to, to_step, all);
-    }
+};
+
+/// Whole lines of the rows of a band, by way of a copy: rows at a power of two push each other out of a cache of fewer
+/// ways, and would be fetched again for every 16 bytes.
+template <class Band, class T>
+struct band_of_lines {
+  static constexpr index_t wide = 64 / index_t{sizeof(T)}, high = Band::high;
+
+  QTENSOR_INLINE void operator()(const T* from, index_t from_step, T* to, index_t to_step) const {
+    alignas(64) T lines[wide * high];
+    for (index_t i = 0; i < high; ++i) std::memcpy(lines + i * wide, from + i * from_step, wide * sizeof(T));
+#pragma GCC unroll 1
+    for (index_t r = 0; r < wide; r += Band::wide) Band{}(lines + r, wide, to + r * to_step, to_step);
   }
 };
 
 /// Squares of eight bytes a row, as words on little-endian CPUs.
 struct byte_square {
-  static constexpr index_t side = 8;
+  static constexpr index_t wide = 8, high = 8;
   QTENSOR_INLINE void operator()(const std::uint8_t* from, index_t from_step, std::uint8_t* to, index_t to_step) const {
     std::uint64_t x[8];
     // Exchanges every second block of a with the one before it of b: blocks of one, two and four bytes.
@@ -211,18 +221,18 @@ struct byte_square {
 template <class T>
 void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
   const auto by = [&](auto... turns) {
-    detail::transpose_by_squares(from, from_step, rows, cols, to, to_step, turns...);
+    if constexpr (sizeof(T) == 1 && std::endian::native == std::endian::little)
+      detail::transpose_by_parts(from, from_step, rows, cols, to, to_step, turns..., detail::byte_square{});
+    else
+      detail::transpose_by_parts(from, from_step, rows, cols, to, to_step, turns...);
   };
-  // Wide enough to fill registers, and no more rows than there are registers.
-  constexpr index_t quarters = lanes<best_arch> / 4, most = sizeof(T) == 4                    ? 4
-                                                            : sizeof(T) == 2 && quarters == 4 ? 2
-                                                                                              : 1;
-  using narrow = detail::register_square<T, 1>;
-  using wide = detail::register_square<T, std::min(quarters, most)>;
-  if constexpr (wide::side > narrow::side)
+  constexpr index_t quarters = lanes<best_arch> / 4;
+  using narrow = detail::register_band<T, 1>;
+  using wide = detail::register_band<T, quarters>;
+  if constexpr (quarters == 4 && sizeof(T) < 4)
+    by(detail::band_of_lines<wide, T>{}, wide{}, narrow{});
+  else if constexpr (quarters > 1)
     by(wide{}, narrow{});
-  else if constexpr (sizeof(T) == 1 && std::endian::native == std::endian::little)
-    by(narrow{}, detail::byte_square{});
   else
     by(narrow{});
 }

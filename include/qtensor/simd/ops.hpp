@@ -222,6 +222,12 @@ QTENSOR_INLINE void store_n(T* to, index_t n, const xsimd::batch<T, A>& v) {
   store_n(detail::isa<A>{}, to, n, v);
 }
 
+/// 16 bytes each of lanes / 4 places, `apart` bytes from one to the next. Cost: 4 / 2 / 1 / 1.
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> load_quarters(const void* from, index_t apart) {
+  return load_quarters<A>(detail::isa<A>{}, static_cast<const std::uint8_t*>(from), apart);
+}
+
 /// `lanes` narrow elements, each in its own 32-bit lane; the _n forms read n <= lanes of them and give 0 elsewhere.
 /// Cost: 1-2, the _n forms 3 with AVX-512, else loop.
 template <usable_arch A, byte_sized Byte>

@@ -164,6 +164,14 @@ QTENSOR_INLINE void store_n(avx512_isa, T* to, index_t n, const xsimd::batch<T, 
     _mm512_mask_storeu_epi8(to, mask, v.data);
   }
 }
+template <class A>
+QTENSOR_INLINE bytes512 load_quarters(avx512_isa, const std::uint8_t* from, index_t apart) {
+  const auto quarter = [&](index_t i) QTENSOR_INLINE_LAMBDA {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * apart));
+  };
+  const __m512i two = _mm512_inserti64x2(_mm512_castsi128_si512(quarter(0)), quarter(1), 1);
+  return _mm512_inserti64x2(_mm512_inserti64x2(two, quarter(2), 2), quarter(3), 3);
+}
 
 QTENSOR_INLINE __m128i first_bytes(const void* from, index_t n) {
   return _mm_maskz_loadu_epi8(static_cast<__mmask16>(first_lanes_mask(n)), from);

@@ -284,6 +284,13 @@ QTENSOR_INLINE void store_n(any_isa, T* to, index_t n, const xsimd::batch<T, A>&
   std::memcpy(to, b.lane.data(), static_cast<std::size_t>(n) * sizeof(T));
 }
 
+template <class A>
+QTENSOR_INLINE bytes<A> load_quarters(any_isa, const std::uint8_t* from, index_t apart) {
+  buffer<std::uint8_t, A> b;
+  for (index_t i = 0; i < lanes<A> / 4; ++i) std::memcpy(b.lane.data() + 16 * i, from + i * apart, 16);
+  return b.batch();
+}
+
 // Widening: T is the narrow type, Wide the lane type.
 template <class A, class Wide, class T>
 QTENSOR_INLINE xsimd::batch<Wide, A> widen(any_isa, const T* from) {

@@ -348,6 +348,10 @@ template <class T>
 requires(sizeof(T) == 4) QTENSOR_INLINE void store_n(avx2_isa, T* to, index_t n, const xsimd::batch<T, avx2_arch>& v) {
   _mm256_maskstore_epi32(reinterpret_cast<int*>(to), first_lanes(n), std::bit_cast<__m256i>(v.data));
 }
+template <class A>
+QTENSOR_INLINE bytes256 load_quarters(avx2_isa, const std::uint8_t* from, index_t apart) {
+  return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(from + apart), reinterpret_cast<const __m128i*>(from));
+}
 
 template <class A, class Wide>
 QTENSOR_INLINE words256 widen(avx2_isa, const std::uint8_t* from) {
