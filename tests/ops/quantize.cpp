@@ -36,6 +36,14 @@ TEST_CASE("quantize: integers equal the reference for every granularity and any 
   compare_matrices<scheme<int8, group<3000>>>();
 }
 
+TEST_CASE("quantize: more blocks than the caches hold, each longer than a tile") {
+  static_assert(60 * 4600 > 2 * ops::box_floats);
+  compare<int8_per_channel<0>, row_major>(matrix_extents(60, 4600), 21);
+  compare<uint8_per_channel<1>, col_major>(matrix_extents(4600, 60), 22);
+  compare<scheme<int4, group<4600>>, row_major>(matrix_extents(30, 9200), 23);
+  compare<int8_per_channel<0>, col_major>(matrix_extents(60, 4600), 24);
+}
+
 TEST_CASE("quantize: FP8, FP4 and HiF8 equal the reference in blocks and MX groups along either axis") {
   compare_matrices<fp8_block<128, 128>>();
   compare_matrices<mxfp8_e4m3>();

@@ -79,6 +79,7 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check_streams<mxfp6_e2m3>();
   check_streams<mxfp4>();
   check_streams<int8_per_channel<0>>();
+  check_streams<uint8_per_channel<0>>();
   check_streams<uint4_group<32>>();
   check_streams<int8_per_tensor>(0.37f);
   check_streams<scheme<hif8, per_tensor, static_only>>(1.f);

@@ -44,7 +44,7 @@ class piece_quantizer {
     const index_t length = q_.block_length(), first = col / length;
     block_statistics<S, From>(elements, n, length, seen, q_.fetches_while_reading());
     const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
-    q_.encode(row, col, n, elements, length, p, blocks, simd::fetch::far);
+    q_.encode(row, col, n, elements, length, p, blocks, {simd::fetch::far});
     if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
   }
 
@@ -157,8 +157,9 @@ class panel_encoder {
   using S = typename Quantizer::scheme_type;
 
  public:
-  /// `step`: elements that pieces of rows are multiples of.
-  panel_encoder(const Quantizer& q, index_t cols, index_t step) : q_(q), step_(step), by_columns_(takes_columns(q)) {
+  /// `step`: elements that pieces of rows are multiples of; `asks`: how a source is asked for numbers further on in it.
+  panel_encoder(const Quantizer& q, index_t cols, index_t step, simd::traffic asks = {simd::best_requests().once})
+      : q_(q), step_(step), asks_(asks), by_columns_(takes_columns(q)) {
     if (!by_columns_) return;
     const bool own = q.block_length() == 1;
     together_ = own && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
@@ -196,16 +197,16 @@ class panel_encoder {
     });
   }
 
-  /// Codes of elements [col, col + n) of a row, in pieces that a tile holds; p and seen begin at block `first`.
+  /// Codes of elements [col, col + n) of a row; p and seen begin at block `first`.
   template <class Index>
   void encode_row(const Index& row, index_t col, index_t n, const auto* elements, const parameters_view& p,
                   const statistics_view& seen, simd::blocks_are blocks, index_t first = 0) const {
-    const index_t length = q_.block_length(), piece = piece_length(step_, tile_floats);
+    const index_t length = q_.block_length(), piece = piece_length(step_, q_.encode_length());
     for (index_t i = 0; i < n; i += piece)
       for_each_part(col + i, n - i < piece ? n - i : piece, length, elements + i,
                     [&](index_t at, index_t count, const auto* part) {
                       const index_t block = at / length;
-                      q_.encode(row, at, count, part, length, p.from(block - first), blocks);
+                      q_.encode(row, at, count, part, length, p.from(block - first), blocks, asks_);
                       if constexpr (!std::is_same_v<typename S::rule, static_only>)  // given scales are never special
                         if (blocks == simd::blocks_are::special)
                           q_.mend(row, at, count, part, block, seen.from(block - first));
@@ -239,6 +240,7 @@ class panel_encoder {
 
   const Quantizer& q_;
   index_t step_;
+  simd::traffic asks_;
   bool by_columns_;
   index_t together_ = 1;  // narrow rows that are encoded as one
   line_array<float> memory_;
@@ -316,7 +318,10 @@ class panel_quantizer {
 
  public:
   panel_quantizer(const Quantizer& q, index_t cols, index_t step)
-      : q_(q), statistics_(q.block_count()), parameters_(q.block_count()), codes_(q, cols, step) {}
+      : q_(q),
+        statistics_(q.block_count()),
+        parameters_(q.block_count()),
+        codes_(q, cols, step, q.asks_behind_panel()) {}
 
   /// The panel is the box of `count` rows at `first`, both indices of the tensor; its columns are [col, col + n), whole
   /// blocks.

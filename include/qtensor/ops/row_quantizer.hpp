@@ -70,7 +70,15 @@ class row_quantizer {
         grid_(out.scale_grid()),
         rows_(out),
         streams_(out.size() >= streaming_floats),
-        direct_(direct) {}
+        direct_(direct) {
+    // Blocks that no tile holds are quantized one row after the other where a cache holds one, but not all of them: one
+    // long row would be read twice from memory.
+    constexpr index_t cached = 2 * box_floats * index_t{sizeof(float) / sizeof(element)};
+    if (rows_.flat && !rows_.one_block && rows_.block_length > tile_floats && out.size() > cached) {
+      rows_.flat = false;
+      rows_.row_length = extents_[last];
+    }
+  }
   ~row_quantizer() {
     if (streams_) simd::stream_fence<simd::best_arch>();
   }
@@ -183,13 +191,21 @@ class row_quantizer {
     return streams_ && direct_ ? simd::best_requests().only : simd::fetch::nothing;
   }
 
-  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `how`
-  /// numbers further on are asked for, where there are many.
+  /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `asks`:
+  /// how numbers further on are asked for, where there are many.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
               const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary,
-              simd::fetch how = simd::best_requests().once) const {
-    const simd::fetch fetches = streams_ && direct_ ? how : simd::fetch::nothing;
-    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), {fetches, streams_});
+              simd::traffic asks = {simd::best_requests().once}) const {
+    asks.streams = streams_;
+    if (!streams_ || !direct_) asks.fetches = simd::fetch::nothing;
+    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), asks);
+  }
+  /// How they are asked for by the second reading of a panel, which finds its numbers in a cache: those of the next
+  /// one, where it is a row that leaves them room there.
+  simd::traffic asks_behind_panel() const {
+    const index_t bytes = rows_.row_length * index_t{sizeof(element)};
+    if (panel_rows() > 1 || bytes > box_floats * index_t{sizeof(float)}) return {simd::best_requests().once};
+    return {simd::fetch::far, false, bytes};
   }
 
   /// How short rows lie in a tile, where that is the faster way.
@@ -357,7 +373,7 @@ void for_each_quantizer_piece(const X& x, const Quantizer& q, index_t step, inde
   if (q.is_flat())
     for_each_flat_piece(x, step, most, visit);
   else
-    for_each_piece(x, 0, x.rows(), step, visit);
+    for_each_piece(x, 0, x.rows(), step, visit, most);
 }
 
 /// Elements that pieces of rows are multiples of: whole blocks where a tile holds them, else whole bytes (and pieces

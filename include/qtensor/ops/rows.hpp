@@ -282,15 +282,16 @@ class box_reader {
 
 /// Calls visit(row, col, count, elements) for every piece of rows [first_row, first_row + row_count) of a source, where
 /// a piece starts at a multiple of `step`; `elements` are its `count` elements (of element_of<X>), in the source's own
-/// memory where it has them in order, else in a tile. Needs step <= tile_floats.
+/// memory where it has them in order, `most` at a time, else in a tile. Needs step <= tile_floats.
 template <tile_source X, class Visit>
-void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t step, Visit visit) {
+void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t step, Visit visit,
+                    index_t most = tile_floats) {
   const index_t cols = x.cols(), end = first_row + row_count;
   if (cols == 0 || row_count == 0) return;
   if (reads_by_rows(x, first_row) || row_count == 1) {
     using element = element_of<X>;
     alignas(64) element tile[tile_floats];
-    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? tile_floats : read_floats);
+    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? most : read_floats);
     for (index_t row = first_row; row < end; ++row)
       for (index_t col = 0; col < cols; col += length) {
         const index_t count = cols - col < length ? cols - col : length;
