@@ -61,6 +61,8 @@ TEST_CASE("quantize_rows: groups down the columns, and blocks of both axes") {
   compare_shapes<fp8_block<16, 128>>();
   compare_shapes<scheme<int8, block<16, 16>>>();
   compare_shapes<scheme<uint8, block<32, 24>, zero_point<uint8>>>();
+  compare_shapes<scheme<int8, block<16, 200>>>();
+  compare_shapes<scheme<uint4, block<9, 1100>, zero_point<uint8>>>();
 }
 
 TEST_CASE("quantize_rows: scales of rows and of the whole") {

@@ -102,7 +102,7 @@ TEST_CASE("rows that share a scale for each element") {
   check_columns<f32>(some_tensor<scheme<int8, block<16, 16>>>(), 16);
   check_columns<bf16>(some_tensor<scheme<uint8, block<6, 7>, zero_point<uint8>>>(), 6);
   check_columns<f32>(some_tensor<int8_per_channel<0>>(), 1);
-  check_columns<f32>(some_tensor<int8_per_tensor>(), 1);
+  check_columns<f32>(some_tensor<int8_per_tensor>(), height);
   check_columns<f32>(some_tensor<scheme<int8, block<3, 16>>>(), 1);
 }
 

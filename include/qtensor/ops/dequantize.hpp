@@ -186,11 +186,12 @@ class number_writer {
         return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
-      // Row after row, as they lie: memory gives its best where it is read and written in order.
-      constexpr index_t wide = tile_floats / 2;
+      // Row after row, as they lie, as long as a cache holds their scales: memory gives its best where it is read and
+      // written in order.
+      constexpr index_t wide = tile_floats / 2, most = 2 * tile_floats;
       const bool direct = simd::begins_line(to, step);
       alignas(64) number tile[static_cast<std::size_t>(wide)];
-      decode_.columns(at, direct ? extents_[last] : wide, [&](index_t col, index_t cols, const auto& decode) {
+      decode_.columns(at, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; ++row) {
           number* first = to + row * step + col;
           decode(row, 1, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});

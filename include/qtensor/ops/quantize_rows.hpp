@@ -215,10 +215,10 @@ class panel_encoder {
 
  private:
   static constexpr index_t many = 8;
-  /// Blocks of a column, and short ones of many rows, for which copies of their parameters are made once.
+  /// Blocks of a column, and those of many rows for which copies of their parameters are made once.
   static bool takes_columns(const Quantizer& q) {
-    constexpr index_t short_block = 64;
-    const bool shares = q.block_length() <= short_block && q.panel_rows() >= many;
+    constexpr index_t longest = 1024;
+    const bool shares = q.block_length() <= longest && q.panel_rows() >= many;
     return (q.block_length() == 1 || shares) && !q.is_flat() && q.rows_are_even();
   }
   /// The parameters of n columns, once for each of the rows that are encoded as one.
@@ -404,10 +404,12 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
 }
 
 /// Static quantization of panels of rows that share scales. False, with nothing written, where rows are not encoded by
-/// columns: panels have nothing to share then.
+/// columns: panels have nothing to share then, or little, where long rows have long blocks.
 template <tile_source X, class Quantizer>
 bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
+  constexpr index_t long_block = 128;
+  if (q.block_length() >= long_block && q.row_length() >= tile_floats) return false;
   panel_encoder<Quantizer> panel(q, x.cols(), step);
   if (!panel.by_columns()) return false;
   const index_t blocks = q.block_count();

@@ -126,8 +126,8 @@ class row_decoder {
   index_t rows_alike(const index_array& at, index_t most) const {
     if constexpr (decodes_runs<S> && last > 0) {
       const auto& grid = w_.scale_grid();
-      const index_t block = grid.block[last];
-      if (block == 1 || (block < w_.storage_extents()[last] && grid.block[last - 1] >= fewest_alike)) {
+      const index_t block = grid.block[last], length = w_.storage_extents()[last];
+      if (block == 1 || (grid.block[last - 1] >= fewest_alike && (block < length || length <= short_row))) {
         const index_t row = at[last - 1];
         const auto left = [&](index_t block) { return block - row % block; };
         index_t alike = std::min({most, left(grid.block[last - 1]), w_.storage_extents()[last - 1] - row});
@@ -233,6 +233,7 @@ class row_decoder {
 
  private:
   static constexpr index_t fewest_alike = 4;  // rows, for which parameters are laid out for each element
+  static constexpr index_t short_row = 256;   // elements, which take as long as what comes before the first of them
   static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
 
   /// Whether the rows from the one at an index on share their blocks.
