@@ -236,7 +236,7 @@ class number_writer {
     }
   }
 
-  /// The same by way of their codes, which are turned instead of the numbers.
+  /// The same by way of their codes, which are turned instead of the numbers, a few columns at a time.
   void down(index_array at, index_t rows, number* to) const {
     using codes_type = turned_codes<typename View::scheme_type>;
     constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
@@ -252,24 +252,25 @@ class number_writer {
           decode_.down(at, height, col, col, width, codes, corner, steps_[last], {});
       }
   }
-  /// One box of them past the caches, a few columns at a time; meanwhile the codes beside it are fetched, a few rows at
-  /// a time.
+  /// Some of them past the caches; meanwhile codes further on in the rows are fetched, a few rows at a time, for memory
+  /// likes longer runs.
   void stream_down(index_array at, index_t height, index_t col, index_t width,
                    const turned_codes<typename View::scheme_type>& codes, number* to) const {
-    constexpr index_t high = turned_codes<typename View::scheme_type>::most_rows, at_once = 16;
-    const index_t beside = std::min(width, extents_[last] - col - width), share = divide_up(height * at_once, width);
+    constexpr index_t high = turned_codes<typename View::scheme_type>::most_rows, at_once = 16, run = 512;
+    const index_t next = col - col % run + run, beside = std::min(run, extents_[last] - next);
     const bool direct = simd::begins_line(to, steps_[last]);
     alignas(64) number kept[at_once * high];
-    for (index_t c = 0, row = 0; c < width; c += at_once, row += share) {
+    for (index_t c = 0; c < width; c += at_once) {
       const index_t n = std::min(at_once, width - c);
       number* first = to + c * steps_[last];
       decode_.down(at, height, col, col + c, n, codes, direct ? first : kept, direct ? steps_[last] : high,
                    {simd::fetch::nothing, direct});
       if (!direct) stream_rows(kept, high, n, height, first, steps_[last]);
-      if (beside == 0 || row >= height) continue;
+      const index_t row = (col + c) % run * height / run;
+      if (beside <= 0) continue;
       index_array below = at;
       below[last - 1] += row;
-      decode_.prefetch(below, std::min(share, height - row), col + width, beside);
+      decode_.prefetch(below, divide_up(height * at_once, run), next, beside);
     }
   }
 

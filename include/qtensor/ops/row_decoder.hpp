@@ -25,7 +25,7 @@ class turned_codes {
 
  public:
   static constexpr bool possible = (bits == 8 || bits == 4) && sizeof(unit) == 1;
-  static constexpr index_t most_rows = 256, most_cols = 512;
+  static constexpr index_t most_rows = 128, most_cols = 128;
 
   /// For parts of a matrix of this size.
   turned_codes(index_t rows, index_t cols)
