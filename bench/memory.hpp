@@ -39,14 +39,18 @@ class pages {
   void* memory_;
 };
 
-/// A size of the tables; a small one visits several places, so that the numbers are not few enough to be learnt by the
-/// branch predictor.
+/// A size of the tables, and what narrow and wide rows change of it; a small one visits several places, so that the
+/// numbers are not few enough to be learnt by the branch predictor.
 struct extent {
   const char* name;
   index_t rows, cols;
   int places;
 };
-inline constexpr extent sizes[] = {{"16K", 16, 256, 32}, {"512K", 128, 1024, 1}, {"256M", 16384, 4096, 1}};
+inline constexpr extent sizes[] = {{"16K", 16, 256, 32},
+                                   {"512K", 128, 1024, 1},
+                                   {"512K-narrow", 2048, 64, 1},
+                                   {"256M", 16384, 4096, 1},
+                                   {"256M-wide", 4096, 16384, 1}};
 
 class arena {
  public:

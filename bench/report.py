@@ -12,7 +12,8 @@ import json
 import re
 import sys
 
-SIZES = ["16K", "512K", "256M"]
+SIZES = {"16K": "16KiB", "512K": "512KiB", "512K-narrow": "512KiB in rows of 64 elements", "256M": "256MiB",
+         "256M-wide": "256MiB in rows of 16384 elements"}
 WRONG = 0.2  # share of results unlike ours from which on a candidate does something else
 
 
@@ -28,7 +29,7 @@ def read(paths):
             run = json.loads(text + "]}")
         context = context or run["context"]
         for b in run["benchmarks"]:
-            match = re.match(r"(.*)/(16K|512K|256M)/(\d+)/([^/]+)/", b["name"])
+            match = re.match(rf"(.*)/({'|'.join(SIZES)})/(\d+)/([^/]+)/", b["name"])
             if not match or "elements/s" not in b:
                 continue
             operation, size, threads, candidate = match.groups()
@@ -86,7 +87,7 @@ def markdown(table, context, command):
             rows = [(op, group) for op, group in rows if best(group, ["ours"])]
             if not rows:
                 continue
-            out += [f"## {size}iB, {t} thread{'s' if t > 1 else ''}", "",
+            out += [f"## {SIZES[size]}, {t} thread{'s' if t > 1 else ''}", "",
                     "| operation | ours | of roof | library | Eigen | loop | against best | memcpy | roof |",
                     "|---|---|---|---|---|---|---|---|---|"]
             for op, group in rows:
@@ -120,7 +121,7 @@ def svg(table, context):
                    f'<text x="{22 + 110 * i}" y="37">{LABELS[kind]}</text>')
     for panel, size in enumerate(sizes):
         x0 = left + panel * (width + gap)
-        out.append(f'<text x="{x0}" y="{top - 6}" font-weight="bold">{size}iB</text>')
+        out.append(f'<text x="{x0}" y="{top - 6}" font-weight="bold">{SIZES[size]}</text>')
         for tenth in range(0, 11, 2):
             x = x0 + width * tenth / 10
             out.append(f'<line x1="{x:.0f}" y1="{top}" x2="{x:.0f}" y2="{height - 16}" stroke="{"#444" if tenth == 10 else "#ddd"}"/>'

@@ -341,12 +341,6 @@ concept writes_numbers = requires(const code_unit_t<S>* codes, const block_array
   K::template grouped<F>(codes, index_t{}, index_t{}, p, out);
 };
 
-/// A kernel of many rows at once.
-template <class K, class F>
-concept takes_rows = requires(const block_arrays& p) {
-  K::template look_at_columns<F>(p, index_t{});
-};
-
 /// Group 1: a scale for each element; n: one scale.
 template <quantization_scheme S, class F>
 void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
@@ -460,7 +454,7 @@ void decode_vector(const code_unit_t<S>* codes, index_t n, const float* scales, 
 template <quantization_scheme S, number_format F = f32>
 class column_decoder {
   using K = best_kernel<op::decode, stored<S>>;
-  static constexpr bool takes_rows = detail::takes_rows<K, F>;
+  static constexpr bool takes_rows = requires(const block_arrays& p) { K::template look_at_columns<F>(p, index_t{}); };
 
  public:
   /// For n columns; keeps the arrays it is given.
@@ -493,7 +487,7 @@ void decode_rows(const code_unit_t<S>* codes, index_t code_step, index_t rows, i
                  traffic t = {}) {
   using K = best_kernel<op::decode, stored<S>>;
   const block_arrays p{scales, zero_points, nullptr, tensor_scale};
-  if constexpr (detail::takes_rows<K, F>)
+  if constexpr (requires { K::template rows<F>(codes, code_step, rows, n, p, columns_are::any, out, out_step, t); })
     K::template rows<F>(codes, code_step, rows, n, p, K::template look_at_columns<F>(p, rows), out, out_step, t);
   else
     for (index_t r = 0; r < rows; ++r)
