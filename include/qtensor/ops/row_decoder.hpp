@@ -210,7 +210,8 @@ class row_decoder {
   void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
             number* out, index_t step, simd::traffic t) const {
     if constexpr (turns_codes) {
-      constexpr index_t most = std::max(turned_codes<S>::most_rows, turned_codes<S>::most_cols);
+      constexpr index_t most =
+          std::max(turned_codes<S>::most_rows, turned_codes<S>::most_cols) + simd::lanes<simd::best_arch>;
       float scales[most];
       std::int32_t zeros[S::has_zero_point ? most : 1];
       const std::int32_t* zero_points = S::has_zero_point ? zeros : nullptr;
@@ -241,38 +242,34 @@ class row_decoder {
     return at[last - 1] / w_.scale_grid().block[last - 1] ==
            (w_.storage_extents()[last - 1] - 1) / w_.scale_grid().block[last - 1];
   }
-  /// Scales (and zero points) of the elements at an index and below it.
+  /// Scales (and zero points) of the elements at an index and below it; up to a batch behind them is written, too.
   void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {
     using scale = typename S::scale_format;
+    constexpr index_t most = turned_codes<S>::most_rows;
     const index_t length = w_.scale_grid().block[last - 1], inside = at[last - 1] % length;
-    // Entry i belongs to rows [i * length - inside, ...): one of them for each block, then one for each row.
     const index_t count = divide_up(inside + rows, length);
-    storage_t<scale> units[turned_codes<S>::most_rows];
-    copy_every(w_.storage_scales(at), w_.scale_grid().stride[last - 1], count, units);
-    simd::decode_scales<scale>(units, count, scales);
-    spread(scales, length, inside, rows);
-    if constexpr (S::has_zero_point) {
-      using zero = typename S::zero_point_format;
-      const auto* points = w_.storage_zero_points(at);
-      const index_t step = w_.zero_grid().stride[last - 1];
-      for (index_t i = 0; i < count; ++i)
-        zeros[i] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(points[i * step])));
-      spread(zeros, length, inside, rows);
-    }
-  }
-  template <class T>
-  static void copy_every(const T* from, index_t step, index_t n, T* to) {
-    for (index_t i = 0; i < n; ++i) to[i] = from[i * step];
-  }
-  /// entries[i] = entries[(inside + i) / length] for i < n, in place.
-  template <class T>
-  static void spread(T* entries, index_t length, index_t inside, index_t n) {
-    if (length == 1) return;
-    for (index_t end = n; end > 0;) {
-      const index_t entry = (inside + end - 1) / length, first = std::max(entry * length - inside, index_t{0});
-      std::fill(entries + first, entries + end, T{entries[entry]});
-      end = first;
-    }
+    // Parameters of blocks become those of rows; where each row has its own, they are already.
+    const auto read = [&](auto* to, const auto& decode_entries) {
+      if (length == 1) return decode_entries(to);
+      std::remove_pointer_t<decltype(to)> found[most];
+      decode_entries(found);
+      simd::spread_entries<simd::best_arch>(found, length, inside, rows, to);
+    };
+    read(scales, [&](float* to) {
+      storage_t<scale> units[most];
+      const auto* stored = w_.storage_scales(at);
+      const index_t step = w_.scale_grid().stride[last - 1];
+      for (index_t i = 0; i < count; ++i) units[i] = stored[i * step];
+      simd::decode_scales<scale>(units, count, to);
+    });
+    if constexpr (S::has_zero_point)
+      read(zeros, [&](std::int32_t* to) {
+        using zero = typename S::zero_point_format;
+        const auto* stored = w_.storage_zero_points(at);
+        const index_t step = w_.zero_grid().stride[last - 1];
+        for (index_t i = 0; i < count; ++i)
+          to[i] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(stored[i * step])));
+      });
   }
   number single(index_array at, index_t col) const {
     at[last] = col;
