@@ -13,7 +13,7 @@ template <class S>
 constexpr index_t padded_block(index_t elements) {
   constexpr index_t known = simd::detail::static_group<typename S::granularity_type>;
   constexpr index_t each = simd::lanes<simd::best_arch>;
-  if (known >= elements) return known;
+  if (known >= elements && known < 2 * elements) return known;
   const index_t length = elements <= each ? each : elements <= 2 * each ? 2 * each : round_up(elements, 4 * each);
   return round_up(length, byte_step<S>);
 }

@@ -111,7 +111,7 @@ class dual_axis_quantizer {
     if (by_cols_.finish(first, col, n, of_columns, q) != simd::blocks_are::fitting) return false;
     for (index_t r = 0; r < rows; ++r) {
       const auto [row, at] = place_in_rows(start + r, col);
-      if (by_rows_.finish(row, at / group, blocks, of_rows.from(r * blocks), p.from(r * blocks)) !=
+      if (by_rows_.finish(row, at / by_rows_.block_length(), blocks, of_rows.from(r * blocks), p.from(r * blocks)) !=
           simd::blocks_are::fitting)
         return false;
     }

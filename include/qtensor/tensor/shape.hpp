@@ -179,7 +179,9 @@ struct tensor_shape {
     index_t next = 1;
     for (int s = rank - 1; s >= 0; --s) {
       const int axis = Order::axis(rank, s);
-      out.block[static_cast<std::size_t>(s)] = g.block_extent(rank, axis, extents[axis]);
+      // No longer than the axis: however large blocks may be, one that holds all of it is the same.
+      const index_t whole = std::max(extents[axis], index_t{1});
+      out.block[static_cast<std::size_t>(s)] = std::min(g.block_extent(rank, axis, extents[axis]), whole);
       out.stride[static_cast<std::size_t>(s)] = next;
       next *= blocks(g, axis);
     }
