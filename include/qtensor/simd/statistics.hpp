@@ -218,6 +218,19 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
                                                                   : amax_bits<A, Source>(x + b * length, length);
 }
 
+/// amax_blocks, with elements further on asked for.
+template <class A, class Source, left_blocks Left>
+QTENSOR_INLINE void amax_blocks_ahead(const typename Source::type* x, index_t blocks, index_t length,
+                                      std::uint32_t* best, fetch fetches) {
+  constexpr index_t bytes = static_cast<index_t>(sizeof(magnitudes<Source, A>));
+  if (fetches == fetch::nothing)
+    store_maxima<A, Source, Left>(x, blocks, length, best, [](index_t, const auto&) {});
+  else
+    store_maxima<A, Source, Left>(x, blocks, length, best, [&](index_t i, const auto&) QTENSOR_INLINE_LAMBDA {
+      fetch_ahead<bytes>(x + i, traffic{fetches});
+    });
+}
+
 /// The bits of floats that `lanes` magnitudes are, in order.
 template <class A, class Source>
 QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::value_type* m) {
@@ -233,18 +246,20 @@ QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::
 ///
 /// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per register of elements, and 3 per block
 /// (AVX-512) where blocks fill registers (16 bits: or half of one) and `lanes` blocks are left; else a reduction for
-/// each block.
+/// each block. `fetches`: how far elements further on are asked for, where blocks fill registers.
 template <usable_arch A, float_source Source = from_f32>
-void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best) {
-  detail::store_maxima<A, Source, detail::left_blocks::each>(x, blocks, length, best, [](index_t, const auto&) {});
+void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best,
+                 fetch fetches = fetch::nothing) {
+  detail::amax_blocks_ahead<A, Source, detail::left_blocks::each>(x, blocks, length, best, fetches);
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
 /// way of whole batches too.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
-void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best) {
+void amax_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* best,
+                    fetch fetches = fetch::nothing) {
   static_assert(Length >= 1);
-  detail::store_maxima<A, Source, detail::left_blocks::together>(x, blocks, Length, best, [](index_t, const auto&) {});
+  detail::amax_blocks_ahead<A, Source, detail::left_blocks::together>(x, blocks, Length, best, fetches);
 }
 
 namespace detail {
