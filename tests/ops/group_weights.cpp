@@ -76,6 +76,15 @@ TEST_CASE("group_block: columns of a block are the packed groups, zero points an
       std::vector<float> space(static_cast<std::size_t>(block::space(group)));
       block b(packed.layout(), group, space.data());
       const index_t p = packed.layout().panels() - 1, first = 1, count = divide_up(30, group) - first;
+      if constexpr (simd::takes_ready_bytes<A>) {
+        REQUIRE(block::size(group, true) >= 3);
+        b.load(packed.panel(p), first, count, false, true, true);
+        for (index_t n = p * width; n < 40; ++n)
+          for (index_t k = first * group; k < 30; ++k) {
+            const index_t c = n - p * width, tile = simd::group_tile<A>::columns, i = k - first * group;
+            REQUIRE(b.columns(c / tile * tile).codes[(i / 4 * tile + c % tile) * 4 + i % 4] == view.code(n, k));
+          }
+      }
       b.load(packed.panel(p), first, count, false, true);
       const simd::group_columns all = b.columns(0);
       for (index_t n = p * width; n < 40; ++n)

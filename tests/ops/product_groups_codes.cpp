@@ -11,6 +11,7 @@ namespace {
 
 using int4_any = scheme<int4, group<dynamic>>;
 using int8_any = scheme<int8, group<dynamic>>;
+using uint4_any = scheme<uint4, group<dynamic>, zero_point<uint4>>;
 using uint8_any = scheme<uint8, group<dynamic>, zero_point<uint8>, scale_as<bf16>>;
 
 }  // namespace
@@ -24,6 +25,10 @@ TEST_CASE("products over groups: int8 and uint8 weights") {
           compare_floats(random_weights<uint8_any>(n, k, false, group<dynamic>(g)), m);
         }
   compare_floats(random_weights<int8_any>(70, 1500, false, group<dynamic>(128)), 30);
+  for (const index_t m : {35, 36, 37}) {
+    compare_floats(random_weights<int8_any>(70, 100, false, group<dynamic>(32)), m);
+    compare_floats(random_weights<uint8_any>(70, 100, false, group<dynamic>(20)), m);
+  }
 }
 TEST_CASE("products over groups: zero points of a format that the codes do not have") {
   compare_floats(random_weights<scheme<int4, group<dynamic>, zero_point<int8>>>(40, 131, false, group<dynamic>(32)), 5);
@@ -41,6 +46,14 @@ TEST_CASE("products over groups: activations that are quantized, with and withou
           compare_codes(w4, random_weights<uint8_any, col_major>(m, k, false, group<dynamic>(g)));
           compare_codes(w8, random_weights<int8_any>(m, k, false, group<dynamic>(2 * g)));
         }
+}
+TEST_CASE("products over groups: many rows of activations with zero points") {
+  compare_codes(random_weights<int4_any>(40, 200, false, group<dynamic>(64)),
+                random_weights<uint8_any>(45, 200, false, group<dynamic>(32)));
+  compare_codes(random_weights<uint4_any>(40, 200, false, group<dynamic>(32)),
+                random_weights<uint8_per_channel<0>>(45, 200, false));
+  compare_codes(random_weights<uint8_any>(40, 200, false, group<dynamic>(32)),
+                random_weights<uint8_any>(38, 200, false, group<dynamic>(32)));
 }
 TEST_CASE("products over groups: activations with smaller groups cut those of the weights") {
   for (const index_t g : {64, 12, 4}) {

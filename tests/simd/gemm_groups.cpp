@@ -36,15 +36,19 @@ struct shape {
 template <class A, quads_of Q>
 void check_tile(const shape& s) {
   using unit = simd::group_unit<A, Q>;
-  constexpr bool bytes = Q == quads_of::bytes;
+  constexpr bool ready = Q == quads_of::ready_bytes, bytes = Q == quads_of::bytes || ready;
   const index_t cols = (s.wide ? 2 : 1) * simd::group_tile<A>::columns, half = cols / 2;
-  const index_t quad_bytes = bytes ? 4 * cols + 64 * (s.rows % 2) : 2 * cols, all = s.groups * s.quads;
+  const index_t quad_bytes = ready   ? 4 * cols
+                             : bytes ? 4 * cols + 64 * (s.rows % 2)
+                                     : 2 * cols,
+                all = s.groups * s.quads;
   check::fenced<std::uint8_t> codes(quad_bytes * (all - 1) + (bytes ? 4 : 2) * cols);
   for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(check::random_bits()());
   std::uint8_t table[16];
   for (auto& t : table) t = static_cast<std::uint8_t>(check::random_below(Q == quads_of::wide_nibble_table ? 128 : 32));
   const auto weight = [&](index_t g, index_t k, index_t c) -> std::int64_t {
     const std::uint8_t* quad = codes.data() + (g * s.quads + k / 4) * quad_bytes + k % 4;
+    if (ready) return quad[4 * c];
     if (bytes) return static_cast<std::int8_t>(quad[4 * c]);
     const int nibble = quad[4 * (c % half)] >> (c < half ? 0 : 4) & 15;
     return Q == quads_of::nibbles ? nibble : table[nibble];
@@ -96,7 +100,7 @@ void check_tile(const shape& s) {
   const auto before = y;
   // In two goes, the second from where `from` says.
   const index_t part = s.wide ? 0 : s.groups / 2;
-  if constexpr (bytes)
+  if constexpr (Q == quads_of::bytes)
     if (s.wide) simd::dot_groups_wide<A>(w, x, s.groups, s.quads, y.data(), s.first);
   if (part > 0) simd::dot_groups<A, Q>(w, x, s.rows, part, s.quads, y.data(), sums_stride, s.first);
   if (!s.wide)
@@ -126,13 +130,41 @@ template <quads_of Q>
 void check_tiles() {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
-    int i = 0;
-    for (index_t rows = 1; rows <= simd::group_tile<A>::max_rows; ++rows)
-      for (const index_t groups : {1, 2, 5})
-        for (const index_t quads : {1, 2, 3, 4, 8, 9, 20})
-          for (int round = 0; round < 8; ++round, i += 11)
-            check_tile<A, Q>({rows, groups, quads, i % 2 != 0, i / 2 % 2 != 0, i / 4 % 2 != 0, i / 8 % 2 != 0,
-                              i / 16 % 2 != 0, Q == quads_of::bytes && rows == 1 && i / 32 % 2 != 0});
+    using tile = simd::group_tile<A>;
+    constexpr bool ready = Q == quads_of::ready_bytes;
+    if constexpr (!ready || simd::takes_ready_bytes<A>) {
+      int i = 0;
+      for (index_t rows = ready ? tile::ready_rows - 1 : 1; rows <= (ready ? tile::ready_rows : tile::max_rows); ++rows)
+        for (const index_t groups : {1, 2, 5})
+          for (const index_t quads : {1, 2, 3, 4, 8, 9, 20})
+            for (int round = 0; round < 8; ++round, i += 11)
+              check_tile<A, Q>({rows, groups, quads, i % 2 != 0, i / 2 % 2 != 0, i / 4 % 2 != 0, i / 8 % 2 != 0,
+                                i / 16 % 2 != 0, Q == quads_of::bytes && rows == 1 && i / 32 % 2 != 0});
+    }
+  });
+}
+
+template <quads_of Q>
+void check_ready() {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::takes_ready_bytes<A>) {
+      constexpr index_t columns = simd::group_tile<A>::columns, size = 4 * simd::lanes<A>;
+      constexpr bool bytes = Q == quads_of::bytes;
+      const index_t quads = 5, quad_bytes = (bytes ? 2 : 1) * size + 32;
+      check::fenced<std::uint8_t> codes(quads * quad_bytes - 32), ready(quads * 4 * columns);
+      for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(check::random_bits()());
+      std::uint8_t table[16];
+      for (auto& t : table) t = static_cast<std::uint8_t>(check::random_below(128));
+      simd::make_ready<A, Q>(codes.data(), quad_bytes, table, quads, ready.data());
+      for (index_t q = 0; q < quads; ++q)
+        for (index_t b = 0; b < 2 * size; ++b) {
+          const std::uint8_t* const quad = codes.data() + q * quad_bytes;
+          const int nibble = quad[b % size] >> (b < size ? 0 : 4) & 15;
+          const int want = bytes ? quad[b] ^ 0x80 : Q == quads_of::nibbles ? nibble : table[nibble];
+          REQUIRE(int{ready[q * 2 * size + b]} == want);
+        }
+    }
   });
 }
 
@@ -142,3 +174,9 @@ TEST_CASE("dot_groups: nibbles as they are") { check_tiles<quads_of::nibbles>();
 TEST_CASE("dot_groups: nibbles by table") { check_tiles<quads_of::nibble_table>(); }
 TEST_CASE("dot_groups: nibbles by a table of larger numbers") { check_tiles<quads_of::wide_nibble_table>(); }
 TEST_CASE("dot_groups: bytes, one panel and two side by side") { check_tiles<quads_of::bytes>(); }
+TEST_CASE("dot_groups: ready bytes") { check_tiles<quads_of::ready_bytes>(); }
+TEST_CASE("make_ready: what each word of either vector weighs, unsigned") {
+  check_ready<quads_of::nibbles>();
+  check_ready<quads_of::nibble_table>();
+  check_ready<quads_of::bytes>();
+}

@@ -108,13 +108,13 @@ class activation_rows {
   bool fits() const { return fits_; }
   bool has_zeros() const { return has_zeros_; }
 
-  /// What tiles read, from row 0 and group 0 on.
-  simd::group_rows<unit> rows() const {
+  /// What tiles read, from row 0 and group 0 on; `ready`: tiles of ready bytes, which share nothing.
+  simd::group_rows<unit> rows(bool ready = false) const {
     const bool each = form_.scales == activation_scales::per_group;
     return {units_,
             stride_,
             groups_,
-            {starts_, second_starts_},
+            {starts_, ready ? starts_ : second_starts_},
             sums_,
             has_zeros_ ? zeros_ : nullptr,
             each ? scales_ : nullptr,

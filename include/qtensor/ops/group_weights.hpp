@@ -92,18 +92,21 @@ class group_block {
   using layout_type = typename Panels::layout_type;
   using reading = group_reading<S, A>;
   using code = packed_code<typename S::code_format>;
-  static constexpr index_t width = layout_type::width;
+  static constexpr index_t width = layout_type::width, tile_columns = simd::group_tile<A>::columns;
 
  public:
-  /// Groups of a block: 16 KB of codes, so that they stay in the first cache while rows pass by.
-  static index_t size(index_t group) {
+  /// Groups of a block: 16 KB of codes, or of ready bytes, so that they stay in the first cache while rows pass by.
+  static index_t size(index_t group, bool ready = false) {
     constexpr index_t bytes = 16384;
-    return std::clamp(bytes / (divide_up(group, 4) * reading::quad_bytes), index_t{1}, index_t{128});
+    const index_t quad_bytes = ready ? 4 * width : reading::quad_bytes;
+    return std::clamp(bytes / (divide_up(group, 4) * quad_bytes), index_t{1}, index_t{128});
   }
   /// Floats of memory that a block needs.
   static index_t space(index_t group) {
-    const index_t expanded = reading::expands ? size(group) * divide_up(group, 4) * reading::quad_bytes / 4 : 0;
-    return 4 * size(group) * width + expanded;
+    const index_t quads = divide_up(group, 4);
+    const index_t expanded = reading::expands ? size(group) * quads * reading::quad_bytes / 4 : 0;
+    const index_t ready = simd::takes_ready_bytes<A> ? size(group, true) * quads * width : 0;
+    return 4 * size(group) * width + expanded + ready;
   }
 
   group_block(const layout_type& layout, index_t group, float* space)
@@ -114,14 +117,18 @@ class group_block {
     zeros_ = reinterpret_cast<std::int32_t*>(space + 2 * entries);
     sums_ = reinterpret_cast<std::int32_t*>(space + 3 * entries);
     expanded_ = reinterpret_cast<std::uint8_t*>(space + 4 * entries);
+    ready_ = expanded_ + (reading::expands ? size(group) * divide_up(group, 4) * reading::quad_bytes : 0);
   }
 
-  /// Groups [first, first + count) of a panel; `one_scale`: their scales are left for later.
-  void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros) {
-    const index_t quads = first * divide_up(group_, 4);
-    const std::uint8_t* codes = panel.codes + quads * layout_type::quad_bytes;
+  /// Groups [first, first + count) of a panel, at most size(group, ready); `one_scale`: their scales are left for
+  /// later; `ready`: columns() has ready bytes.
+  void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros,
+            bool ready = false) {
+    const index_t skipped = first * divide_up(group_, 4);
+    const std::uint8_t* codes = panel.codes + skipped * layout_type::quad_bytes;
+    quads_ = std::min(count * divide_up(group_, 4), layout_.quads() - skipped);
     if constexpr (reading::expands) {
-      expand(codes, std::min(count * divide_up(group_, 4), layout_.quads() - quads));
+      expand(codes, quads_);
       codes = expanded_;
     }
     const float* scales = scales_;
@@ -159,11 +166,17 @@ class group_block {
                 S::has_zero_point ? zeros_ : nullptr,
                 rows_have_zeros ? sums_ : nullptr,
                 0};
+    is_ready_ = ready;
+    if constexpr (simd::takes_ready_bytes<A>)
+      for (index_t c = 0; c < width && ready; c += tile_columns)
+        simd::make_ready<A, reading::quads>(codes + code_column(c), reading::quad_bytes, reading::table.data(), quads_,
+                                            ready_ + 4 * c * quads_);
   }
   /// Columns [col, col + group_tile::columns) of the panel.
   simd::group_columns columns(index_t col) const {
     simd::group_columns c = columns_;
-    if constexpr (reading::quads == simd::quads_of::bytes) c.codes += 4 * col;
+    c.codes = is_ready_ ? ready_ + 4 * col * quads_ : c.codes + code_column(col);
+    if (is_ready_) c.quad_bytes = 4 * tile_columns;
     c.scales += col;
     if (c.offsets != nullptr) c.offsets += col;
     if (c.zeros != nullptr) c.zeros += col;
@@ -172,6 +185,8 @@ class group_block {
   }
 
  private:
+  /// Where codes of a column begin in a quad: nibbles of a panel are one tile.
+  static constexpr index_t code_column(index_t col) { return reading::quads == simd::quads_of::bytes ? 4 * col : 0; }
   /// Calls f(group of the weights, how many, group of the block) for runs that lie side by side in both.
   template <class F>
   void for_each_group(index_t first, index_t count, const F& f) const {
@@ -233,10 +248,11 @@ class group_block {
 
  private:
   layout_type layout_;
-  index_t group_, parts_;
+  index_t group_, parts_, quads_ = 0;
+  bool is_ready_ = false;
   float *scales_, *offsets_;
   std::int32_t *zeros_, *sums_;
-  std::uint8_t* expanded_;
+  std::uint8_t *expanded_, *ready_;
   simd::group_columns columns_{};
 };
 

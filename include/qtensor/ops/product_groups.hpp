@@ -26,6 +26,8 @@ class group_engine {
   /// Panels that one row reads in one piece, where tiles take half of them.
   static constexpr bool wide = reading::quads == simd::quads_of::bytes && width == 2 * columns;
   static constexpr index_t few_rows = 8 * tile::max_rows;
+  /// From how many rows on making bytes ready pays. Their tiles come with ready_rows rows or one less.
+  static constexpr index_t fewest_ready = (tile::ready_rows - 1) * (tile::ready_rows - 1);
 
  public:
   using rows_type = activation_rows<A, reading::quads>;
@@ -47,6 +49,7 @@ class group_engine {
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
         block_groups_(group_block<Panels>::size(form.group)),
+        ready_groups_(group_block<Panels>::size(form.group, true)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + group_block<Panels>::space(form.group)),
         block_(layout_, form.group, space_.data() + sums_size_) {}
@@ -88,17 +91,19 @@ class group_engine {
   template <class Sink>
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
-    const auto all = x.rows();
+    const bool ready = simd::takes_ready_bytes<A> && rows >= fewest_ready;
+    const auto all = x.rows(ready);
+    const index_t most = ready ? ready_groups_ : block_groups_;
     const index_t quads = divide_up(form_.group, 4);
     const index_t last_quads = divide_up(form_.depth - whole_groups_ * form_.group, 4);
     float* const sums = space_.data();
     if (groups_ == 0) std::fill_n(sums, rows * width, 0.f);
-    for (index_t g = 0; g < groups_ || g == 0; g += block_groups_) {
-      const index_t count = std::min(block_groups_, groups_ - g), full = std::min(count, whole_groups_ - g);
+    for (index_t g = 0; g < groups_ || g == 0; g += most) {
+      const index_t count = std::min(most, groups_ - g), full = std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
-      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr);
-      const index_t ahead = codes_ahead(rows);
-      if (rows <= few_rows) ask_for_scales(panel, g + count);
+      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, ready);
+      const index_t ahead = ready ? 0 : codes_ahead(rows);
+      if (rows <= few_rows) ask_for_scales(panel, g + count, most);
       if constexpr (wide) {
         if (rows == 1) {
           simd::group_columns w = block_.columns(0);
@@ -115,15 +120,26 @@ class group_engine {
       }
       for (index_t c = 0; c < width && col + c < layout_.outputs; c += columns) {
         simd::group_columns w = block_.columns(c);
-        simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
+        const auto add_tile = [&]<simd::quads_of Q>(std::integral_constant<simd::quads_of, Q>, index_t r,
+                                                    index_t some) {
           float* const at = sums + r * width + c;
           const auto part = all.from(m + r, g, form_.group_units());
-          if (r + some == rows) w.ahead = ahead;
-          if (full > 0) simd::dot_groups<A, reading::quads>(w, part, some, full, quads, at, width, g == 0);
+          if (full > 0) simd::dot_groups<A, Q>(w, part, some, full, quads, at, width, g == 0);
           if (full < count)
-            simd::dot_groups<A, reading::quads>(w.from(full, quads), part.from(0, full, form_.group_units()), some, 1,
-                                                last_quads, at, width, g + full == 0);
+            simd::dot_groups<A, Q>(w.from(full, quads), part.from(0, full, form_.group_units()), some, 1, last_quads,
+                                   at, width, g + full == 0);
           if (ends) finish(x, m + r, some, c, at, row, col, sink);
+        };
+        if constexpr (simd::takes_ready_bytes<A>)
+          if (ready) {
+            simd::for_each_even_tile(rows, tile::ready_rows, [&](index_t r, index_t some) {
+              add_tile(std::integral_constant<simd::quads_of, simd::quads_of::ready_bytes>{}, r, some);
+            });
+            continue;
+          }
+        simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
+          if (r + some == rows) w.ahead = ahead;
+          add_tile(std::integral_constant<simd::quads_of, reading::quads>{}, r, some);
         });
       }
     }
@@ -135,10 +151,9 @@ class group_engine {
     return rows <= tile::max_rows ? 8192 : 16384;
   }
   /// The scales of the next block, while this one is computed: what few rows would wait for.
-  void ask_for_scales(const packed_panel<S, A>& panel, index_t group) const {
+  void ask_for_scales(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
     constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
-    const index_t count = block_groups_ * width;
-    for (index_t i = 0; i < count; i += line) simd::prefetch(panel.scales + group * width + i);
+    for (index_t i = 0; i < groups * width; i += line) simd::prefetch(panel.scales + group * width + i);
   }
 
   /// A tile of complete sums: the scales that are still missing, then the sink.
@@ -198,7 +213,7 @@ class group_engine {
   activation_form form_;
   bool one_group_;
   index_t groups_, whole_groups_;  // of the product; those that are not short
-  index_t block_groups_, sums_size_;
+  index_t block_groups_, ready_groups_, sums_size_;
   product_space space_;
   group_block<Panels> block_;
   alignas(64) float panel_scales_[width];
@@ -222,9 +237,11 @@ void multiply_group_rows(const W& w, index_t rows, index_t group, activation_sca
   const activation_form form = engine::form(layout, group, scales);
   constexpr index_t height = simd::group_tile<A>::max_rows;
   const index_t panel_bytes = layout.panel_bytes();
+  // Rows that stay in the second cache; the more, the rarer are panels read and made ready.
+  const index_t most = std::clamp(box_floats * 4 / (layout.depth + 1), 8 * height, 24 * height);
   for_product_parts(by, layout.panels(), panel_bytes, rows, height,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block = packed_matrix<W> ? tile_rows_at_once(count, 8 * height, panel_bytes, height)
+                      const index_t block = packed_matrix<W> ? tile_rows_at_once(count, most, panel_bytes, height)
                                                              : rows_at_once(count, layout.depth + 64, 96);
                       engine product(panels_of<A>(w), form, block);
                       typename engine::rows_type x(block, form);

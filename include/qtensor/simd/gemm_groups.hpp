@@ -9,9 +9,10 @@
 // groups is one fma a column, so tiles, blocks of k and architectures give the same bits.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// How packed words hold weights. `nibbles`: integers of at most 4 bits as they are; `nibble_table`: 4-bit codes of 16
-/// entries that tell what each weighs, `wide_nibble_table` where entries exceed 31; `bytes`: signed bytes.
-enum class quads_of { nibbles, nibble_table, wide_nibble_table, bytes };
+/// How words hold weights. `nibbles`: integers of at most 4 bits as they are; `nibble_table`: 4-bit codes of 16 entries
+/// that tell what each weighs, `wide_nibble_table` where entries exceed 31; `bytes`: signed bytes; `ready_bytes`: what
+/// make_ready leaves of any of these, which costs tiles nothing to read.
+enum class quads_of { nibbles, nibble_table, wide_nibble_table, bytes, ready_bytes };
 
 /// Sizes of tiles over groups.
 template <usable_arch A>
@@ -20,6 +21,7 @@ struct group_tile {
   static constexpr index_t vectors = 2;
   static constexpr index_t columns = vectors * lanes<A>;
   static constexpr index_t max_rows = many_registers ? 6 : lanes<A> == 8 ? 4 : 2;
+  static constexpr index_t ready_rows = many_registers ? 7 : max_rows;  ///< of ready bytes, which leave registers free
 };
 
 /// Rows of activations as tiles over groups read them. Entry (row, g) of an array is [row * groups + g].
@@ -96,7 +98,13 @@ struct quad_reader : nibble_dot<A> {
     const weights both = base::load(words);
     if constexpr (shares)
       return {{base::low(both), both}};
-    else if constexpr (Q == quads_of::nibbles)
+    else
+      return apart(both);
+  }
+  /// What either vector weighs, nothing shared.
+  QTENSOR_INLINE pair read_apart(const std::uint8_t* words) const { return apart(base::load(words)); }
+  QTENSOR_INLINE pair apart(const weights& both) const {
+    if constexpr (Q == quads_of::nibbles)
       return {{base::low(both), base::high(both)}};
     else
       return {{base::low(both, entries), base::high(both, entries)}};
@@ -104,22 +112,35 @@ struct quad_reader : nibble_dot<A> {
   typename base::table entries{};
 };
 
-/// Signed bytes where rows are bytes too: weights are flipped, which is 128 more.
-template <class A>
-requires(nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> : nibble_dot<A> {
+/// Bytes where rows are bytes too. Signed weights are flipped, which is 128 more.
+template <class A, bool Signed>
+struct byte_reader : nibble_dot<A> {
   using base = nibble_dot<A>;
   using unit = std::int8_t;
   using weights = typename base::codes;
-  static constexpr std::int32_t bias = 128;
+  static constexpr std::int32_t bias = Signed ? 128 : 0;
   static constexpr bool shares = false;
   static constexpr std::size_t at_once = 1;
-  explicit quad_reader(const std::uint8_t*) {}
+  explicit byte_reader(const std::uint8_t*) {}
   struct pair {
     weights of[2];
   };
   QTENSOR_INLINE pair read(const std::uint8_t* words) const {
-    return {{base::flipped(base::load(words)), base::flipped(base::load(words + 4 * lanes<A>))}};
+    const pair both{{base::load(words), base::load(words + 4 * lanes<A>)}};
+    if constexpr (Signed)
+      return {{base::flipped(both.of[0]), base::flipped(both.of[1])}};
+    else
+      return both;
   }
+  QTENSOR_INLINE pair read_apart(const std::uint8_t* words) const { return read(words); }
+};
+template <class A>
+requires(nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> : byte_reader<A, true> {
+  using byte_reader<A, true>::byte_reader;
+};
+template <class A>
+requires(nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::ready_bytes> : byte_reader<A, false> {
+  using byte_reader<A, false>::byte_reader;
 };
 /// Elsewhere as quad_dot has it.
 template <class A>
@@ -146,23 +167,26 @@ requires(!nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> {
   }
 };
 
-/// What the loops of a tile are compiled for: quads of a group to one step; whether codes are asked for before they are
-/// read; whether there are no zeros or offsets to look for.
+/// What the loops of a tile are compiled for: quads of a group to one step; whether groups are whole steps; whether
+/// codes are asked for before they are read; whether there are no zeros or offsets to look for.
 struct group_loops {
   index_t unroll;
-  bool ahead, plain;
+  bool whole, ahead, plain;
 };
 
 template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
-[[gnu::noinline]] void group_registers(group_columns w, group_rows<typename quad_reader<A, Q>::unit> x, index_t groups,
+[[gnu::noinline]] void group_registers(const group_columns& columns,
+                                       const group_rows<typename quad_reader<A, Q>::unit>& rows, index_t groups,
                                        index_t quads, float* sums, index_t sums_stride, bool first) {
+  group_columns w = columns;  // copies, which nothing that is stored can change
+  auto x = rows;
   using reader = quad_reader<A, Q>;
   constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
   constexpr std::size_t at_once = reader::at_once;
   constexpr bool in_registers = group_tile<A>::many_registers;
   // The dots of one row wait for each other: every second quad has sums of its own.
   constexpr index_t chains = in_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
-  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : 4 * step;
+  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : Q == quads_of::ready_bytes ? 8 * step : 4 * step;
   const reader read(w.table);
 
   floats<A> total[in_registers ? Rows : 1][vectors];
@@ -208,13 +232,27 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
         });
       });
     };
+    // Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
+    const auto stay = [&]() __attribute__((always_inline)) {
+      if constexpr (in_registers)
+        repeat<Rows * chains>([&](auto r) __attribute__((always_inline)) {
+          repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+            dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
+          });
+        });
+    };
     index_t q = 0;
-    for (; q + Loops.unroll <= quads; q += Loops.unroll)
+    for (; q + Loops.unroll <= quads; q += Loops.unroll) {
       repeat<Loops.unroll / index_t{at_once}>([&](auto u) __attribute__((always_inline)) {
         add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once},
             std::integral_constant<index_t, u % chains>{});
       });
-    for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q, std::integral_constant<index_t, 0>{});
+      stay();
+    }
+    if constexpr (!Loops.whole) {
+      for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q, std::integral_constant<index_t, 0>{});
+      stay();
+    }
     if constexpr (chains == 2)
       repeat<vectors>([&](auto v) __attribute__((always_inline)) { dot[0][v] = dot[0][v] + dot[1][v]; });
     x.units += 4 * quads;
@@ -222,20 +260,22 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 
     if constexpr (reader::shares)
       repeat<Rows>([&](auto r) __attribute__((always_inline)) { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
-    if (!Loops.plain && w.zeros != nullptr)
+    // + of the rows * of the columns, both of which are large or small factors.
+    const auto add_products = [&](const std::int32_t* of_rows, const std::int32_t* of_columns)
+        __attribute__((always_inline)) {
+      ints<A> column[vectors];
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        const ints<A> zero = simd::load<A>(w.zeros + g * w.stride + v * step);
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          dot[r][v] = simd::multiply_add(dot[r][v], zero, ints<A>(x.sums[r * x.groups + g]));
+        column[v] = simd::load<A>(of_columns + g * w.stride + v * step);
+      });
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        const ints<A> row(of_rows[r * x.groups + g]);
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+          dot[r][v] = simd::multiply_add(dot[r][v], column[v], row);
         });
       });
-    if (!Loops.plain && x.zeros != nullptr)
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        const ints<A> sum = simd::load<A>(w.sums + g * w.stride + v * step);
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          dot[r][v] = simd::multiply_add(dot[r][v], sum, ints<A>(x.zeros[r * x.groups + g]));
-        });
-      });
+    };
+    if (!Loops.plain && w.zeros != nullptr) add_products(x.sums, w.zeros);
+    if (!Loops.plain && x.zeros != nullptr) add_products(x.zeros, w.sums);
     const auto scale_by = [&](auto factor) __attribute__((always_inline)) {
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const floats<A> column = simd::rounded(simd::load<A>(w.scales + g * w.stride + v * step));
@@ -284,24 +324,33 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs>
 void group_registers_of(const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x, index_t groups,
                         index_t quads, float* sums, index_t sums_stride, bool first) {
   constexpr bool unrolls = group_tile<A>::many_registers || quad_reader<A, Q>::at_once > 1;
-  constexpr group_loops longer{unrolls ? 8 : 1, Rows <= 5, false}, shorter{unrolls ? 4 : 1, Rows <= 5, false};
   const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
     group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums, sums_stride, first);
   };
-  if constexpr (Rows == 1 && unrolls)
-    if (w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr) {
-      if (quads < 8) return run(std::integral_constant<group_loops, group_loops{4, true, true}>{});
-      if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{8, false, true}>{});
-    }
-  quads >= 8 ? run(std::integral_constant<group_loops, longer>{}) : run(std::integral_constant<group_loops, shorter>{});
+  if constexpr (Q == quads_of::ready_bytes && unrolls) {
+    if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, false, false}>{});
+    run(std::integral_constant<group_loops, group_loops{4, false, false, false}>{});
+  } else {
+    constexpr bool ahead = Rows <= 5;
+    if constexpr (Rows == 1 && unrolls)
+      if (w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr) {
+        if (quads < 8) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
+        if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{8, false, false, true}>{});
+      }
+    if (quads >= 8)
+      run(std::integral_constant<group_loops, group_loops{unrolls ? 8 : 1, false, ahead, false}>{});
+    else
+      run(std::integral_constant<group_loops, group_loops{unrolls ? 4 : 1, false, ahead, false}>{});
+  }
 }
 
-template <class A, quads_of Q, index_t Pairs, index_t Rows>
+template <class A, quads_of Q, index_t Rows>
 void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
                      index_t groups, index_t quads, float* sums, index_t sums_stride, bool first) {
-  if constexpr (Rows > 1)
-    if (rows < Rows) return group_tile_rows<A, Q, Pairs, Rows - 1>(rows, w, x, groups, quads, sums, sums_stride, first);
-  group_registers_of<A, Q, Rows, Pairs>(w, x, groups, quads, sums, sums_stride, first);
+  constexpr index_t fewest = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows - 1 : 1;
+  if constexpr (Rows > fewest)
+    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1>(rows, w, x, groups, quads, sums, sums_stride, first);
+  group_registers_of<A, Q, Rows, 1>(w, x, groups, quads, sums, sums_stride, first);
 }
 
 }  // namespace detail
@@ -316,16 +365,37 @@ inline constexpr std::int32_t group_bias = detail::quad_reader<A, Q>::bias;
 template <usable_arch A, quads_of Q>
 inline constexpr bool group_shares = detail::quad_reader<A, Q>::shares;
 
+/// Whether there are tiles of ready bytes.
+template <usable_arch A>
+inline constexpr bool takes_ready_bytes = nibble_dot<A>::takes_bytes;
+/// The weights of `quads` quads of a tile's columns as ready_bytes, 4 * group_tile::columns a quad, to `to`: tiles of
+/// many rows would do it again for every few of them.
+template <usable_arch A, quads_of Q>
+requires takes_ready_bytes<A>
+void make_ready(const std::uint8_t* codes, index_t quad_bytes, const std::uint8_t* table, index_t quads,
+                std::uint8_t* to) {
+  using bytes = xsimd::batch<std::uint8_t, A>;
+  constexpr index_t size = 4 * lanes<A>;
+  const detail::quad_reader<A, Q> read(table);
+  for (index_t q = 0; q < quads; ++q, codes += quad_bytes, to += 2 * size) {
+    const auto both = read.read_apart(codes);
+    simd::store(to, bytes(both.of[0]));
+    simd::store(to + size, bytes(both.of[1]));
+  }
+}
+
 /// sums(r, c) = a chain over groups g of `quads` quads each, from sums(r, c) or, if `first`, from +0:
 ///   dot = starts(r, g) + sum over the group's k of unit(r, k) * weight(k, c) + sums(r, g) * zeros(g, c)
 ///         + zeros(r, g) * sums(g, c), modulo 2^32
 ///   y = fma(float(dot), RN(scales(g, c) * scales(r, g)), y), the row's scale left out where it has none a group
 ///   y = fma(terms(r, g), offsets(g, c), y) where there are offsets
-/// for r < rows <= max_rows and c < group_tile::columns. Row r of sums begins at sums + r * sums_stride.
+/// for r < rows <= max_rows (of ready bytes: ready_rows or one less) and c < group_tile::columns. Row r of sums
+/// begins at sums + r * sums_stride.
 template <usable_arch A, quads_of Q>
 void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, index_t rows, index_t groups,
                 index_t quads, float* sums, index_t sums_stride, bool first) {
-  detail::group_tile_rows<A, Q, 1, group_tile<A>::max_rows>(rows, w, x, groups, quads, sums, sums_stride, first);
+  constexpr index_t most = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows : group_tile<A>::max_rows;
+  detail::group_tile_rows<A, Q, most>(rows, w, x, groups, quads, sums, sums_stride, first);
 }
 /// The same for one row and 2 * group_tile::columns columns of bytes: memory is read in order.
 template <usable_arch A>

@@ -34,6 +34,17 @@ QTENSOR_INLINE void for_each_row_tile(index_t m, index_t height, const F& f) {
   }
 }
 
+/// The same in tiles of nearly as many rows each: height or height - 1 where m >= (height - 1)^2.
+template <class F>
+QTENSOR_INLINE void for_each_even_tile(index_t m, index_t height, const F& f) {
+  index_t row = 0;
+  for (index_t left = divide_up(m, height); left > 0; --left) {
+    const index_t rows = divide_up(m - row, left);
+    f(row, rows);
+    row += rows;
+  }
+}
+
 /// Memory that will be read after a tile, which asks for it meanwhile: from each quad to the next `step` bytes more, of
 /// at most 128. Spread evenly over what is computed, requests keep memory as busy as the sums.
 struct reading_ahead {
