@@ -38,9 +38,9 @@ struct float_tile {
   static constexpr index_t vectors(index_t rows) {
     return rows * 4 <= accumulators ? 4 : rows * 2 <= accumulators ? 2 : 1;
   }
-  /// The next tile of `left` rows: 6, 4, 2 or 1.
+  /// The next tile of `left` rows: 6, 4, 2 or 1. Eight are two of 4: two rows alone wait for their sums.
   static constexpr index_t rows(index_t left) {
-    if (max_rows == 6 && left >= 6) return 6;
+    if (max_rows == 6 && left >= 6 && left != 8) return 6;
     return max_rows == 6 && left >= 4 ? 4 : left >= 2 ? 2 : 1;
   }
 };
@@ -96,9 +96,10 @@ QTENSOR_INLINE void repeat(F f) {
 }
 
 template <class A, class Step, index_t Rows, index_t Vectors>
-[[gnu::noinline]] void fma_registers(const float* panel, index_t panel_stride, broadcast_block x, index_t depth,
-                                     float* sums, bool first) {
+[[gnu::noinline]] void fma_registers(const float* panel, index_t panel_stride, const broadcast_block& rows,
+                                     index_t depth, float* sums, bool first) {
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
+  broadcast_block x = rows;  // a copy made by the caller would wait for what it has just written
   floats<A> sum[Rows][Vectors];
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
     repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
@@ -176,9 +177,10 @@ void fma_tile(const float* panel, index_t panel_stride, index_t vectors, const b
 namespace detail {
 
 template <class A, class Step, index_t Rows, index_t Vectors>
-[[gnu::noinline]] void fma_columns(const float* columns, index_t stride, broadcast_block x, index_t depth, float* sums,
-                                   bool first) {
+[[gnu::noinline]] void fma_columns(const float* columns, index_t stride, const broadcast_block& rows, index_t depth,
+                                   float* sums, bool first) {
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
+  broadcast_block x = rows;
   floats<A> sum[Rows][Vectors];
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
     repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
