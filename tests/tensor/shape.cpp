@@ -164,6 +164,17 @@ TEST_CASE("grids: col_major lists blocks in storage order") {
   CHECK(grid.entry({0, 3}) == 1);
 }
 
+TEST_CASE("grids: blocks are no longer than the axis they lie on, and of one element where there are none") {
+  const auto blocks = [](auto scheme, auto e) {
+    const auto block = shape<decltype(scheme)>(e).scale_grid().block;
+    return sizes(block.begin(), block.end());
+  };
+  CHECK(blocks(scheme<int8, group<32>>{}, extents(5, 20)) == sizes{1, 20});
+  CHECK(blocks(scheme<int8, group<32>>{}, extents(5, 33)) == sizes{1, 32});
+  CHECK(blocks(scheme<int8, block<16, 16>>{}, extents(3, 40)) == sizes{3, 16});
+  CHECK(blocks(scheme<int8, group<32>>{}, extents(5, 0)) == sizes{1, 1});
+}
+
 TEST_CASE("zero points: counted by their own granularity") {
   using own = scheme<uint4, group<32>, zero_point<uint4, per_channel<0>>>;
   const auto s = shape<own>(extents(5, 100));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <qtensor/format/table.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/tensor/extents.hpp>
@@ -13,7 +14,7 @@ namespace qtensor {
 template <int Rank>
 struct block_grid {
   using array = std::array<index_t, static_cast<std::size_t>(Rank)>;
-  array block{};   // elements that share an entry, per axis, at least 1
+  array block{};   // elements that share an entry, per axis: at least 1, and no more than there are
   array stride{};  // entries from one block to the next, per axis
 
   constexpr index_t entry(const array& at) const {
