@@ -78,6 +78,8 @@ TEST_CASE("group_block: columns of a block are the packed groups, zero points an
       const index_t p = packed.layout().panels() - 1, first = 1, count = divide_up(30, group) - first;
       if constexpr (simd::takes_ready_bytes<A>) {
         REQUIRE(block::size(group, true) >= 3);
+        REQUIRE(block::makes_ready(group));
+        CHECK_FALSE(block::makes_ready(4096));
         b.load(packed.panel(p), first, count, false, true, true);
         for (index_t n = p * width; n < 40; ++n)
           for (index_t k = first * group; k < 30; ++k) {

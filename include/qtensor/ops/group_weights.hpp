@@ -101,11 +101,17 @@ class group_block {
     const index_t quad_bytes = ready ? 4 * width : reading::quad_bytes;
     return std::clamp(bytes / (divide_up(group, 4) * quad_bytes), index_t{1}, index_t{128});
   }
+  /// Whether groups can be ready bytes, and gain by it: nibbles that share cost long groups little as they are, and
+  /// what is made ready should stay in a cache.
+  static bool makes_ready(index_t group) {
+    constexpr index_t most_bytes = reading::quads == simd::quads_of::nibbles ? 4096 : 131072;
+    return simd::takes_ready_bytes<A> && divide_up(group, 4) * 4 * width <= most_bytes;
+  }
   /// Floats of memory that a block needs.
   static index_t space(index_t group) {
     const index_t quads = divide_up(group, 4);
     const index_t expanded = reading::expands ? size(group) * quads * reading::quad_bytes / 4 : 0;
-    const index_t ready = simd::takes_ready_bytes<A> ? size(group, true) * quads * width : 0;
+    const index_t ready = makes_ready(group) ? size(group, true) * quads * width : 0;
     return 4 * size(group) * width + expanded + ready;
   }
 
@@ -121,7 +127,7 @@ class group_block {
   }
 
   /// Groups [first, first + count) of a panel, at most size(group, ready); `one_scale`: their scales are left for
-  /// later; `ready`: columns() has ready bytes.
+  /// later; `ready`: columns() has ready bytes, which makes_ready(group) allows.
   void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros,
             bool ready = false) {
     const index_t skipped = first * divide_up(group_, 4);

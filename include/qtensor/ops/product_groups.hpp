@@ -91,7 +91,7 @@ class group_engine {
   template <class Sink>
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
-    const bool ready = simd::takes_ready_bytes<A> && rows >= fewest_ready;
+    const bool ready = rows >= fewest_ready && group_block<Panels>::makes_ready(form_.group);
     const auto all = x.rows(ready);
     const index_t most = ready ? ready_groups_ : block_groups_;
     const index_t quads = divide_up(form_.group, 4);
