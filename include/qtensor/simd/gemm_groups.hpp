@@ -21,7 +21,8 @@ struct group_tile {
   static constexpr index_t vectors = 2;
   static constexpr index_t columns = vectors * lanes<A>;
   static constexpr index_t max_rows = many_registers ? 6 : lanes<A> == 8 ? 4 : 2;
-  static constexpr index_t ready_rows = many_registers ? 7 : max_rows;  ///< of ready bytes, which leave registers free
+  /// Of ready bytes, which leave registers free.
+  static constexpr index_t ready_rows = many_registers ? 7 : nibble_dot<A>::takes_bytes ? 6 : max_rows;
 };
 
 /// Rows of activations as tiles over groups read them. Entry (row, g) of an array is [row * groups + g].
@@ -184,6 +185,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
   constexpr std::size_t at_once = reader::at_once;
   constexpr bool in_registers = group_tile<A>::many_registers;
+  constexpr bool stays = in_registers || nibble_dot<A>::takes_bytes;
   // The dots of one row wait for each other: every second quad has sums of its own.
   constexpr index_t chains = in_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
   const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : Q == quads_of::ready_bytes ? 8 * step : 4 * step;
@@ -234,7 +236,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
     };
     // Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
     const auto stay = [&]() __attribute__((always_inline)) {
-      if constexpr (in_registers)
+      if constexpr (stays)
         repeat<Rows * chains>([&](auto r) __attribute__((always_inline)) {
           repeat<vectors>([&](auto v) __attribute__((always_inline)) {
             dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
@@ -318,16 +320,17 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
     });
 }
 
-/// The same by the loops that suit it. g++ 12 spills where quads are rolled with many registers, or a quad at a time is
-/// unrolled with few. One row is a stream of memory that has no time for requests, nor for what it does not need.
+/// The same by the loops that suit it. g++ 12 spills where quads are rolled that are one instruction each, or unrolled
+/// that are several. One row is a stream of memory that has no time for requests, nor for what it does not need.
 template <class A, quads_of Q, index_t Rows, index_t Pairs>
 void group_registers_of(const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x, index_t groups,
                         index_t quads, float* sums, index_t sums_stride, bool first) {
-  constexpr bool unrolls = group_tile<A>::many_registers || quad_reader<A, Q>::at_once > 1;
+  constexpr bool unrolls =
+      group_tile<A>::many_registers || nibble_dot<A>::takes_bytes || quad_reader<A, Q>::at_once > 1;
   const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
     group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums, sums_stride, first);
   };
-  if constexpr (Q == quads_of::ready_bytes && unrolls) {
+  if constexpr (Q == quads_of::ready_bytes) {
     if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, false, false}>{});
     run(std::integral_constant<group_loops, group_loops{4, false, false, false}>{});
   } else {

@@ -11,6 +11,8 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 template <usable_arch A>
 struct int_tile {
   static constexpr bool many_registers = lanes<A> == 16 || features::neon;
+  /// A tile's sums leave room for a quad of the weights of all columns: where those take a register a vector.
+  static constexpr bool holds_weights = many_registers || sizeof(typename quad_dot<A>::weights) == sizeof(ints<A>);
   static constexpr index_t vectors = many_registers ? 4 : 2;
   static constexpr index_t max_rows = many_registers || lanes<A> == 8 ? 6 : 4;
   static constexpr index_t panel = vectors * lanes<A>;  ///< AVX-512 64, AVX2 and NEON 16, others 8
@@ -75,7 +77,7 @@ template <class A, index_t Rows, index_t Vectors, class Row>
 QTENSOR_INLINE void add_quad(ints<A> (&sum)[Rows][Vectors], const std::int8_t* panel, const Row& row) {
   using dot = quad_dot<A>;
   constexpr index_t vector_bytes = 4 * lanes<A>;
-  if constexpr (int_tile<A>::many_registers) {
+  if constexpr (int_tile<A>::holds_weights) {
     typename dot::weights w[Vectors];
     repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * vector_bytes); });
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {

@@ -298,15 +298,17 @@ requires(!std::same_as<A, scalar_arch>) struct factors<A> {
 }  // namespace detail
 
 /// Dot products of `lanes` quads of unsigned weights with a quad of signed bytes:
-///   load(quads) -> codes            4 * lanes bytes: the low nibbles are weights of one column a lane, the high ones
-///   of
-///                                   another, or both together are one weight (takes_bytes)
-///   low(c), high(c)                 their nibbles, 0 to 15; low(c, t), high(c, t) the entries of t = table_of(16
-///   bytes) broadcast(four) -> row          a quad of signed bytes dot(sum, w, x)                  lane i: sum + the
-///   products of N quads w[q] with x[q]; weights to largest(N) quads_at_once                   the N that is best where
-///   weights are small quad_sums(from)                 lane i: the sum of the signed bytes of quad i, 4 * lanes bytes
-///   from `from` flipped(c)                      c xor 0x80 (where takes_bytes): signed weights plus 128
-/// takes_bytes: weights may be whole bytes, largest() is 255. Cost of a dot: VNNI and NEON dot 1, other x86 2.5.
+///   load(quads) -> codes             4 * lanes bytes: the low nibbles are weights of one column a lane, the high ones
+///                                    of another, or both together are one weight (takes_bytes)
+///   low(c), high(c)                  their nibbles, 0 to 15
+///   low(c, t), high(c, t)            the entries of t = table_of(16 bytes) that they number
+///   broadcast(four) -> row           a quad of signed bytes
+///   dot(sum, w, x)                   lane i: sum + the products of N quads w[q] with x[q]; weights to largest(N)
+///   quads_at_once                    the N that is best where weights are small
+///   quad_sums(from)                  lane i: the sum of the signed bytes of quad i, 4 * lanes bytes from `from`
+///   flipped(c)                       c xor 0x80 (where takes_bytes): signed weights plus 128
+///   takes_bytes                      weights may be whole bytes, largest() is 255, a dot is one instruction
+/// Cost of a dot: VNNI and NEON dot 1, other x86 2.5.
 template <usable_arch A>
 using nibble_dot = decltype(detail::nibble_dot_of<A>());
 
