@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ for AVX2 and all this machine has, clang++ for SSE4.2 and, for the main kernels and products, for
-#              the highest level, the newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects
+#   (default)  g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, clang++ for SSE4.2 and, for
+#              the main kernels and products, for the highest level, the newest headers of Eigen and xsimd on the
+#              umbrella and usage tests, users' projects
 #   --full     also every test by clang++, both compilers x both Eigens x both xsimds on every level, sanitizers, the
 #              exhaustive sweeps, and 64-bit Arm under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
@@ -16,7 +17,7 @@ full=no
 for option in "$@"; do
   case $option in
     --full) full=yes ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 build=${BUILD:-build/tests}
@@ -132,6 +133,16 @@ fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang short_tests --suite short --suite headers -- \
     -Doptimization=1 -Ddebug=false -Dlevels=$other -Dwerror=true
+fi
+# The dot products of CPUs that have them with AVX2 alone: no other level does.
+if grep -qw avx_vnni /proc/cpuinfo; then
+  programs= tests=()
+  for name in gemm_groups gemm_int8 gemm_taps ops_dot ops_nibble_dot; do
+    programs+=" tests/test_simd_${name}_alderlake" tests+=("simd/$name alderlake")
+  done
+  CXX=g++ part avxvnni "$programs" "${tests[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=alderlake
+elif [ "$(uname -m)" = x86_64 ]; then
+  note_skip "AVX-VNNI: this machine has none"
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
