@@ -66,11 +66,14 @@ class expression_source {
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (reads_rows) {
       for (index_t r = 0; r < rows; ++r) {
-        index_t c = 0;
-        if constexpr (has_packets)
+        if constexpr (has_packets) {
+          index_t c = 0;
           for (; c + lanes <= cols; c += lanes)
             Eigen::internal::pstoreu(tile + r * stride + c, packet_at(row + r, col + c));
-        for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
+          for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
+        } else {
+          read_line(row + r, col, cols, tile + r * stride);
+        }
       }
     } else {
       const index_t whole = has_packets ? rows / lanes * lanes : 0;
@@ -89,6 +92,9 @@ class expression_source {
       return evaluator_.template packet<Eigen::Unaligned, packet>(row, col);
     else
       return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
+  }
+  [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
+    for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);
   }
   /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
   /// are transposed in registers.

@@ -57,7 +57,7 @@ struct epilogue_sink {
   /// With all of Eigen's functions in it: in a large program g++ (16) calls one for every packet, which costs more than
   /// the product of 512 terms.
   template <class To, class Result>
-  [[gnu::flatten]] static void assign(To to, const Result& result) {
+  [[gnu::flatten]] QTENSOR_VECTOR_LOOPS static void assign(To to, const Result& result) {
     to.noalias() = result.matrix();
   }
   template <int Rows>

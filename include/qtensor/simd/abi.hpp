@@ -114,6 +114,14 @@
 /// a lambda is called more than once.
 #define QTENSOR_INLINE_LAMBDA __attribute__((always_inline))
 
+/// For functions that loop over numbers of somebody's own making, one by one: g++ -O2 takes them for vectors there as
+/// -O3 and clang++ do. With [[gnu::flatten]], as g++ hardly inlines what is not compiled alike.
+#if defined(__GNUC__) && !defined(__clang__)
+#define QTENSOR_VECTOR_LOOPS __attribute__((optimize("tree-vectorize", "vect-cost-model=dynamic")))
+#else
+#define QTENSOR_VECTOR_LOOPS
+#endif
+
 /// Before a loop over short records, which clang would turn into gathers and scatters.
 #if defined(__clang__)
 #define QTENSOR_KEEP_LOOP _Pragma("clang loop vectorize(disable)")
