@@ -302,12 +302,16 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
 }
 
 /// Columns of a panel that are quantized at a time: as many as fit the second-level cache, where both passes can then
-/// find them, or all.
+/// find them, or all. Copies of what another cache holds should fit the first one.
 template <class Quantizer>
-index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
-  const index_t width = piece_length(step, box_floats / rows);
-  const bool fits = rows * cols <= box_floats || q.block_length() >= cols || step % q.block_length() != 0;
-  return fits || width < 512 ? cols : width;
+index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step, bool copies) {
+  const auto width_for = [&](index_t floats, index_t least) {
+    const index_t width = piece_length(step, floats / rows);
+    const bool fits = rows * cols <= floats || q.block_length() >= cols || step % q.block_length() != 0;
+    return fits || width < least ? cols : width;
+  };
+  const index_t near = copies && !q.streams() ? width_for(tile_floats, 128) : cols;
+  return near < cols ? near : width_for(box_floats, 512);
 }
 
 /// Two passes over columns of a panel, whose rows share scales: statistics, then codes.
@@ -371,7 +375,7 @@ void quantize_panels(const X& x, const Quantizer& q, index_t step) {
       }
   } else {
     q.for_each_panel([&](const auto& first, const auto& count) {
-      const index_t width = panel_width(q, q.rows_of(count), cols, step);
+      const index_t width = panel_width(q, q.rows_of(count), cols, step, !elements.is_direct());
       for (index_t col = 0; col < cols; col += width)
         quantize_panel(elements, first, count, col, cols - col < width ? cols - col : width);
     });
