@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <qtensor/simd/ops.hpp>
 #include <string>
 
@@ -228,6 +229,17 @@ TEST_CASE("reduce_max, reduce_max_each: the maximum of each row, wherever it is"
       }
       const auto got = simd::reduce_max_each<A>([&](index_t r) { return simd::load<A>(rows[std::size_t(r)].data()); });
       if (lanes_of(got) != expected) FAIL("reduce_max_each, round ", k);
+    }
+  });
+}
+
+TEST_CASE("reduce_add: the sum of all lanes, modulo 2^32") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (int k = 0; k < 2000; ++k) {
+      const auto lanes = random_lanes<std::uint32_t, A>();
+      const std::uint32_t sum = std::accumulate(lanes.begin(), lanes.end(), 0u);
+      if (simd::reduce_add(simd::load<A>(lanes.data())) != sum) FAIL("round ", k);
     }
   });
 }

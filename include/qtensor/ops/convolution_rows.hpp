@@ -255,12 +255,9 @@ class unit_rows_of {
       const simd::words<A> raw = n - c >= step ? simd::widen_u8<A>(codes + c) : simd::widen_u8_n<A>(codes + c, n - c);
       all = all + (raw ^ flip);
     }
-    std::uint32_t each[step], sum = 0;
-    simd::store(each, all);
-    for (const std::uint32_t v : each) sum += v;
     // Every number is 128 less than its flipped code; lanes past the end had the code 0.
     const index_t missing = round_up(n, step) - n;
-    return static_cast<std::int32_t>(sum) - static_cast<std::int32_t>(n * 128) -
+    return static_cast<std::int32_t>(simd::reduce_add(all)) - static_cast<std::int32_t>(n * 128) -
            static_cast<std::int32_t>(missing) * static_cast<std::int32_t>(0x80u ^ static_cast<std::uint32_t>(x_.sign));
   }
   /// Places of a row of input whose products are known: of pixels where each has terms of its own.

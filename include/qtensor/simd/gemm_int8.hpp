@@ -327,11 +327,7 @@ template <class A, index_t Rows, index_t Columns>
   }
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
     repeat<Columns>([&](auto c) __attribute__((always_inline)) {
-      alignas(64) std::int32_t each[lanes<A>];
-      simd::store(each, sum[r][c]);
-      std::uint32_t total = 0;
-      for (const std::int32_t s : each) total += static_cast<std::uint32_t>(s);
-      sums[r * sums_stride + c] = static_cast<std::int32_t>(total);
+      sums[r * sums_stride + c] = static_cast<std::int32_t>(simd::reduce_add(simd::bits_as<std::uint32_t>(sum[r][c])));
     });
   });
 }

@@ -49,11 +49,7 @@ requires(sum_dot<A>::exists) std::int32_t
       products = dot::unit_products(rest, products);
     }
   }
-  alignas(64) std::uint32_t each[lanes<A>];
-  simd::store(each, simd::bits_as<std::uint32_t>(products));
-  std::uint32_t all = 0;
-  for (const std::uint32_t p : each) all += p;
-  return static_cast<std::int32_t>(all);
+  return static_cast<std::int32_t>(simd::reduce_add(simd::bits_as<std::uint32_t>(products)));
 }
 
 namespace detail {

@@ -56,6 +56,10 @@ QTENSOR_INLINE std::uint32_t reduce_max(avx512_isa, const words512& v) {
   return reduce_max(avx2_isa{},
                     words256(_mm256_max_epu32(_mm512_castsi512_si256(v.data), _mm512_extracti64x4_epi64(v.data, 1))));
 }
+QTENSOR_INLINE std::uint32_t reduce_add(avx512_isa, const words512& v) {
+  return reduce_add(avx2_isa{},
+                    words256(_mm256_add_epi32(_mm512_castsi512_si256(v.data), _mm512_extracti64x4_epi64(v.data, 1))));
+}
 QTENSOR_INLINE __m512i max_of_pairs32(__m512i a, __m512i b) {
   return _mm512_max_epu32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 }

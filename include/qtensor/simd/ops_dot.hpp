@@ -576,10 +576,7 @@ std::int32_t pack_units(const std::uint8_t* from, index_t n, code_sign sign, typ
     sums = dot::pack(rest, flip, units, sums);
     std::memcpy(to + k, units, static_cast<std::size_t>(round_up(n - k, 4)) * sizeof *units);
   }
-  std::int32_t each[lanes<A>], sum = 0;
-  simd::store(each, sums);
-  for (const std::int32_t s : each) sum += s;
-  return sum;
+  return static_cast<std::int32_t>(simd::reduce_add(simd::bits_as<std::uint32_t>(sums)));
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

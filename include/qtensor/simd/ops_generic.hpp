@@ -149,6 +149,14 @@ QTENSOR_INLINE std::uint32_t reduce_max(any_isa, const words<A>& v) {
   return best;
 }
 
+template <class A>
+QTENSOR_INLINE std::uint32_t reduce_add(any_isa, const words<A>& v) {
+  buffer<std::uint32_t, A> lane(v);
+  std::uint32_t sum = 0;
+  for (index_t i = 0; i < lane.size; ++i) sum += lane[i];
+  return sum;
+}
+
 /// Loads before it come first in the program, too. CPUs tell a stream by the order of its lines: rows read as the
 /// compiler schedules them come from memory at half the speed.
 QTENSOR_INLINE void keep_order() { asm volatile("" ::: "memory"); }

@@ -36,6 +36,7 @@ QTENSOR_INLINE bytes_neon sub_saturated(neon_isa, const bytes_neon& a, const byt
 }
 
 QTENSOR_INLINE std::uint32_t reduce_max(neon_isa, const words_neon& v) { return vmaxvq_u32(v.data); }
+QTENSOR_INLINE std::uint32_t reduce_add(neon_isa, const words_neon& v) { return vaddvq_u32(v.data); }
 template <class A, class Row>
 QTENSOR_INLINE words_neon reduce_max_each(neon_isa, Row row) {
   const uint32x4_t r01 = vpmaxq_u32(row(index_t{0}).data, row(index_t{1}).data);

@@ -42,6 +42,10 @@ QTENSOR_INLINE std::uint32_t reduce_max(sse42_isa, const words128& v) {
   const __m128i pair = _mm_max_epu32(v.data, _mm_shuffle_epi32(v.data, 0x4e));
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_max_epu32(pair, _mm_shuffle_epi32(pair, 0xb1))));
 }
+QTENSOR_INLINE std::uint32_t reduce_add(sse42_isa, const words128& v) {
+  const __m128i pair = _mm_add_epi32(v.data, _mm_shuffle_epi32(v.data, 0x4e));
+  return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 0xb1))));
+}
 // Each step halves the rows: unpacking puts the partners of two rows side by side.
 QTENSOR_INLINE __m128i max_of_pairs32(__m128i a, __m128i b) {
   return _mm_max_epu32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
@@ -268,6 +272,10 @@ QTENSOR_INLINE bytes256 sub_saturated(avx2_isa, const bytes256& a, const bytes25
 QTENSOR_INLINE std::uint32_t reduce_max(avx2_isa, const words256& v) {
   return reduce_max(sse42_isa{},
                     words128(_mm_max_epu32(_mm256_castsi256_si128(v.data), _mm256_extracti128_si256(v.data, 1))));
+}
+QTENSOR_INLINE std::uint32_t reduce_add(avx2_isa, const words256& v) {
+  return reduce_add(sse42_isa{},
+                    words128(_mm_add_epi32(_mm256_castsi256_si128(v.data), _mm256_extracti128_si256(v.data, 1))));
 }
 QTENSOR_INLINE __m256i max_of_pairs32(__m256i a, __m256i b) {
   return _mm256_max_epu32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
