@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 
+#include <array>
 #include <vector>
 
 namespace simd = qtensor::simd;
@@ -35,6 +36,24 @@ TEST_CASE("load_columns: lane r of column c is element (r, c), whatever the stri
           if (qtensor::bits_of(lane[r]) != qtensor::bits_of(at(v, r * stride + c)))
             FAIL("stride ", stride, " (", r, ", ", c, ")");
       }
+    }
+  });
+}
+
+TEST_CASE("turn_square: rows and lanes change places") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t side = simd::lanes<arch_type>;
+    const auto v = hard_floats(side * side);
+    std::array<simd::floats<arch_type>, side> rows;
+    for (index_t r = 0; r < side; ++r)
+      rows[static_cast<std::size_t>(r)] = simd::load<arch_type>(v.data() + r * side);
+    simd::turn_square<arch_type>(rows);
+    for (index_t c = 0; c < side; ++c) {
+      float lane[side];
+      simd::store(lane, rows[static_cast<std::size_t>(c)]);
+      for (index_t r = 0; r < side; ++r)
+        if (qtensor::bits_of(lane[r]) != qtensor::bits_of(at(v, r * side + c))) FAIL("(", r, ", ", c, ")");
     }
   });
 }

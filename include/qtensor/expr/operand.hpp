@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/ops/dequantize.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 
 /// Called with `products` or `assignments` whenever an expression reaches one of our kernels. Nothing, unless a test
 /// defines it before the first include.
@@ -19,11 +21,21 @@ namespace expr_detail {
 /// and only there to be deduced (compilers warn where a register's type is written as a template argument).
 template <int Lanes, class Packet, class Load>
 EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float* to, index_t to_stride) {
-  Eigen::internal::PacketBlock<Packet, Lanes> square;
-  square.packet[0] = first;
-  for (index_t k = 1; k < Lanes; ++k) square.packet[k] = load(k);
-  Eigen::internal::ptranspose(square);
-  for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
+  if constexpr (Lanes == 16 && Lanes == simd::lanes<simd::best_arch>) {  // Eigen's own takes twice as many shuffles
+    std::array<simd::floats<simd::best_arch>, Lanes> square;
+    square[0] = first;
+#pragma GCC unroll 16
+    for (index_t k = 1; k < Lanes; ++k) square[static_cast<std::size_t>(k)] = load(k);
+    simd::turn_square<simd::best_arch>(square);
+#pragma GCC unroll 16
+    for (index_t k = 0; k < Lanes; ++k) simd::store(to + k * to_stride, square[static_cast<std::size_t>(k)]);
+  } else {
+    Eigen::internal::PacketBlock<Packet, Lanes> square;
+    square.packet[0] = first;
+    for (index_t k = 1; k < Lanes; ++k) square.packet[k] = load(k);
+    Eigen::internal::ptranspose(square);
+    for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
+  }
 }
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and

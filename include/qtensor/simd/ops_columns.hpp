@@ -21,6 +21,16 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(any_isa, const float* from,
   return column;
 }
 
+template <class A>
+QTENSOR_INLINE void turn_square(any_isa, std::array<floats<A>, lanes<A>>& rows) {
+  float columns[lanes<A> * lanes<A>], row[lanes<A>];
+  for (index_t r = 0; r < lanes<A>; ++r) {
+    simd::store(row, rows[static_cast<std::size_t>(r)]);
+    for (index_t c = 0; c < lanes<A>; ++c) columns[c * lanes<A> + r] = row[c];
+  }
+  for (index_t c = 0; c < lanes<A>; ++c) rows[static_cast<std::size_t>(c)] = simd::load<A>(columns + c * lanes<A>);
+}
+
 #if QTENSOR_LEVEL_X86 >= 2
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(sse42_isa, const float* from, index_t stride) {
@@ -68,6 +78,37 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa, const float* fr
 }
 #endif
 
+#if QTENSOR_LEVEL_X86 >= 4
+// In every quarter the columns of two rows meet, then those of four; then quarters of four batches change places.
+template <class A>
+QTENSOR_INLINE void turn_square(avx512_isa, std::array<floats<A>, 16>& rows) {
+  __m512 two[16], four[16];
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < 16; r += 2) {
+    two[r] = _mm512_unpacklo_ps(rows[r].data, rows[r + 1].data);
+    two[r + 1] = _mm512_unpackhi_ps(rows[r].data, rows[r + 1].data);
+  }
+#pragma GCC unroll 4
+  for (std::size_t r = 0; r < 16; r += 4) {
+    four[r] = _mm512_shuffle_ps(two[r], two[r + 2], 0x44);
+    four[r + 1] = _mm512_shuffle_ps(two[r], two[r + 2], 0xee);
+    four[r + 2] = _mm512_shuffle_ps(two[r + 1], two[r + 3], 0x44);
+    four[r + 3] = _mm512_shuffle_ps(two[r + 1], two[r + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (std::size_t c = 0; c < 4; ++c) {
+    const __m512 even0 = _mm512_shuffle_f32x4(four[c], four[4 + c], 0x88);
+    const __m512 even8 = _mm512_shuffle_f32x4(four[8 + c], four[12 + c], 0x88);
+    const __m512 odd0 = _mm512_shuffle_f32x4(four[c], four[4 + c], 0xdd);
+    const __m512 odd8 = _mm512_shuffle_f32x4(four[8 + c], four[12 + c], 0xdd);
+    rows[c] = _mm512_shuffle_f32x4(even0, even8, 0x88);
+    rows[4 + c] = _mm512_shuffle_f32x4(odd0, odd8, 0x88);
+    rows[8 + c] = _mm512_shuffle_f32x4(even0, even8, 0xdd);
+    rows[12 + c] = _mm512_shuffle_f32x4(odd0, odd8, 0xdd);
+  }
+}
+#endif
+
 #if QTENSOR_LEVEL_NEON
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(neon_isa, const float* from, index_t stride) {
@@ -88,6 +129,12 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(neon_isa, const float* from
 template <usable_arch A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(const float* from, index_t stride) {
   return load_columns<A>(detail::isa<A>{}, from, stride);
+}
+
+/// Lane c of batch r and lane r of batch c change places. Cost: 64 with AVX-512, else through memory.
+template <usable_arch A>
+QTENSOR_INLINE void turn_square(std::array<floats<A>, lanes<A>>& rows) {
+  turn_square<A>(detail::isa<A>{}, rows);
 }
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Touches these elements and nothing else.
