@@ -2,7 +2,7 @@
 """What limits conversions in the first-level cache: the instructions of their loops, and the cycles that a model of the
 CPU's ports needs for them.
 
-    python3 bench/port_model.py --cpu znver3 [--measured docs/speed_avx2.md] [--markdown docs/limits_avx2.md]
+    python3 bench/port_model.py --cpu alderlake [--measured docs/speed_avx2.md] [--markdown docs/limits_avx2.md]
 
 Compiles bench/port_model.cpp for the CPU, finds the loop of each function, by its shortest way round, and asks llvm-mca
 (of LLVM) how long a step takes. --measured takes a document of bench/report.py, measured on such a CPU: the clock at

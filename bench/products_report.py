@@ -20,10 +20,12 @@ def read(path):
 
 
 def markdown(table, context, command):
+    found = context.get("libraries")
+    libraries = f"{found}; they use all that the CPU has, unless the command keeps them from it" if found else "none found"
     caches = ", ".join(f"L{c['level']} {c['size'] // 1024} KiB" for c in context.get("caches", []))
     out = ["# Speed of products", "", f"`{command}`", "",
            f"- Machine: {context.get('cpu', 'unknown')}, one thread{'; ' if caches else ''}{caches}.",
-           f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {context.get('libraries') or 'none found'}.",
+           f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {libraries}.",
            "- *of bound*: the share of the peak of the instruction that does the work (a chain of it, or squares "
            "on matrix registers, measured beside each row), or, where one row of activations meets weights (marked R), "
            "of the speed of reading as many bytes.",

@@ -68,11 +68,13 @@ def cell(found):
 def markdown(table, context, command):
     threads = sorted({t for groups in table.values() for _, t in groups})
     sizes = [s for s in SIZES if any(s == size for groups in table.values() for size, _ in groups)]
+    found = context.get("libraries")
+    libraries = f"{found}; they use all that the CPU has, unless the command keeps them from it" if found else "none found"
     caches = ", ".join(f"L{c['level']} {c['size'] // 1024} KiB {c['type'].lower()}" for c in context.get("caches", []))
     out = ["# Speed of conversions", ""]
     out += [f"`{command}`", ""]
     out += [f"- Machine: {context.get('cpu', 'unknown')}, {context['num_cpus']} cores{'; ' if caches else ''}{caches}.",
-            f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {context.get('libraries') or 'none found'}.",
+            f"- Compiler: {context.get('compiler', 'unknown')}. Libraries: {libraries}.",
             "- Billions of elements a second, the best of many repetitions, all candidates in one run in random order. "
             "Sizes are those of the numbers as f32.",
             "- *roof*: a loop that moves the same bytes with no arithmetic, by non-temporal stores where "
