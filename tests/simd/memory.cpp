@@ -96,6 +96,33 @@ TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing o
   check(float{});
 }
 
+TEST_CASE("transpose_past_caches: whole lines, nothing outside; what are none is refused") {
+  constexpr index_t line = 64;
+  bool ok = true, takes = false;
+  for (const index_t rows : {16, 48, 80})
+    for (const index_t cols : {64, 128, 320})
+      for (const index_t gap : {0, 64}) {
+        check::fenced<std::uint8_t> from(cols * (rows + 3));
+        std::vector<std::uint8_t> memory(static_cast<std::size_t>((rows + 2) * (cols + gap) + line), 0xcc);
+        auto* to = memory.data() + line - reinterpret_cast<std::uintptr_t>(memory.data()) % line;
+        for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(check::random_bits()() >> 8);
+        CHECK(!simd::turns_lines(rows, cols, to + 1, cols + gap));
+        CHECK(!simd::turns_lines(rows, cols, to, cols + gap + 1));
+        CHECK(!simd::turns_lines(rows, cols - 1, to, cols + gap));
+        CHECK(!simd::turns_lines(rows + 1, cols, to, cols + gap));
+        if (!simd::turns_lines(rows, cols, to, cols + gap)) continue;
+        takes = true;
+        simd::transpose_past_caches(from.data(), rows + 3, rows, cols, to, cols + gap);
+        simd::stream_fence<simd::best_arch>();
+        const auto at = [&](index_t r, index_t c) { return to[r * (cols + gap) + c]; };
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < cols + gap; ++c) ok = ok && at(r, c) == (c < cols ? from[c * (rows + 3) + r] : 0xcc);
+        ok = ok && at(rows, 0) == 0xcc && to[-1] == 0xcc;
+      }
+  CHECK(ok);
+  CHECK(takes == (simd::lanes<simd::best_arch> == 16));
+}
+
 TEST_CASE("number: an element of a source as a float") {
   CHECK(simd::number<simd::from_f32>(-0.5f) == -0.5f);
   CHECK(simd::number<simd::from_bf16>(0xbf40) == -0.75f);

@@ -74,17 +74,22 @@ class across_quantizer {
     }
     statistics_memory<S> statistics(divide_up(most_cols_, length_) * step_);
     const statistics_view seen = statistics.view();
+    std::vector<typename Quantizer::scale_unit> kept(static_cast<std::size_t>(divide_up(most_cols_, length_) * step_));
     for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
       auto all = simd::blocks_are::fitting;
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
         const auto numbers = columns(row, rows, col + c, std::min(length_, cols - c));
         seen.from(at).clear(rows);
         join_column_statistics<S, From>(numbers.data, numbers.row_stride, numbers.rows(), rows, seen.from(at),
-                                        q_.fetches());
-        const simd::blocks_are these = q_.finish_along({row, col + c}, 0, rows, seen.from(at), p.from(at));
+                                        asks_for_blocks() ? simd::fetch::nothing : q_.fetches());
+        const simd::blocks_are these =
+            q_.finish_down({row, col + c}, rows, seen.from(at), p.from(at), kept.data() + at);
         all = std::min(all, these);
-        if (by_blocks()) encode_columns(numbers, p.from(at), these, codes(c));  // while they are in a cache
+        if (by_blocks())  // while they are in a cache
+          encode_columns(numbers, p.from(at), these, codes(c),
+                         asks_for_blocks() ? simd::rows_below{q_.fetches(), length_} : simd::rows_below{q_.fetches()});
       }
+      q_.store_kept({row, col}, rows, divide_up(cols, length_), kept.data(), step_);
       if (by_blocks())
         q_.store_turned({row, col}, rows, cols, codes(0), step_);
       else
@@ -96,12 +101,15 @@ class across_quantizer {
 
  private:
   static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
+  static constexpr index_t short_block = 64;
 
   static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
     return q.panel_rows() >= columns.cols();
   }
   /// Whether the codes of a block are made while the caches hold its numbers.
   bool by_blocks() const { return length_ < cols_ && most_cols_ <= wide; }
+  /// Whether the next block is asked for meanwhile: short ones find room in the caches beside it.
+  bool asks_for_blocks() const { return by_blocks() && length_ <= short_block; }
   /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
   static index_t most_rows(bool from_memory, bool by_blocks) { return !from_memory ? 128 : by_blocks ? 512 : 1024; }
   index_t blocks() const { return divide_up(cols_, length_); }
@@ -134,9 +142,9 @@ class across_quantizer {
 
   /// Codes of columns that share their parameters, which are one a row.
   void encode_columns(const matrix_ref<const element>& numbers, const parameters_view& p, simd::blocks_are blocks,
-                      std::uint8_t* to) {
+                      std::uint8_t* to, simd::rows_below asks) {
     const columns_type down = q_.column_encoder(p, numbers.cols(), divisors_.data(), blocks);
-    down.encode_bytes(numbers.data, numbers.row_stride, numbers.rows(), 0, numbers.cols(), to, step_, q_.fetches());
+    down.encode_bytes(numbers.data, numbers.row_stride, numbers.rows(), 0, numbers.cols(), to, step_, asks);
   }
 
   /// Codes of a box of whole blocks under the parameters of its rows.
@@ -145,7 +153,8 @@ class across_quantizer {
     for (index_t first = 0; first < cols; first += wide) {
       const index_t n = std::min(wide, cols - first);
       for_each_part(first, n, length_, [&](index_t c, index_t count) {
-        encode_columns(columns(row, rows, col + c, count), p.from(c / length_ * step_), blocks, codes(c - first));
+        encode_columns(columns(row, rows, col + c, count), p.from(c / length_ * step_), blocks, codes(c - first),
+                       {q_.fetches()});
       });
       q_.store_turned({row, col + first}, rows, n, codes(0), step_);
     }

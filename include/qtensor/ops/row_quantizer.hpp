@@ -161,6 +161,29 @@ class row_quantizer {
     return special ? blocks_are::special : blocks_are::ordinary;
   }
 
+  /// The same for blocks of `count` rows one below the other, but what is stored of their scales is kept: neighbours go
+  /// to memory together (store_kept).
+  using scale_unit = storage_t<typename S::scale_format>;
+  simd::blocks_are finish_down(const index_array& at, index_t count, const statistics_view& seen,
+                               const parameters_view& p, scale_unit* kept) const {
+    using simd::blocks_are;
+    if constexpr (simd::vector_scaled<S>) {
+      const auto blocks = simd::block_scales<S>(seen.amax, count, kept, p.scales, tensor_term_);
+      if (blocks != blocks_are::special) return blocks;
+    }
+    const blocks_are blocks = finish_along(at, 0, count, seen, p);
+    const scale_unit* scales = out_.storage_scales(at);
+    for (index_t i = 0; i < count; ++i) kept[i] = scales[i * grid_.stride[0]];
+    return blocks;
+  }
+  /// Scales that finish_down kept: row r of block b, counted from the one at `at`, at kept[b * step + r].
+  void store_kept(const index_array& at, index_t rows, index_t blocks, const scale_unit* kept, index_t step) const {
+    scale_unit* scales = out_.storage_scales(at);
+    if (grid_.stride[last] == 1) return simd::transpose(kept, step, rows, blocks, scales, grid_.stride[0]);
+    for (index_t b = 0; b < blocks; ++b)
+      copy_apart(kept + b * step, rows, scales + b * grid_.stride[last], grid_.stride[0]);
+  }
+
   /// The same for all blocks of n rows of a tile, from the one at `at` on.
   simd::blocks_are finish_rows(index_array at, index_t n, const padded_rows& tile, const statistics_view& seen,
                                const parameters_view& p) const {
@@ -285,8 +308,18 @@ class row_quantizer {
   void store_turned(index_array at, index_t rows, index_t n, const std::uint8_t* bytes, index_t step) const {
     constexpr index_t high = 16;
     constexpr int bits = S::code_format::bits;
+    index_t first = 0;
+    if constexpr (bits == 8)
+      if (streams_) {
+        auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + at[last]);
+        const index_t whole = rows / high * high, to_step = out_.row_strides()[last - 1];
+        if (simd::turns_lines(whole, n, to, to_step)) {
+          simd::transpose_past_caches(bytes, step, whole, n, to, to_step);
+          first = whole, at[0] += whole;
+        }
+      }
     alignas(64) std::uint8_t turned[high * turned_cols];
-    for (index_t first = 0; first < rows; first += high) {
+    for (; first < rows; first += high) {
       const index_t count = std::min(high, rows - first);
       simd::transpose(bytes + first, step, count, n, turned, turned_cols);
       for (index_t r = 0; r < count; ++r, ++at[0]) {
@@ -331,7 +364,6 @@ class row_quantizer {
     using simd::blocks_are;
     const index_t step = grid_.stride[axis];
     if constexpr (simd::vector_scaled<S>) {
-      using scale_unit = storage_t<typename S::scale_format>;
       scale_unit kept[static_cast<std::size_t>(most_apart)];
       if (step == 1 || count <= most_apart) {
         scale_unit* scales = out_.storage_scales(at);

@@ -60,6 +60,12 @@ struct traffic {
   index_t ahead = 16384;  ///< how many bytes further on it asks
 };
 
+/// What a kernel asks for while it encodes rows of a box: elements so many rows below those it reads.
+struct rows_below {
+  fetch fetches = fetch::nothing;
+  index_t rows = 4;
+};
+
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
 template <class T>
 bool begins_line(const T* place, index_t step = 0) {
@@ -135,10 +141,11 @@ void transpose_by_parts(const T* from, index_t from_step, index_t rows, index_t 
 
 /// 16 bytes each of as many rows as `Quarters` times 16 bytes hold elements. A register takes every `wide`-th row, side
 /// by side; rounds of interleaving register i with register i + wide / 2 turn the squares in their quarters all at
-/// once.
-template <class T, index_t Quarters>
+/// once. `Past`: what is written are lines that go past the caches.
+template <class T, index_t Quarters, bool Past = false>
 struct register_band {
   static constexpr index_t wide = 16 / index_t{sizeof(T)}, high = Quarters * wide;
+  static_assert(!Past || Quarters == 4);
 
   QTENSOR_INLINE void operator()(const T* from, index_t from_step, T* to, index_t to_step) const {
     line x[wide], y[wide];
@@ -164,7 +171,11 @@ struct register_band {
                                         std::integer_sequence<int, I...> all) {
     if constexpr (Left == 1) {
 #pragma GCC unroll 16
-      for (index_t i = 0; i < wide; ++i) std::memcpy(to + i * to_step, &x[i], sizeof(line));
+      for (index_t i = 0; i < wide; ++i)
+        if constexpr (Past)
+          simd::stream(to + i * to_step, std::bit_cast<xsimd::batch<T, best_arch>>(x[i]));
+        else
+          std::memcpy(to + i * to_step, &x[i], sizeof(line));
     } else {
 #pragma GCC unroll 16
       for (index_t i = 0; i < wide / 2; ++i) {
@@ -235,6 +246,24 @@ void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* 
     by(wide{}, narrow{});
   else
     by(narrow{});
+}
+
+/// Whether transpose_past_caches takes so many bytes: whole lines, which registers hold.
+template <usable_arch A = best_arch>
+bool turns_lines(index_t rows, index_t cols, const std::uint8_t* to, index_t to_step) {
+  return lanes<A> == 16 && rows % 16 == 0 && cols % 64 == 0 && begins_line(to, to_step);
+}
+/// What transpose does, of bytes where turns_lines() says so, past the caches: a few rows are written together, as
+/// memory likes longer runs. Call stream_fence() afterwards.
+template <usable_arch A = best_arch>
+void transpose_past_caches(const std::uint8_t* from, index_t from_step, index_t rows, index_t cols, std::uint8_t* to,
+                           index_t to_step) {
+  if constexpr (lanes<A> == 16) {
+    using band = detail::register_band<std::uint8_t, 4, true>;
+    for (index_t r = 0; r < rows; r += band::wide)
+      for (index_t c = 0; c < cols; c += band::high)
+        band{}(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  }
 }
 
 /// x rounded to F (ties to even, overflow to infinity, NaN quieted), as it is stored.

@@ -11,7 +11,7 @@ namespace detail {
 
 /// Rows that share one load of their parameters: few, so that the caches see runs of lines, and rows that lie at a
 /// power of two do not push each other out.
-inline constexpr index_t rows_together = 4;
+inline constexpr index_t rows_together = rows_below{}.rows;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -64,12 +64,12 @@ struct held_parameters {
 };
 
 /// Codes of the first n elements of some rows, one per byte, block by block down `rows_together` of them. `streams`:
-/// whole blocks go past the caches, and to + r * to_step are aligned to them. `fetches`: how far the rows below are
-/// asked for meanwhile. Where blocks do not fill a row, the last one begins early: what it shares with the one before
+/// whole blocks go past the caches, and to + r * to_step are aligned to them. `asks`: for which rows below meanwhile.
+/// Where blocks do not fill a row, the last one begins early: what it shares with the one before
 /// it is written twice.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
-                 std::uint8_t* to, index_t to_step, bool streams, fetch fetches) {
+                 std::uint8_t* to, index_t to_step, bool streams, rows_below asks) {
   using element = typename From::type;
   using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, const Parameters&>;
   constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
@@ -104,7 +104,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
           if constexpr (High == 1)
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
-            fetch_lines<fetched>(from + High * x_step, fetches);
+            fetch_lines<fetched>(from + asks.rows * x_step, asks.fetches);
           simd::put(codes, codes_of(from, held), streams && end <= n);
         }
       }
@@ -170,11 +170,11 @@ class basic_column_encoder {
     return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
   }
 
-  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `fetches`: how far rows further on
-  /// are asked for.
+  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `asks`: for which rows below
+  /// meanwhile.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                    index_t to_step, fetch fetches = fetch::nothing) const {
-    encode_rows(x, x_step, rows, col, n, to, to_step, false, fetches);
+                    index_t to_step, rows_below asks = {}) const {
+    encode_rows(x, x_step, rows, col, n, to, to_step, false, asks);
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
@@ -183,9 +183,9 @@ class basic_column_encoder {
               bool streams = false) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       // Rows of floats come fast enough by themselves.
-      const fetch fetches = streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
+      const rows_below asks{streams && sizeof(element) == 2 ? fetch::far : fetch::nothing};
       if (writes_bytes && (!streams || begins_line(codes, code_step)))
-        encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, fetches);
+        encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, asks);
       else
         encode_kept(x, x_step, rows, col, n, codes, code_step, streams);
     } else {
@@ -211,18 +211,18 @@ class basic_column_encoder {
   }
 
   void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                   index_t to_step, bool streams, fetch fetches) const {
+                   index_t to_step, bool streams, rows_below asks) const {
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
     if (fits_)
       detail::encode_rows<S, fitting_quotient, arch, From, numbers::fitting>(
-          x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams, fetches);
+          x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams, asks);
     else if (is_fast_)
       detail::encode_rows<S, fast_quotient, arch, From>(x, x_step, rows, n, prepared<fast_quotient>(col), to, to_step,
-                                                        streams, fetches);
+                                                        streams, asks);
     else
       detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, plain, to, to_step, streams,
-                                                                   fetches);
+                                                                   asks);
     if (irregular_) [[unlikely]]
       for (index_t i = 0; i < n; ++i)
         if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
@@ -239,7 +239,7 @@ class basic_column_encoder {
     for (index_t row = 0; row < rows; row += height)
       for (index_t first = 0; first < n; first += width) {
         const index_t count = std::min(width, n - first), down = std::min(height, rows - row);
-        encode_rows(x + row * x_step + first, x_step, down, col + first, count, kept, width, false, fetch::nothing);
+        encode_rows(x + row * x_step + first, x_step, down, col + first, count, kept, width, false, rows_below{});
         for (index_t r = 0; r < down; ++r) {
           auto* to = reinterpret_cast<std::uint8_t*>(codes + (row + r) * code_step + unit_of<S>(first));
           pack_codes<arch, bits>(kept + r * width, count, to, streams);
