@@ -66,6 +66,20 @@ TEST_CASE("mixed_source: only for matrices of both orders, a few at most, and fu
   CHECK(!mixes(a + a + a + a + a + a + a + a + r));
 }
 
+TEST_CASE("mixed_source: matrices of more elements than the caches hold") {
+  const VectorXf memory = check::numbers(130000, 1);
+  const Map<const MatrixXf, 0, OuterStride<>> columns(memory.data(), 80, 120000, OuterStride<>(1));  // they overlap
+  const Map<const row_matrix, 0, OuterStride<>> rows(memory.data(), 80, 120000, OuterStride<>(3));
+  const auto sum = columns * 2 + rows;
+  const qt::mixed_source<std::remove_const_t<decltype(sum)>, qt::row_major> source(sum);
+  static_assert(qt::ops::mixes_orders<decltype(source)>);
+  for (const Index height : {1, 16, 33, 80})
+    for (const Index width : {5, 16, 300}) {
+      check::check_box(source, sum, 80 - height, height, 0, width);
+      check::check_box(source, sum, 0, height, 120000 - width, width);
+    }
+}
+
 TEST_CASE("mixed_source: quantize gives the codes of the evaluated matrix") {
   const MatrixXf a = check::numbers(70, 300);
   const row_matrix r = check::numbers(70, 300, 1), sum = 2 * a + r;

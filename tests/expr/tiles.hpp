@@ -24,4 +24,13 @@ void check_tiles(const Source& source, const Eigen::MatrixXf& rows_of_source) {
   }
 }
 
+/// One tile of a source is that of the matrix, which may be too large to be evaluated.
+template <qtensor::tile_source Source, class Matrix>
+void check_box(const Source& source, const Matrix& want, index_t row, index_t rows, index_t col, index_t cols) {
+  row_matrix tile = row_matrix::Constant(rows, cols + 2, 77.f);
+  source.read(row, rows, col, cols, tile.data(), cols + 2);
+  CHECK(same(tile.leftCols(cols), want.block(row, col, rows, cols)));
+  CHECK((tile.rightCols(2).array() == 77.f).all());
+}
+
 }  // namespace check

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <qtensor/expr/operand.hpp>
-#include <qtensor/ops/source.hpp>
+#include <qtensor/ops/rows.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -77,7 +77,13 @@ class expression_source {
       }
     } else {
       const index_t whole = has_packets ? rows / lanes * lanes : 0;
-      if constexpr (has_packets) read_across(row, whole, col, cols, tile, stride);
+      if constexpr (has_packets) {
+        constexpr bool may_ask = expr_detail::has_memory<Xpr>;
+        if (may_ask && row_count_ * col_count_ >= ops::streaming_floats)
+          read_across<may_ask>(row, whole, col, cols, tile, stride);
+        else
+          read_across<false>(row, whole, col, cols, tile, stride);
+      }
       for (index_t r = whole; r < rows; ++r)
         for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
     }
@@ -96,15 +102,34 @@ class expression_source {
   [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
     for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);
   }
+  /// Floats of a box, one of its runs after the other: `next` and those behind it are asked for by and by.
+  struct lines_ahead {
+    const float* next;
+    index_t step, length;  // from run to run, and of a run
+    index_t asked = 0;     // of this one
+
+    void ask(index_t count) {
+      constexpr index_t line = 64 / index_t{sizeof(float)};
+      for (index_t i = 0; i < count; i += line, asked += line) {
+        if (asked >= length) asked = 0, next += step;
+        simd::prefetch_second_level(next + asked);
+      }
+    }
+  };
   /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
-  /// are transposed in registers.
+  /// are transposed in registers. `Asks`: what comes from memory is asked for that many lines ahead.
+  template <bool Asks>
   void read_across(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    const index_t step = by_rows ? col_stride_ : row_stride_;
     index_t c = 0;
-    for (; c + lanes <= cols; c += lanes)
+    for (; c + lanes <= cols; c += lanes) {
+      lines_ahead ahead{Asks ? data_ + (col + c + lanes) * step + row : nullptr, step, rows};
       for (index_t r = 0; r < rows; r += lanes) {
+        if constexpr (Asks) ahead.ask(lanes * lanes);
         const auto load = [&](index_t k) { return packet_at(row + r, col + c + k); };
         expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + r * stride + c, stride);
       }
+    }
     for (; c < cols; ++c)
       for (index_t r = 0; r < rows; r += lanes) {
         alignas(64) float column[static_cast<std::size_t>(lanes)];

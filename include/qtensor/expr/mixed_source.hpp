@@ -38,13 +38,16 @@ inline constexpr bool is_matrix<Eigen::Replicate<Xpr, RowCount, ColCount>> = is_
 using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
                            Eigen::Unaligned, Eigen::OuterStride<>>;
 
-/// The most that parts are asked for at once, and the floats that a part needs for a copy.
-inline constexpr index_t part_rows = 16, part_cols = 256, part_stride = part_cols + 16;
-inline constexpr index_t part_room = part_rows * part_stride;
+/// Columns that parts are asked for at once, at most, and the distance of a copy's rows.
+inline constexpr index_t part_cols = 256, part_stride = part_cols + 16;
+/// Rows: whole lines of columns, two of them where they come from memory and not many matrices are copied.
+inline constexpr index_t part_rows = 16;
+template <class Part>
+inline constexpr index_t most_part_rows = Part::copies <= 4 ? 2 * part_rows : part_rows;
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
-/// tiles, for which it takes what it needs from `room` on. This one is a matrix, read by itself; other functions than
-/// the exact ones are left to Eigen.
+/// tiles, for which it takes what it needs from `room` on: rows * part_stride floats for each of its copies. This one
+/// is a matrix, read by itself; other functions than the exact ones are left to Eigen.
 template <class Xpr, storage_order Order>
 class mixed_part {
   using source = expression_source<Xpr, Order>;
@@ -57,7 +60,7 @@ class mixed_part {
   box_map box(index_t row, index_t rows, index_t col, index_t cols, float*& room) const {
     if (const auto step = source_.row_step())
       return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
-    float* const copy = std::exchange(room, room + part_room);
+    float* const copy = std::exchange(room, room + rows * part_stride);
     source_.read(row, rows, col, cols, copy, part_stride);
     return {copy, rows, cols, Eigen::OuterStride<>(part_stride)};
   }
@@ -145,7 +148,7 @@ class mixed_source {
   using part = expr_detail::mixed_part<Xpr, Order>;
 
  public:
-  static constexpr bool reads_rows = false, is_repeatable = elements::is_repeatable,
+  static constexpr bool reads_rows = false, mixes_orders = true, is_repeatable = elements::is_repeatable,
                         reads_twice = elements::reads_twice;
 
   explicit mixed_source(const Xpr& x)
@@ -158,11 +161,12 @@ class mixed_source {
   static const float* direct(index_t, index_t) { return nullptr; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    constexpr index_t high = expr_detail::part_rows, wide = expr_detail::part_cols;
+    constexpr index_t most = expr_detail::most_part_rows<part>, wide = expr_detail::part_cols;
     using box_type = Eigen::Map<typename expr_detail::box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
-    alignas(64) float copies[static_cast<std::size_t>(part::copies * expr_detail::part_room)];
-    for (index_t r = 0; r < rows; r += high)
-      for (index_t c = 0; c < cols; c += wide) {
+    alignas(64) float copies[static_cast<std::size_t>(part::copies * most * expr_detail::part_stride)];
+    const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? most : expr_detail::part_rows;
+    for (index_t c = 0; c < cols; c += wide)
+      for (index_t r = 0; r < rows; r += high) {
         const index_t down = std::min(high, rows - r), across = std::min(wide, cols - c);
         float* room = copies;
         box_type(tile + r * stride + c, down, across, Eigen::OuterStride<>(stride)) =

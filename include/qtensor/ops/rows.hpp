@@ -214,14 +214,15 @@ struct box_shape {
 
   /// Columns are a multiple of `step`, or all. Sources whose own order runs across the rows are read down some lines of
   /// the caches at a time, many rows where they come from memory: it does not like to be read in lines here and there.
+  /// Where rows lie in memory, too, a few of both orders are asked for at a time.
   template <tile_source X>
   static box_shape of(const X& x, index_t step) {
     const auto cut = [&](index_t most) {
       return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
     };
     if (X::reads_rows) return {tile_floats / 512, cut(512)};
-    if (x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(512)};
-    const index_t cols = cut(256), rows = box_floats / cols / box_rows * box_rows;
+    if (mixes_orders<X> || x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(512)};
+    const index_t cols = cut(512), rows = box_floats / cols / box_rows * box_rows;
     return {rows > box_rows ? rows : box_rows, cols};
   }
 };

@@ -40,6 +40,7 @@ using element_of = storage_t<element_format_of<X>>;
 ///   reads_twice                                 cheap enough to be read a second time instead of being kept
 ///   row_step()                                  optional: where every row is direct, the elements from one to the next
 ///   columns()                                   optional: a std::optional of the rows that its columns are in memory
+///   mixes_orders                                optional: tiles come from rows and from columns of memory
 ///   element_format                              optional: what elements are in memory, if not f32
 template <class X>
 concept tile_source = requires(const X x, index_t i, float* tile, element_of<X>* elements) {
@@ -194,6 +195,12 @@ decltype(auto) as_floats(const X& x) {
 
 namespace ops {
 
+/// Whether tiles of a source come from rows and from columns of memory.
+template <tile_source X>
+inline constexpr bool mixes_orders = requires {
+  requires X::mixes_orders;
+};
+
 /// Rows [first, first + count) of a source, which must outlive it.
 template <tile_source X>
 class row_range {
@@ -201,6 +208,7 @@ class row_range {
   using element_format = element_format_of<X>;
   static constexpr bool reads_rows = X::reads_rows;
   static constexpr bool reads_twice = X::reads_twice;
+  static constexpr bool mixes_orders = ops::mixes_orders<X>;
 
   row_range(const X& x, index_t first, index_t count) : x_(&x), first_(first), count_(count) {}
   index_t rows() const { return count_; }
