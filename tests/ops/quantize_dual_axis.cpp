@@ -52,6 +52,7 @@ TEST_CASE("quantize_dual_axis: each result equals a quantization of the original
   both(matrix_extents(1, 5000), 3);
   both(matrix_extents(70, 4500), 4);
   both(extents(2, 3, 40, 36), 5);
+  both(extents(2, 2, 40, 530), 9);
   both(matrix_extents(0, 8), 6);
   compare<int8_group<48>>(matrix_extents(100, 130), 7);
   compare<int8_group<5000>>(matrix_extents(3, 7000), 8);

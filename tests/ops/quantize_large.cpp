@@ -137,13 +137,15 @@ void check_turned() {
 
 }  // namespace
 
-TEST_CASE("large tensors: sources of the other order, groups down the columns") {
+TEST_CASE("large tensors: sources of the other order, groups down the columns, blocks") {
   check_turned<mxfp8_e4m3>();
   check_turned<mxfp4>();
   check_turned<uint4_group<32>>();
   check_turned<int8_per_channel<0>>();
   check_turned<along<0, mxfp8_e4m3>>();
   check_turned<along<0, int4_group<16>>>();
+  check_turned<scheme<int8, block<16, 16>>>();
+  check_turned<scheme<uint8, block<32, 64>>>();
 }
 
 TEST_CASE("large tensors: scales of columns") {

@@ -87,7 +87,8 @@ class across_quantizer {
         all = std::min(all, these);
         if (by_blocks())  // while they are in a cache
           encode_columns(numbers, p.from(at), these, codes(c),
-                         asks_for_blocks() ? simd::rows_below{q_.fetches(), length_} : simd::rows_below{q_.fetches()});
+                         asks_for_blocks() ? simd::box_requests{q_.fetches(), length_ * x_.row_stride}
+                                           : simd::box_requests{q_.fetches()});
       }
       q_.store_kept({row, col}, rows, divide_up(cols, length_), kept.data(), step_);
       if (by_blocks())
@@ -142,7 +143,7 @@ class across_quantizer {
 
   /// Codes of columns that share their parameters, which are one a row.
   void encode_columns(const matrix_ref<const element>& numbers, const parameters_view& p, simd::blocks_are blocks,
-                      std::uint8_t* to, simd::rows_below asks) {
+                      std::uint8_t* to, simd::box_requests asks) {
     const columns_type down = q_.column_encoder(p, numbers.cols(), divisors_.data(), blocks);
     down.encode_bytes(numbers.data, numbers.row_stride, numbers.rows(), 0, numbers.cols(), to, step_, asks);
   }

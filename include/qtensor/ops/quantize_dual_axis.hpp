@@ -45,9 +45,12 @@ class dual_axis_quantizer {
         rows_(by_rows.extents()[static_cast<int>(down)]),
         step_(common_multiple(by_rows_.block_length(), common_multiple(byte_step<R>, byte_step<C>))) {}
 
-  /// Whether one reading is enough; what else there is (a matrix of one row, very long groups) takes two.
+  /// Whether one reading is enough, and faster: what else there is (a matrix of one row, very long groups) takes two,
+  /// and short rows in memory do, as a call for each of them would take longer.
   bool fits() const {
-    return step_ <= tile_floats && height_ <= box_floats / tile_floats && by_rows_.rows_are_panels() &&
+    constexpr index_t short_row = 512;
+    const bool is_narrow = x_.cols() < short_row && row_step(x_).has_value();
+    return !is_narrow && step_ <= tile_floats && height_ <= box_floats / tile_floats && by_rows_.rows_are_panels() &&
            !by_cols_.is_flat() && by_cols_.block_length() == 1;
   }
   /// Bands of all matrices, and the elements of one.

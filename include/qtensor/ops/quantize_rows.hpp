@@ -171,26 +171,28 @@ class panel_encoder {
   bool by_columns() const { return by_columns_; }
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
+  /// `asks`: for what meanwhile.
   template <class Reader>
   void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
-                      simd::blocks_are blocks = simd::blocks_are::ordinary) {
+                      simd::blocks_are blocks = simd::blocks_are::ordinary, simd::box_requests asks = {}) {
     const parameters_view own = together_ > 1 ? repeated(p, n) : p;
     const auto columns = q_.column_encoder(own, n * together_, memory_.data(), blocks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       if (together_ > 1 && box.row_stride == n)
         q_.encode_rows_as_one(columns, together_, q_.index_of_row(row), box);
       else
-        q_.encode_columns(columns, first, q_.index_of_row(row), col, box);
+        q_.encode_columns(columns, first, q_.index_of_row(row), col, box, asks);
     });
   }
 
   /// The same, where several columns may share theirs: p and seen are those of the row's blocks.
   template <class Reader>
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
-              const statistics_view& seen, simd::blocks_are blocks) {
+              const statistics_view& seen, simd::blocks_are blocks, simd::box_requests asks = {}) {
     const bool own = q_.block_length() == 1;
     if (by_columns_ && (own || rows >= many) && blocks != simd::blocks_are::special)
-      return encode_columns(elements, start, rows, first, n, own ? p.from(first) : of_columns(p, first, n), blocks);
+      return encode_columns(elements, start, rows, first, n, own ? p.from(first) : of_columns(p, first, n), blocks,
+                            asks);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
         encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);
@@ -314,6 +316,16 @@ index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step
   return near < cols ? near : width_for(box_floats, 512);
 }
 
+/// Those of a panel that comes from memory while the next box is asked for: about as many as fit the first-level cache;
+/// 0 where blocks are larger, or so high that memory would be read in lines here and there.
+template <class Quantizer>
+index_t asked_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
+  constexpr index_t least = 64;
+  const index_t width = piece_length(step, 2 * tile_floats / rows);
+  const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 4 * tile_floats;
+  return fits ? std::min(width, cols) : 0;
+}
+
 /// Two passes over columns of a panel, whose rows share scales: statistics, then codes.
 template <class Quantizer>
 class panel_quantizer {
@@ -327,22 +339,28 @@ class panel_quantizer {
         parameters_(q.block_count()),
         codes_(q, cols, step, q.asks_behind_panel()) {}
 
+  /// Whether what comes next from memory is asked for.
+  bool asks_ahead() const { return q_.streams() && codes_.by_columns(); }
+
   /// The panel is the box of `count` rows at `first`, both indices of the tensor; its columns are [col, col + n), whole
-  /// blocks.
+  /// blocks. `asks`: for what while codes are made, where asks_ahead() says that it can.
   template <class Reader, class Index>
-  void operator()(Reader& elements, const Index& first, const Index& count, index_t col, index_t n) {
+  void operator()(Reader& elements, const Index& first, const Index& count, index_t col, index_t n,
+                  simd::box_requests asks = {}) {
+    const simd::fetch fetches = asks.ahead != 0 ? simd::fetch::nothing : q_.fetches_while_reading();
     const index_t length = q_.block_length(), block = col / length, blocks = divide_up(n, length);
     const statistics_view seen = statistics_.view();
     const parameters_view p = parameters_.view();
     seen.from(block).clear(blocks);
     for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
       elements.for_each_box(start, rows, col, n, [&](index_t, index_t at, const auto& box) {
-        join_box<S, From>(at, box, length, seen, q_.fetches_while_reading());
+        join_box<S, From>(at, box, length, seen, fetches);
       });
     });
     const simd::blocks_are are = q_.finish(first, block, blocks, seen.from(block), p.from(block));
-    for_each_row_run(first, count, q_.extents(),
-                     [&](index_t start, index_t rows) { codes_.encode(elements, start, rows, col, n, p, seen, are); });
+    for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
+      codes_.encode(elements, start, rows, col, n, p, seen, are, asks);
+    });
   }
 
  private:
@@ -375,9 +393,16 @@ void quantize_panels(const X& x, const Quantizer& q, index_t step) {
       }
   } else {
     q.for_each_panel([&](const auto& first, const auto& count) {
-      const index_t width = panel_width(q, q.rows_of(count), cols, step, !elements.is_direct());
-      for (index_t col = 0; col < cols; col += width)
-        quantize_panel(elements, first, count, col, cols - col < width ? cols - col : width);
+      const index_t rows = q.rows_of(count);
+      const bool direct = elements.is_direct();
+      const index_t asked = direct && quantize_panel.asks_ahead() ? asked_width(q, rows, cols, step) : 0;
+      const index_t width = asked > 0 ? asked : panel_width(q, rows, cols, step, !direct);
+      for (index_t col = 0; col < cols; col += width) {
+        const bool at_end = cols - col <= width;
+        // The next box: beside this one, or of the rows below.
+        const index_t ahead = asked == 0 ? 0 : at_end ? rows * *row_step(x) - col : width;
+        quantize_panel(elements, first, count, col, at_end ? cols - col : width, {q.fetches(), ahead});
+      }
     });
   }
 }

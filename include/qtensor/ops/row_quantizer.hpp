@@ -347,12 +347,13 @@ class row_quantizer {
     columns.encode(box.data, cols * together, whole / together, 0, cols * together, to, step * together, streams_);
     columns.encode(box.data + whole * cols, cols, box.rows() - whole, 0, cols, to + whole * step, step, streams_);
   }
-  /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on.
+  /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on. `asks`: for what
+  /// meanwhile.
   void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
-                      const matrix_ref<const element>& box) const {
+                      const matrix_ref<const element>& box, simd::box_requests asks = {}) const {
     const index_t code_step = box.rows() > 1 ? out_.row_strides()[last - (last > 0)] : 0;
     columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(),
-                   out_.row(row) + unit_of_element<S>(col), code_step, streams_);
+                   out_.row(row) + unit_of_element<S>(col), code_step, streams_, asks);
   }
 
  private:

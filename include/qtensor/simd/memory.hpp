@@ -60,10 +60,11 @@ struct traffic {
   index_t ahead = 16384;  ///< how many bytes further on it asks
 };
 
-/// What a kernel asks for while it encodes rows of a box: elements so many rows below those it reads.
-struct rows_below {
+/// What a kernel asks for while it encodes rows of a box: numbers that lie so many elements behind those it reads, 0
+/// for those of the rows that it takes next.
+struct box_requests {
   fetch fetches = fetch::nothing;
-  index_t rows = 4;
+  index_t ahead = 0;
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.

@@ -48,7 +48,7 @@ void encode_twice(const typename From::type* x, index_t n, RowParameters p, Colu
     if (n - i >= step) [[likely]] {
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + i + k * lanes<A>);
-      if (next != nullptr) fetch_lines<step * index_t{sizeof(*x)}>(next + i, fetch::near);
+      if (next != nullptr) fetch_lines<step * index_t{sizeof(*x)}>(next + i, fetch::far);
       simd::put(rows + i, encode_codes<R, row_quotient, A, numbers::fitting>(v, p), rows_stream);
       simd::put(columns + i, encode_codes<C, column_quotient, A, numbers::fitting>(v, q), columns_stream);
     } else {

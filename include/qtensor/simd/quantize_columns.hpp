@@ -11,7 +11,7 @@ namespace detail {
 
 /// Rows that share one load of their parameters: few, so that the caches see runs of lines, and rows that lie at a
 /// power of two do not push each other out.
-inline constexpr index_t rows_together = rows_below{}.rows;
+inline constexpr index_t rows_together = 4;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -64,12 +64,11 @@ struct held_parameters {
 };
 
 /// Codes of the first n elements of some rows, one per byte, block by block down `rows_together` of them. `streams`:
-/// whole blocks go past the caches, and to + r * to_step are aligned to them. `asks`: for which rows below meanwhile.
-/// Where blocks do not fill a row, the last one begins early: what it shares with the one before
-/// it is written twice.
+/// whole blocks go past the caches, and to + r * to_step are aligned to them. `asks`: for what meanwhile. Where
+/// blocks do not fill a row, the last one begins early: what it shares with the one before it is written twice.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
 void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
-                 std::uint8_t* to, index_t to_step, bool streams, rows_below asks) {
+                 std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
   using element = typename From::type;
   using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, const Parameters&>;
   constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
@@ -92,6 +91,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     return;
   }
   const auto down = [&]<index_t High>(std::integral_constant<index_t, High>) QTENSOR_INLINE_LAMBDA {
+    const index_t ahead = asks.ahead != 0 ? asks.ahead : High * x_step;
     for (index_t row = 0; row < rows; row += High) {
       const index_t count = std::min(High, rows - row);
       for (index_t end = step; end < n + step; end += step) {
@@ -101,10 +101,10 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
         const element* from = x + row * x_step + i;
         std::uint8_t* codes = to + row * to_step + i;
         for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
-          if constexpr (High == 1)
+          if (High == 1 && asks.ahead == 0)
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
-            fetch_lines<fetched>(from + asks.rows * x_step, asks.fetches);
+            fetch_lines<fetched>(from + ahead, asks.fetches);
           simd::put(codes, codes_of(from, held), streams && end <= n);
         }
       }
@@ -170,24 +170,24 @@ class basic_column_encoder {
     return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
   }
 
-  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `asks`: for which rows below
-  /// meanwhile.
+  /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `asks`: for what meanwhile.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                    index_t to_step, rows_below asks = {}) const {
+                    index_t to_step, box_requests asks = {}) const {
     encode_rows(x, x_step, rows, col, n, to, to_step, false, asks);
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
   /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
+  /// `asks`: for what meanwhile; of 16 bits that stream, at least for the rows below.
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
-              bool streams = false) const {
+              bool streams = false, box_requests asks = {}) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       // Rows of floats come fast enough by themselves.
-      const rows_below asks{streams && sizeof(element) == 2 ? fetch::far : fetch::nothing};
+      if (asks.ahead == 0) asks.fetches = streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
       if (writes_bytes && (!streams || begins_line(codes, code_step)))
         encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, asks);
       else
-        encode_kept(x, x_step, rows, col, n, codes, code_step, streams);
+        encode_kept(x, x_step, rows, col, n, codes, code_step, streams, asks);
     } else {
       for (index_t row = 0; row < rows; ++row)
         Kernel::vector(x + row * x_step, n, scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_,
@@ -211,7 +211,7 @@ class basic_column_encoder {
   }
 
   void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
-                   index_t to_step, bool streams, rows_below asks) const {
+                   index_t to_step, bool streams, box_requests asks) const {
     const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
                                                    tensor_scale_};
     if (fits_)
@@ -233,13 +233,14 @@ class basic_column_encoder {
 
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
-                   index_t code_step, bool streams) const {
+                   index_t code_step, bool streams, box_requests asks) const {
+    if (asks.ahead == 0) asks.fetches = fetch::nothing;
     constexpr index_t width = 2048, height = detail::rows_together;
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(height * width)];
     for (index_t row = 0; row < rows; row += height)
       for (index_t first = 0; first < n; first += width) {
         const index_t count = std::min(width, n - first), down = std::min(height, rows - row);
-        encode_rows(x + row * x_step + first, x_step, down, col + first, count, kept, width, false, rows_below{});
+        encode_rows(x + row * x_step + first, x_step, down, col + first, count, kept, width, false, asks);
         for (index_t r = 0; r < down; ++r) {
           auto* to = reinterpret_cast<std::uint8_t*>(codes + (row + r) * code_step + unit_of<S>(first));
           pack_codes<arch, bits>(kept + r * width, count, to, streams);
