@@ -54,7 +54,7 @@ part() {
   while [ "$1" != -- ]; do choice+=("$1"); shift; done
   shift
   local folder=$build/$name log=$build/$name/meson-logs/testlog.json fresh=()
-  [ -d "$folder/meson-private" ] && fresh=(--reconfigure)
+  [ -e "$folder/build.ninja" ] && fresh=(--reconfigure)
   echo "== $name"
   if ! meson setup "${fresh[@]}" "$folder" . "$@" >"$build/$name.setup.log" </dev/null; then
     cat "$build/$name.setup.log"

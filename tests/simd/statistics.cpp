@@ -160,6 +160,22 @@ TEST_CASE("amax_blocks: any number of blocks of any length") {
   });
 }
 
+TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first number below does") {
+  for (const index_t n : {1, 15, 16, 17, 50}) {
+    std::vector<float> x(static_cast<std::size_t>(n), 0x1p-60f);
+    x[0] = -0.f;
+    CHECK_FALSE(simd::has_magnitudes_below<simd::best_arch>(x.data(), n, 0x1p-60f));
+    for (const float v : {-0x1.fffffep-61f, 0x1p-149f}) {
+      x.back() = v;
+      CHECK(simd::has_magnitudes_below<simd::best_arch>(x.data(), n, 0x1p-60f));
+    }
+    for (const float v : {0.f, qtensor::infinity, qtensor::quiet_nan, -1.f}) {
+      x.back() = v;
+      CHECK_FALSE(simd::has_magnitudes_below<simd::best_arch>(x.data(), n, 0x1p-60f));
+    }
+  }
+}
+
 TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a time, every width") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

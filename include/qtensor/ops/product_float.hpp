@@ -7,6 +7,7 @@
 #include <qtensor/ops/product.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/decode_quads.hpp>
+#include <qtensor/simd/statistics.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -253,19 +254,6 @@ struct direct_rows {
   }
 };
 
-/// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number.
-template <class A>
-bool has_magnitudes_below(const float* x, index_t n, float least) {
-  constexpr index_t step = simd::lanes<A>;
-  const simd::words<A> magnitude(magnitude_bits), one(1u);
-  simd::words<A> smallest = magnitude;  // of magnitudes less one: then 0 is the largest
-  for (index_t i = 0; i < n; i += step) {
-    const simd::floats<A> v = simd::load_n<A>(x + i, std::min(step, n - i));
-    smallest = simd::min(smallest, ((simd::bits_as<std::uint32_t>(v) & magnitude) - one) & magnitude);
-  }
-  return simd::any(simd::below(smallest, simd::words<A>(bits_of(least) - 1)));
-}
-
 /// Neighbouring groups of one packed panel, as few rows read them: scales are floats.
 template <class S, class A>
 struct group_run {
@@ -318,7 +306,8 @@ class direct_panel {
     if constexpr (S::has_zero_point) run.zeros = panel_.zeros + at;
     if constexpr (S::has_offset) run.offsets = panel_.offsets + at;
     if constexpr (decoder::has_dots && std::same_as<scale_format, e8m0>)  // other scales are large enough
-      if (asks_for_dots) run.fits_dots = !has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
+      if (asks_for_dots)
+        run.fits_dots = !simd::has_magnitudes_below<A>(scales_, entries, decoder::least_scale_for_dots);
     return run;
   }
 
@@ -483,7 +472,7 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
   bool fits_dots = false;
   if constexpr (Chains::template takes_dots<1, typename panel_decoder<Panels>::decoder_type>)
     fits_dots = rows == 1 && simd::takes_bf16_dots<typename Panels::arch>() &&
-                !has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
+                !simd::has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
   qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
     const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
       multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, fits_dots, sink);

@@ -355,6 +355,21 @@ void range_blocks_of(const typename Source::type* x, index_t blocks, std::uint32
   detail::store_ranges<A, Source>(x, blocks, Length, low, high);
 }
 
+/// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number; NaN is not.
+///
+/// Reads x[0, n). Cost: 4 operations per batch.
+template <usable_arch A>
+bool has_magnitudes_below(const float* x, index_t n, float least) {
+  constexpr index_t step = lanes<A>;
+  const words<A> magnitude(magnitude_bits), one(1u);
+  words<A> smallest = magnitude;  // of magnitudes less one: then 0 is the largest
+  for (index_t i = 0; i < n; i += step) {
+    const floats<A> v = simd::load_n<A>(x + i, std::min(step, n - i));
+    smallest = simd::min(smallest, ((simd::bits_as<std::uint32_t>(v) & magnitude) - one) & magnitude);
+  }
+  return simd::any(simd::below(smallest, words<A>(bits_of(least) - 1)));
+}
+
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
 /// columns. Start from zeros. `fetches`: how far rows further on are asked for.
 ///
