@@ -63,6 +63,45 @@ void check_columns(index_t rows, index_t cols, index_t col, index_t gap, bool od
   }
 }
 
+/// Scales that columns share, `length` each: codes, and divisors, are those of their copies.
+template <class S, class Arch>
+void check_shared(index_t n, index_t length, index_t first, bool odd) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using encoder = simd::column_encoder<S, simd::from_f32, simd::kernel<simd::op::encode, S, Arch>>;
+    constexpr index_t rows = 5;
+    const column_input<S> in(rows, n, odd);
+    check::fenced<float> shared(index_t{(first + n + length - 1) / length}), copies(n);
+    for (index_t i = 0; i < shared.size(); ++i) shared[i] = in.scales[static_cast<std::size_t>(i % n)];
+    for (index_t c = 0; c < n; ++c) copies[c] = shared[(first + c) / length];
+    const std::int32_t* z = S::has_zero_point ? in.zeros.data() : nullptr;
+    const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
+    const index_t step = units<S>(n);
+    const auto size = static_cast<std::size_t>(encoder::memory_for(n) + 1);
+    for (const bool fitting : {false, true}) {
+      std::vector<float> x = in.x, memory(size), other(size);
+      if (fitting)
+        for (index_t i = 0; i < rows * n; ++i) x[static_cast<std::size_t>(i)] = copies[i % n] * 0.5f;
+      std::vector<simd::code_unit_t<S>> want(static_cast<std::size_t>(rows * step)), got(want.size());
+      encoder(copies.data(), z, n, tensor_scale, memory.data(), fitting && !odd)
+          .encode(x.data(), n, rows, 0, n, want.data(), step);
+      encoder(copies.data(), z, n, tensor_scale, other.data(), fitting && !odd, {shared.data(), length, first})
+          .encode(x.data(), n, rows, 0, n, got.data(), step);
+      INFO(n, " columns, ", length, " share a scale, from ", first, odd ? ", odd scales" : "");
+      REQUIRE(std::memcmp(got.data(), want.data(), want.size() * sizeof(want[0])) == 0);
+      REQUIRE(std::memcmp(memory.data(), other.data(), static_cast<std::size_t>(n) * sizeof(float)) == 0);
+    }
+  }
+}
+template <class S>
+void check_shared() {
+  simd::archs::for_each([](auto arch) {
+    for (const bool odd : {false, true})
+      for (const index_t n : {1, 17, 64, 515, 2000})
+        for (const index_t length : {2, 5, 16, 32, 100})
+          for (const index_t first : {0, 3, 96}) check_shared<S, decltype(arch)>(n, length, first, odd);
+  });
+}
+
 template <class S>
 void check_all() {
   simd::archs::for_each([](auto arch) {
@@ -96,4 +135,12 @@ TEST_CASE("encode_columns: more columns than are prepared at a time") {
   for (index_t r = 0; r < rows; ++r)
     simd::encode_vector<S>(in.x.data() + r * cols, cols, in.scales.data(), nullptr, want.data() + r * cols);
   CHECK(got == want);
+}
+
+TEST_CASE("column_encoder: scales that columns share") {
+  check_shared<int8_per_tensor>();
+  check_shared<uint8_per_tensor>();
+  check_shared<mxfp8_e4m3>();
+  check_shared<scheme<int4, group<32>>>();
+  check_shared<nvfp4>();
 }

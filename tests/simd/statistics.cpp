@@ -160,6 +160,22 @@ TEST_CASE("amax_blocks: any number of blocks of any length") {
   });
 }
 
+TEST_CASE("join_block_maxima: blocks of any length, joined to what is there") {
+  for (const index_t length : {1, 3, 8, 16, 24, 32, 48, 96})
+    for (const index_t blocks : {0, 1, 2, 15, 16, 17, 40}) {
+      check::fenced<std::uint32_t> magnitudes(blocks * length), best(blocks);
+      for (index_t i = 0; i < magnitudes.size(); ++i) magnitudes[i] = check::random_bits()() & 0x7fffffffu;
+      for (index_t b = 0; b < blocks; ++b) best[b] = b % 3 == 0 ? 0x7fffff00u : 0u;
+      std::vector<std::uint32_t> want(best.data(), best.data() + blocks);
+      for (index_t i = 0; i < magnitudes.size(); ++i)
+        want[static_cast<std::size_t>(i / length)] =
+            std::max(want[static_cast<std::size_t>(i / length)], std::uint32_t{magnitudes[i]});
+      simd::join_block_maxima<simd::best_arch>(magnitudes.data(), blocks, length, best.data());
+      INFO(blocks, " blocks of ", length);
+      CHECK(std::equal(want.begin(), want.end(), best.data()));
+    }
+}
+
 TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first number below does") {
   for (const index_t n : {1, 15, 16, 17, 50}) {
     std::vector<float> x(static_cast<std::size_t>(n), 0x1p-60f);

@@ -119,9 +119,10 @@ void join_box_down(index_t col, const matrix_ref<const typename From::type>& box
     std::uint32_t best[wide] = {};
     simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
     for (index_t i = 0, count; i < n; i += count) {
-      const index_t at = col + first + i;
-      count = std::min(length - at % length, n - i);
-      seen.amax[at / length] = std::max(seen.amax[at / length], *std::max_element(best + i, best + i + count));
+      const index_t at = col + first + i, left = n - i, blocks = at % length == 0 ? left / length : 0;
+      count = blocks > 0 ? blocks * length : std::min(length - at % length, left);
+      simd::join_block_maxima<simd::best_arch>(best + i, std::max(blocks, index_t{1}), blocks > 0 ? length : count,
+                                               seen.amax + at / length);
     }
   }
 }
@@ -171,12 +172,13 @@ class panel_encoder {
   bool by_columns() const { return by_columns_; }
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
-  /// `asks`: for what meanwhile.
+  /// `asks`: for what meanwhile; `shared`: what the scales are copies of, if they are.
   template <class Reader>
   void encode_columns(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
-                      simd::blocks_are blocks = simd::blocks_are::ordinary, simd::box_requests asks = {}) {
+                      simd::blocks_are blocks = simd::blocks_are::ordinary, simd::box_requests asks = {},
+                      const simd::shared_scales& shared = {}) {
     const parameters_view own = together_ > 1 ? repeated(p, n) : p;
-    const auto columns = q_.column_encoder(own, n * together_, memory_.data(), blocks);
+    const auto columns = q_.column_encoder(own, n * together_, memory_.data(), blocks, shared);
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       if (together_ > 1 && box.row_stride == n)
         q_.encode_rows_as_one(columns, together_, q_.index_of_row(row), box);
@@ -190,9 +192,12 @@ class panel_encoder {
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
               const statistics_view& seen, simd::blocks_are blocks, simd::box_requests asks = {}) {
     const bool own = q_.block_length() == 1;
-    if (by_columns_ && (own || rows >= many) && blocks != simd::blocks_are::special)
-      return encode_columns(elements, start, rows, first, n, own ? p.from(first) : of_columns(p, first, n), blocks,
-                            asks);
+    if (by_columns_ && blocks != simd::blocks_are::special) {
+      if (own) return encode_columns(elements, start, rows, first, n, p.from(first), blocks, asks);
+      if (rows >= many)
+        return encode_columns(elements, start, rows, first, n, of_columns(p, first, n), blocks, asks,
+                              {p.scales, q_.block_length(), first});
+    }
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
         encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);

@@ -331,10 +331,12 @@ class row_quantizer {
 
   /// Rows of codes lie at one distance, over all leading axes.
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
-  /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats).
+  /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats). `shared`: what they
+  /// are copies of, if they are.
   using columns_type = simd::column_encoder<S, From>;
-  columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks) const {
-    return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting};
+  columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks,
+                              const simd::shared_scales& shared = {}) const {
+    return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting, shared};
   }
   /// Whether each row of codes begins where the one before it ends.
   bool codes_follow_each_other() const { return rows_.dense; }

@@ -119,6 +119,12 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
 
 }  // namespace detail
 
+/// Scales that `length` columns share each: column c takes scales[(first + c) / length]. None where `scales` is null.
+struct shared_scales {
+  const float* scales = nullptr;
+  index_t length = 1, first = 0;
+};
+
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
 /// for memory_for(n) floats, which hold prepared inverses: too dear to be made again for every few rows.
 template <quantization_scheme S, float_source From, class Kernel>
@@ -145,20 +151,31 @@ class basic_column_encoder {
       return 0;
   }
 
-  /// `fitting`: all numbers fit their scales, which are as encode_fitting wants them.
+  /// `fitting`: all numbers fit their scales, which are as encode_fitting wants them. `shared`: what `scales` are
+  /// copies of, if they are, so that no inverse is made twice.
   basic_column_encoder(const float* scales, const std::int32_t* zero_points, index_t n, float tensor_scale,
-                       float* memory, bool fitting = false)
+                       float* memory, bool fitting = false, const shared_scales& shared = {})
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      is_fast_ = detail::all_regular_divisors<S, arch>(scales, n, tensor_scale);
+      const bool copies = shared.scales != nullptr;
+      const index_t first = copies ? shared.first / shared.length : 0;
+      const float* own = copies ? shared.scales + first : scales;
+      const index_t count = copies ? divide_up(shared.first + n, shared.length) - first : n;
+      is_fast_ = detail::all_regular_divisors<S, arch>(own, count, tensor_scale);
       fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
-                          detail::all_regular_divisors<S, arch, numbers::fitting>(scales, n, tensor_scale));
+                          detail::all_regular_divisors<S, arch, numbers::fitting>(own, count, tensor_scale));
       irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
       rest_ = memory + round_up(n + block, block);
+      const auto prepare_for = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
+        if (copies)
+          prepare_shared<By>(n, own, shared.length, shared.first % shared.length);
+        else
+          prepare<By>(n);
+      };
       if (fits_)
-        prepare<fitting_quotient>(n);
+        prepare_for(std::integral_constant<quotient_by, fitting_quotient>{});
       else if (is_fast_)
-        prepare<fast_quotient>(n);
+        prepare_for(std::integral_constant<quotient_by, fast_quotient>{});
     }
   }
 
@@ -207,6 +224,31 @@ class basic_column_encoder {
       const auto d = divisor_of<S, By>(simd::load_n<arch>(scales_ + std::min(i, n), count, 1.f), tensor_scale_);
       simd::store(value_ + i, d.value);
       if constexpr (has_rest<By>) simd::store(rest_ + i, d.rest);
+    }
+  }
+
+  /// The same from scales that columns share, the first of which begins `before` columns ahead.
+  template <quotient_by By>
+  void prepare_shared(index_t n, const float* scales, index_t length, index_t before) {
+    constexpr index_t most = 64;
+    for (index_t col = 0, count; col < n; col += count, scales += most, before = 0) {
+      alignas(64) float value[static_cast<std::size_t>(most)], rest[static_cast<std::size_t>(most)];
+      count = std::min(most * length - before, n - col);
+      const index_t entries = divide_up(before + count, length);
+      for (index_t i = 0; i < entries; i += lanes<arch>) {
+        const auto d =
+            divisor_of<S, By>(simd::load_n<arch>(scales + i, std::min(lanes<arch>, entries - i), 1.f), tensor_scale_);
+        simd::store(value + i, d.value);
+        if constexpr (has_rest<By>) simd::store(rest + i, d.rest);
+      }
+      simd::spread_entries<arch>(static_cast<const float*>(value), length, before, count, value_ + col);
+      if constexpr (has_rest<By>)
+        simd::spread_entries<arch>(static_cast<const float*>(rest), length, before, count, rest_ + col);
+    }
+    // Behind the last column as behind those that share nothing.
+    for (index_t i = n; i < n + block; i += lanes<arch>) {
+      simd::store(value_ + i, floats<arch>(1.f));
+      if constexpr (has_rest<By>) simd::store(rest_ + i, floats<arch>(0.f));
     }
   }
 

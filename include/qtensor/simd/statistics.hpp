@@ -423,6 +423,32 @@ void accumulate_amax_bits(const typename Source::type* x, index_t n, std::uint32
   accumulate_amax_bits<A, Source>(x, 0, 1, n, best);
 }
 
+/// best[b] = max(best[b], the largest of block b of `magnitudes`), for b < blocks of `length` >= 1 words each: from the
+/// largest magnitudes of columns, those of blocks of them.
+///
+/// Reads magnitudes[0, blocks * length), updates best[0, blocks). Cost: 1 operation per batch, and 5 per block where
+/// length is a multiple of `lanes`; else one per word.
+template <usable_arch A>
+void join_block_maxima(const std::uint32_t* magnitudes, index_t blocks, index_t length, std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  if (length % step != 0) {
+    for (index_t b = 0; b < blocks; ++b, magnitudes += length)
+      for (index_t i = 0; i < length; ++i) best[b] = std::max(best[b], magnitudes[i]);
+    return;
+  }
+  for (index_t b = 0; b < blocks; b += step) {
+    const index_t count = std::min(step, blocks - b);
+    const auto block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+      const std::uint32_t* words_of_block = magnitudes + (b + (k < count ? k : 0)) * length;
+      words<A> most = simd::load<A>(words_of_block);
+      for (index_t i = step; i < length; i += step) most = simd::max(most, simd::load<A>(words_of_block + i));
+      return most;
+    };
+    const words<A> found = simd::reduce_max_each<A>(block);
+    simd::store_n(best + b, count, simd::max(found, simd::load_n<A>(best + b, count)));
+  }
+}
+
 /// low[i] = max(low[i], magnitude of element i where it is negative) and high[i] likewise where it is positive, over
 /// rows at x + r * stride, r < rows, for i < n: range_bits along columns. Start from zeros.
 ///
