@@ -62,6 +62,7 @@ class row_quantizer {
  public:
   using scheme_type = S;
   using source_type = From;
+  using scale_unit = storage_t<typename S::scale_format>;
   static constexpr int rank = E::rank;
   /// `direct`: the source lies in memory.
   row_quantizer(const span& out, bool direct)
@@ -144,7 +145,9 @@ class row_quantizer {
   simd::blocks_are finish_along(index_array at, std::size_t axis, index_t count, const statistics_view& seen,
                                 const parameters_view& p) const {
     using simd::blocks_are;
-    if (const auto blocks = finish_by_vectors(at, axis, count, seen, p); blocks != blocks_are::special) return blocks;
+    if (const auto blocks = finish_by_vectors(at, axis, count, seen, p, out_.storage_scales(at), grid_.stride[axis]);
+        blocks != blocks_are::special)
+      return blocks;
     bool special = false;
     const index_t length = axis == last ? rows_.block_length : grid_.block[axis];
     for (index_t b = 0; b < count; ++b, at[axis] += length) {
@@ -163,14 +166,11 @@ class row_quantizer {
 
   /// The same for blocks of `count` rows one below the other, but what is stored of their scales is kept: neighbours go
   /// to memory together (store_kept).
-  using scale_unit = storage_t<typename S::scale_format>;
   simd::blocks_are finish_down(const index_array& at, index_t count, const statistics_view& seen,
                                const parameters_view& p, scale_unit* kept) const {
     using simd::blocks_are;
-    if constexpr (simd::vector_scaled<S>) {
-      const auto blocks = simd::block_scales<S>(seen.amax, count, kept, p.scales, tensor_term_);
-      if (blocks != blocks_are::special) return blocks;
-    }
+    if (const auto blocks = finish_by_vectors(at, 0, count, seen, p, kept, 1); blocks != blocks_are::special)
+      return blocks;
     const blocks_are blocks = finish_along(at, 0, count, seen, p);
     const scale_unit* scales = out_.storage_scales(at);
     for (index_t i = 0; i < count; ++i) kept[i] = scales[i * grid_.stride[0]];
@@ -184,11 +184,11 @@ class row_quantizer {
       copy_apart(kept + b * step, rows, scales + b * grid_.stride[last], grid_.stride[0]);
   }
 
-  /// The same for all blocks of n rows of a tile, from the one at `at` on.
+  /// What finish() does, for all blocks of n rows of a tile, from the one at `at` on.
   simd::blocks_are finish_rows(index_array at, index_t n, const padded_rows& tile, const statistics_view& seen,
                                const parameters_view& p) const {
     using simd::blocks_are;
-    auto all = finish_by_vectors(at, last, n * tile.blocks, seen, p);
+    auto all = finish_by_vectors(at, last, n * tile.blocks, seen, p, out_.storage_scales(at), grid_.stride[last]);
     if (all != blocks_are::special) return all;
     all = blocks_are::fitting;
     for (index_t b = 0; b < n * tile.blocks; b += tile.blocks, ++at[last - 1])
@@ -361,15 +361,15 @@ class row_quantizer {
  private:
   static constexpr index_t most_apart = 512;  // entries that are stored apart from each other at a time
 
-  /// What finish_along does, where vectors can; `special` where the reference has to.
+  /// What finish_along does, where vectors can; `special` where the reference has to. Scales are stored `step` apart
+  /// from `scales` on.
   simd::blocks_are finish_by_vectors(const index_array& at, std::size_t axis, index_t count,
-                                     const statistics_view& seen, const parameters_view& p) const {
+                                     const statistics_view& seen, const parameters_view& p, scale_unit* scales,
+                                     index_t step) const {
     using simd::blocks_are;
-    const index_t step = grid_.stride[axis];
     if constexpr (simd::vector_scaled<S>) {
       scale_unit kept[static_cast<std::size_t>(most_apart)];
       if (step == 1 || count <= most_apart) {
-        scale_unit* scales = out_.storage_scales(at);
         const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
         if (blocks != blocks_are::special && step != 1) copy_apart(kept, count, scales, step);
         return blocks;
@@ -378,7 +378,7 @@ class row_quantizer {
     if constexpr (simd::vector_ranged<S>) {
       if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
           blocks_are::special) {
-        copy_apart(p.scales, count, out_.storage_scales(at), step);
+        copy_apart(p.scales, count, scales, step);
         copy_apart(p.zero_points, count, out_.storage_zero_points(at), out_.zero_grid().stride[axis]);
         return blocks_are::fitting;
       }
