@@ -148,6 +148,20 @@ TEST_CASE("large tensors: sources of the other order, groups down the columns, b
   check_turned<scheme<uint8, block<32, 64>>>();
 }
 
+TEST_CASE("large tensors: panels under scales that are given") {
+  const auto check = []<class S>(std::type_identity<S>) {
+    CAPTURE(std::string(std::string_view(name<S>)));
+    const auto all = quantize<S>(source(numbers().data(), extents(height, width)), 0.03f);
+    bool ok = true;
+    for (index_t row = 0; row + 64 <= height; row += 64 * 5)
+      ok = ok && holds(all, quantize<S>(source(numbers().data() + row * width, extents(64, width)), 0.03f), row);
+    CHECK(ok);
+  };
+  check(std::type_identity<scheme<int8, block<16, 16>>>{});
+  check(std::type_identity<scheme<int4, block<32, 64>>>{});
+  check(std::type_identity<along<0, int8_group<32>>>{});
+}
+
 TEST_CASE("large tensors: scales of columns") {
   const auto all = quantize<int8_per_channel<1>>(source(numbers().data() + 800000, extents(height, width)));
   const auto across = quantize<int8_per_channel<1>>(source(turned().data(), extents(height, width), {1, height}));

@@ -331,6 +331,17 @@ index_t asked_width(const Quantizer& q, index_t rows, index_t cols, index_t step
   return fits ? std::min(width, cols) : 0;
 }
 
+/// Calls visit(col, n, asks) for boxes of `width` columns that make up a panel of `rows` rows in memory, `row_step`
+/// apart; what `asks` asks for is the next box: beside this one, or of the rows below.
+template <class Visit>
+void for_each_asked_box(index_t rows, index_t row_step, index_t cols, index_t width, simd::fetch how, Visit visit) {
+  for (index_t col = 0; col < cols; col += width) {
+    const bool at_end = cols - col <= width;
+    const simd::box_requests asks{how, at_end ? rows * row_step - col : width};
+    visit(col, at_end ? cols - col : width, asks);
+  }
+}
+
 /// Two passes over columns of a panel, whose rows share scales: statistics, then codes.
 template <class Quantizer>
 class panel_quantizer {
@@ -399,15 +410,14 @@ void quantize_panels(const X& x, const Quantizer& q, index_t step) {
   } else {
     q.for_each_panel([&](const auto& first, const auto& count) {
       const index_t rows = q.rows_of(count);
+      const auto box = [&](index_t col, index_t n, simd::box_requests asks) {
+        quantize_panel(elements, first, count, col, n, asks);
+      };
       const bool direct = elements.is_direct();
-      const index_t asked = direct && quantize_panel.asks_ahead() ? asked_width(q, rows, cols, step) : 0;
-      const index_t width = asked > 0 ? asked : panel_width(q, rows, cols, step, !direct);
-      for (index_t col = 0; col < cols; col += width) {
-        const bool at_end = cols - col <= width;
-        // The next box: beside this one, or of the rows below.
-        const index_t ahead = asked == 0 ? 0 : at_end ? rows * *row_step(x) - col : width;
-        quantize_panel(elements, first, count, col, at_end ? cols - col : width, {q.fetches(), ahead});
-      }
+      if (const index_t asked = direct && quantize_panel.asks_ahead() ? asked_width(q, rows, cols, step) : 0; asked > 0)
+        return for_each_asked_box(rows, *row_step(x), cols, asked, q.fetches(), box);
+      const index_t width = panel_width(q, rows, cols, step, !direct);
+      for (index_t col = 0; col < cols; col += width) box(col, cols - col < width ? cols - col : width, {});
     });
   }
 }
@@ -453,7 +463,14 @@ bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   q.for_each_panel([&](const auto& first, const auto& count) {
     q.load(first, 0, blocks, q.block_length(), p);
     for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
-      panel.encode(elements, start, rows, 0, x.cols(), p, {}, simd::blocks_are::ordinary);
+      const auto box = [&](index_t col, index_t n, simd::box_requests asks) {
+        panel.encode(elements, start, rows, col, n, p, {}, simd::blocks_are::ordinary, asks);
+      };
+      const index_t asked = elements.is_direct() && q.streams() ? asked_width(q, rows, x.cols(), step) : 0;
+      if (asked > 0)
+        for_each_asked_box(rows, *row_step(x), x.cols(), asked, q.fetches(), box);
+      else
+        box(0, x.cols(), {});
     });
   });
   return true;
