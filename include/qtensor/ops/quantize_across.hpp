@@ -87,8 +87,7 @@ class across_quantizer {
         all = std::min(all, these);
         if (by_blocks())  // while they are in a cache
           encode_columns(numbers, p.from(at), these, codes(c),
-                         asks_for_blocks() ? simd::box_requests{q_.fetches(), length_ * x_.row_stride}
-                                           : simd::box_requests{q_.fetches()});
+                         {q_.fetches(), asks_for_blocks() ? length_ * x_.row_stride : 0});
       }
       q_.store_kept({row, col}, rows, divide_up(cols, length_), kept.data(), step_);
       if (by_blocks())

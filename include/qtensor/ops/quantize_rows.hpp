@@ -118,11 +118,11 @@ void join_box_down(index_t col, const matrix_ref<const typename From::type>& box
     const index_t n = std::min(wide, box.cols() - first);
     std::uint32_t best[wide] = {};
     simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
-    for (index_t i = 0, count; i < n; i += count) {
-      const index_t at = col + first + i, left = n - i, blocks = at % length == 0 ? left / length : 0;
-      count = blocks > 0 ? blocks * length : std::min(length - at % length, left);
-      simd::join_block_maxima<simd::best_arch>(best + i, std::max(blocks, index_t{1}), blocks > 0 ? length : count,
-                                               seen.amax + at / length);
+    for (index_t i = 0, blocks, part; i < n; i += blocks * part) {
+      const index_t at = col + first + i;
+      part = std::min(length - at % length, n - i);
+      blocks = part == length ? (n - i) / length : 1;
+      simd::join_block_maxima<simd::best_arch>(best + i, blocks, part, seen.amax + at / length);
     }
   }
 }

@@ -157,18 +157,17 @@ class basic_column_encoder {
                        float* memory, bool fitting = false, const shared_scales& shared = {})
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      const bool copies = shared.scales != nullptr;
-      const index_t first = copies ? shared.first / shared.length : 0;
-      const float* own = copies ? shared.scales + first : scales;
-      const index_t count = copies ? divide_up(shared.first + n, shared.length) - first : n;
+      const shared_scales all = shared.scales != nullptr ? shared : shared_scales{scales};
+      const index_t first = all.first / all.length, count = divide_up(all.first + n, all.length) - first;
+      const float* own = all.scales + first;
       is_fast_ = detail::all_regular_divisors<S, arch>(own, count, tensor_scale);
       fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
                           detail::all_regular_divisors<S, arch, numbers::fitting>(own, count, tensor_scale));
       irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
       rest_ = memory + round_up(n + block, block);
       const auto prepare_for = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
-        if (copies)
-          prepare_shared<By>(n, own, shared.length, shared.first % shared.length);
+        if (all.length > 1)
+          prepare_shared<By>(n, own, all.length, all.first % all.length);
         else
           prepare<By>(n);
       };
@@ -200,8 +199,9 @@ class basic_column_encoder {
               bool streams = false, box_requests asks = {}) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       // Rows of floats come fast enough by themselves.
-      if (asks.ahead == 0) asks.fetches = streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
-      if (writes_bytes && (!streams || begins_line(codes, code_step)))
+      const bool in_place = writes_bytes && (!streams || begins_line(codes, code_step));
+      if (asks.ahead == 0) asks.fetches = in_place && streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
+      if (in_place)
         encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, asks);
       else
         encode_kept(x, x_step, rows, col, n, codes, code_step, streams, asks);
@@ -230,20 +230,14 @@ class basic_column_encoder {
   /// The same from scales that columns share, the first of which begins `before` columns ahead.
   template <quotient_by By>
   void prepare_shared(index_t n, const float* scales, index_t length, index_t before) {
-    constexpr index_t most = 64;
+    detail::group_table<S, arch> table;
+    constexpr index_t most = decltype(table)::most;
     for (index_t col = 0, count; col < n; col += count, scales += most, before = 0) {
-      alignas(64) float value[static_cast<std::size_t>(most)], rest[static_cast<std::size_t>(most)];
       count = std::min(most * length - before, n - col);
-      const index_t entries = divide_up(before + count, length);
-      for (index_t i = 0; i < entries; i += lanes<arch>) {
-        const auto d =
-            divisor_of<S, By>(simd::load_n<arch>(scales + i, std::min(lanes<arch>, entries - i), 1.f), tensor_scale_);
-        simd::store(value + i, d.value);
-        if constexpr (has_rest<By>) simd::store(rest + i, d.rest);
-      }
-      simd::spread_entries<arch>(static_cast<const float*>(value), length, before, count, value_ + col);
+      table.template fill<By>(scales, nullptr, divide_up(before + count, length), tensor_scale_);
+      simd::spread_entries<arch>(static_cast<const float*>(table.value), length, before, count, value_ + col);
       if constexpr (has_rest<By>)
-        simd::spread_entries<arch>(static_cast<const float*>(rest), length, before, count, rest_ + col);
+        simd::spread_entries<arch>(static_cast<const float*>(table.rest), length, before, count, rest_ + col);
     }
     // Behind the last column as behind those that share nothing.
     for (index_t i = n; i < n + block; i += lanes<arch>) {
@@ -276,7 +270,6 @@ class basic_column_encoder {
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
                    index_t code_step, bool streams, box_requests asks) const {
-    if (asks.ahead == 0) asks.fetches = fetch::nothing;
     constexpr index_t width = 2048, height = detail::rows_together;
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(height * width)];
     for (index_t row = 0; row < rows; row += height)
