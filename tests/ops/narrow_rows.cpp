@@ -55,14 +55,18 @@ TEST_CASE("narrow rows: int4, where rows end in bytes and where they do not") {
   check_columns<scheme<int4, per_channel<1>>>();
 }
 
-TEST_CASE("rows_as_one: whole vectors, and at least two wide rows") {
+TEST_CASE("rows_as_one: whole vectors, and at least two wide rows where rows fill vectors by themselves") {
   constexpr index_t step = 4 * simd::lanes<simd::best_arch>;
   for (index_t n = 1; n < 128; ++n) {
     const index_t together = ops::rows_as_one(n, 1 << 20);
     CHECK(together * n % step == 0);
     CHECK(together * n >= 256);
     CHECK(together * n <= ops::widest_row);
-    CHECK(ops::rows_as_one(n, 2 * together - 1) == 1);
+    for (index_t rows = 1; rows < 2 * together; ++rows) {
+      const index_t some = ops::rows_as_one(n, rows);
+      CHECK((some == 1 || some * n % step == 0));
+      CHECK((n < step ? some : 2 * some) <= std::max(rows, index_t{2}));
+    }
   }
   CHECK(ops::rows_as_one(0, 100) == 1);
   CHECK(ops::rows_as_one(128, 1 << 20) == 1);

@@ -75,7 +75,7 @@ TEST_CASE("rows of a tile: which tensors have one") {
   CHECK(groups->blocks == 2);
   CHECK(groups->most == 40);
   CHECK(tile_of(std::type_identity<mxfp4>{}, 4000, 17)->step<mxfp4>() == 16);
-  CHECK(tile_of(std::type_identity<mxfp4>{}, 4000, 17)->units<mxfp4>() == 9);
+  CHECK(ops::units_of_row<mxfp4>(17) == 9);
   CHECK(tile_of(std::type_identity<mxfp4>{}, 4000, 17)->most == ops::tile_floats / 32);
   CHECK(tile_of(std::type_identity<int8_per_channel<0>>{}, 3, 65)->length % (4 * simd::lanes<simd::best_arch>) == 0);
   CHECK_FALSE(tile_of(std::type_identity<mxfp8_e4m3>{}, 4, 5000).has_value());         // long rows

@@ -33,9 +33,13 @@ struct statistics_view {
   }
   /// Joins those of other elements of the same blocks.
   void join(const statistics_view& other, index_t blocks) const {
-    for (index_t b = 0; b < blocks; ++b) amax[b] = std::max(amax[b], other.amax[b]);
+    using A = simd::best_arch;
+    index_t b = 0;
+    for (; b + simd::lanes<A> <= blocks; b += simd::lanes<A>)
+      simd::store(amax + b, simd::max(simd::load<A>(amax + b), simd::load<A>(other.amax + b)));
+    for (; b < blocks; ++b) amax[b] = std::max(amax[b], other.amax[b]);
     if (low == nullptr) return;
-    for (index_t b = 0; b < blocks; ++b) {
+    for (b = 0; b < blocks; ++b) {
       low[b] = other.low[b] < low[b] ? other.low[b] : low[b];
       high[b] = other.high[b] > high[b] ? other.high[b] : high[b];
     }

@@ -12,13 +12,13 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 inline constexpr index_t widest_row = 128 * 4 * simd::lanes<simd::best_arch>;
 
 /// How many of `rows` narrow rows of n elements kernels take as one, which fills their vectors: 1 where rows are wide,
-/// or few.
+/// or few. Rows that fill vectors by themselves should make two such ones.
 inline index_t rows_as_one(index_t n, index_t rows) {
   constexpr index_t step = 4 * simd::lanes<simd::best_arch>, wide = 128, enough = 256;
   if (n <= 0 || n >= wide) return 1;
   index_t together = step / std::gcd(n, step);
-  while (n * together < enough) together *= 2;
-  return 2 * together <= rows ? together : 1;
+  while (n * together < enough && 4 * together <= rows) together *= 2;
+  return (n < step ? together : 2 * together) <= rows ? together : 1;
 }
 
 /// The n parameters of a narrow row, once for each row of a wide one.

@@ -20,6 +20,8 @@ constexpr index_t padded_block(index_t elements) {
 
 /// How the rows of a tensor lie in such a tile.
 struct padded_rows {
+  static constexpr index_t rows = 1;  ///< that share parameters
+
   index_t cols;    ///< elements of a row
   index_t length;  ///< elements from one row of the tile to the next
   index_t block;   ///< elements of it that share a scale
@@ -50,16 +52,27 @@ struct padded_rows {
     constexpr index_t long_row = 256;
     return blocks == 1 && length != cols && cols < long_row;
   }
-  /// Code units from one row of the tile to the next, and those of its elements.
+  /// Code units from one row of the tile to the next.
   template <class S>
   index_t step() const {
     return unit_of_element<S>(length);
   }
-  template <class S>
-  index_t units() const {
-    return is_packed<typename S::code_format> ? divide_up(cols * S::code_format::bits, 8) : cols;
-  }
 };
+
+/// Code units of a row of n elements.
+template <class S>
+constexpr index_t units_of_row(index_t n) {
+  return is_packed<typename S::code_format> ? divide_up(n * S::code_format::bits, 8) : n;
+}
+
+/// Bits behind the codes of n elements each of some rows become 0, as tensors have them.
+template <class S>
+void clear_unused_bits(detail::code_unit_t<S>* codes, index_t step, index_t rows, index_t n) {
+  using unit = detail::code_unit_t<S>;
+  if constexpr (is_packed<typename S::code_format>)
+    if (const index_t used = n * S::code_format::bits % 8; used != 0)
+      for (index_t r = 0; r < rows; ++r) codes[r * step + units_of_row<S>(n) - 1] &= static_cast<unit>((1 << used) - 1);
+}
 
 /// Calls visit(row, n, at) for tiles of at most `most` rows, side by side along the axis before the last: all of a
 /// tensor, the first of each at an index in storage order.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/blocks.hpp>
+#include <qtensor/ops/narrow_panels.hpp>
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/quantize_across.hpp>
 #include <qtensor/ops/quantize_rows.hpp>
@@ -95,6 +96,7 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
       const bool once =
           in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
       const auto padding = quantizer.padding();
+      const auto narrow = narrow_panels::of(out);
       const auto by_rows = [&](const auto& source) {
         if constexpr (S::has_tensor_scale) {
           quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
@@ -103,6 +105,8 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
         if (quantize_across(source, quantizer, step)) return;
         if (padding)
           quantize_padded_rows(source, quantizer, *padding);
+        else if (narrow)
+          narrow_panel_quantizer(source, quantizer, *narrow).quantize();
         else if (once)
           quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
@@ -112,6 +116,8 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
         by_rows(x);
       else if (padding && !S::has_tensor_scale)
         quantize_padded_rows(x, quantizer, *padding);
+      else if (narrow && !S::has_tensor_scale)
+        narrow_panel_quantizer(x, quantizer, *narrow).quantize();
       else if (once && !S::has_tensor_scale)
         quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
@@ -143,6 +149,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
       if (same && encode_across(x, q, step)) return;
       if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
+      if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
       if (same && encode_static_panels(x, q, step)) return;
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);

@@ -91,7 +91,7 @@ void quantize_padded_rows(const X& x, const Quantizer& q, const padded_rows& til
   const parameters_view p = parameters.view();
   for_each_padded_tile(x, q, tile, [&](const auto& at, index_t n, const auto* elements) {
     block_statistics<S, source_elements<X>>(elements, n * tile.length, tile.block, seen);
-    const simd::blocks_are blocks = q.finish_rows(at, n, tile, seen, p);
+    const simd::blocks_are blocks = q.finish_tile(at, n, tile, seen, p);
     q.encode_rows(at, n, tile, elements, p, blocks);
     if (blocks == simd::blocks_are::special) q.mend_rows(at, n, tile, elements, seen);
   });
@@ -103,7 +103,7 @@ void encode_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile)
   parameters_memory<typename Quantizer::scheme_type> parameters(tile.most * tile.blocks);
   const parameters_view p = parameters.view();
   for_each_padded_tile(x, q, tile, [&](const auto& at, index_t n, const auto* elements) {
-    q.load_rows(at, n, tile, p);
+    q.load_tile(at, n, tile, p);
     q.encode_rows(at, n, tile, elements, p, simd::blocks_are::ordinary);
   });
 }

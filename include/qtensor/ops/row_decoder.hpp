@@ -113,7 +113,7 @@ class row_decoder {
       for_each_row_tile(w_.storage_extents(), tile.most, [&](index_t, index_t n, const index_array& at) {
         load_adjacent_scales(w_, at, n * tile.blocks, scales);
         if constexpr (S::has_zero_point) load_adjacent_zero_points(w_, at, n * tile.blocks, zeros);
-        simd::copy_rows(w_.row(at), w_.row_strides()[last - 1], n, tile.units<S>(), codes, tile.step<S>());
+        simd::copy_rows(w_.row(at), w_.row_strides()[last - 1], n, units_of_row<S>(tile.cols), codes, tile.step<S>());
         simd::decode_grouped<S, F>(codes, n * tile.length, tile.block, scales, S::has_zero_point ? zeros : nullptr,
                                    numbers, w_.tensor_scale());
         visit(at, n, numbers);

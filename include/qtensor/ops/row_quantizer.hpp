@@ -54,12 +54,12 @@ inline constexpr bool walks_rows =
 template <quantization_scheme S, tensor_extents E, storage_order O, simd::float_source From = simd::from_f32>
 class row_quantizer {
   using span = tensor_span<S, E, O>;
-  using index_array = typename E::array;
   using unit = detail::code_unit_t<S>;
   using element = typename From::type;
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
 
  public:
+  using index_array = typename E::array;
   using scheme_type = S;
   using source_type = From;
   using scale_unit = storage_t<typename S::scale_format>;
@@ -184,14 +184,15 @@ class row_quantizer {
       copy_apart(kept + b * step, rows, scales + b * grid_.stride[last], grid_.stride[0]);
   }
 
-  /// What finish() does, for all blocks of n rows of a tile, from the one at `at` on.
-  simd::blocks_are finish_rows(index_array at, index_t n, const padded_rows& tile, const statistics_view& seen,
+  /// What finish() does, for all blocks of n panels of a tile (padded_rows, narrow_panels), from the one at `at` on.
+  template <class Tile>
+  simd::blocks_are finish_tile(index_array at, index_t n, const Tile& tile, const statistics_view& seen,
                                const parameters_view& p) const {
     using simd::blocks_are;
     auto all = finish_by_vectors(at, last, n * tile.blocks, seen, p, out_.storage_scales(at), grid_.stride[last]);
     if (all != blocks_are::special) return all;
     all = blocks_are::fitting;
-    for (index_t b = 0; b < n * tile.blocks; b += tile.blocks, ++at[last - 1])
+    for (index_t b = 0; b < n * tile.blocks; b += tile.blocks, at[last - 1] += tile.rows)
       all = std::min(all, finish_along(at, last, tile.blocks, seen.from(b), p.from(b)));
     return all;
   }
@@ -203,8 +204,10 @@ class row_quantizer {
     if constexpr (S::has_zero_point) load_zero_points(out_, row, col, count, length, p.zero_points);
   }
 
-  /// Where codes of a row begin, from element `col` on; whether they go past the caches.
+  /// Where codes of a row begin, from element `col` on; how far apart those of neighbouring rows do; whether they go
+  /// past the caches.
   unit* codes(const index_array& row, index_t col) const { return out_.row(row) + unit_of_element<S>(col); }
+  index_t code_step() const { return out_.row_strides()[last - (last > 0)]; }
   bool streams() const { return streams_; }
   /// How far rows of sources across the order are asked for.
   simd::fetch fetches() const { return streams_ ? simd::fetch::far : simd::fetch::nothing; }
@@ -239,8 +242,9 @@ class row_quantizer {
     tile->most = std::clamp(tile_length() / tile->length, index_t{1}, tile->most);
     return tile;
   }
-  /// Scales (and zero points) that are stored, of all blocks of n rows of a tile from the one at `at` on.
-  void load_rows(const index_array& at, index_t n, const padded_rows& tile, const parameters_view& p) const {
+  /// Scales (and zero points) that are stored, of all blocks of n panels of a tile from the one at `at` on.
+  template <class Tile>
+  void load_tile(const index_array& at, index_t n, const Tile& tile, const parameters_view& p) const {
     load_adjacent_scales(out_, at, n * tile.blocks, p.scales);
     if constexpr (S::has_zero_point) load_adjacent_zero_points(out_, at, n * tile.blocks, p.zero_points);
   }
@@ -249,11 +253,9 @@ class row_quantizer {
                    const parameters_view& p, simd::blocks_are blocks) const {
     alignas(64) unit kept[static_cast<std::size_t>(tile_floats)];
     encode_piece<S, From>(x, n * tile.length, tile.block, p, tensor_scale(), blocks, kept);
-    const index_t step = tile.step<S>(), units = tile.units<S>();
-    if constexpr (is_packed<typename S::code_format>)
-      if (const index_t used = tile.cols * S::code_format::bits % 8; used != 0)
-        for (index_t r = 0; r < n; ++r) kept[r * step + units - 1] &= static_cast<unit>((1 << used) - 1);
-    store_tile(kept, step, n, units, codes(at, 0), out_.row_strides()[last - 1], streams_);
+    const index_t step = tile.step<S>();
+    clear_unused_bits<S>(kept, step, n, tile.cols);
+    store_tile(kept, step, n, units_of_row<S>(tile.cols), codes(at, 0), code_step(), streams_);
   }
 
   /// The codes of special blocks again, by the reference; the piece starts at block `first`.
@@ -353,9 +355,8 @@ class row_quantizer {
   /// meanwhile.
   void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
                       const matrix_ref<const element>& box, simd::box_requests asks = {}) const {
-    const index_t code_step = box.rows() > 1 ? out_.row_strides()[last - (last > 0)] : 0;
-    columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(),
-                   out_.row(row) + unit_of_element<S>(col), code_step, streams_, asks);
+    columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(), codes(row, col),
+                   box.rows() > 1 ? code_step() : 0, streams_, asks);
   }
 
  private:

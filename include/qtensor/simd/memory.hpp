@@ -353,6 +353,8 @@ QTENSOR_INLINE void copy_bytes(const void* from, index_t n, void* to) {
     by(std::integral_constant<index_t, 4 * lanes<A>>{});
   else if (n >= 8)
     by(std::integral_constant<index_t, 8>{});
+  else if (n >= 4)
+    by(std::integral_constant<index_t, 4>{});
   else
     for (index_t i = 0; i < n; ++i) y[i] = x[i];
 }

@@ -219,12 +219,13 @@ class basic_column_encoder {
 
   template <quotient_by By>
   void prepare(index_t n) {
-    for (index_t i = 0; i < round_up(n + block, block); i += lanes<arch>) {
-      const index_t count = std::clamp(n - i, index_t{0}, lanes<arch>);
-      const auto d = divisor_of<S, By>(simd::load_n<arch>(scales_ + std::min(i, n), count, 1.f), tensor_scale_);
+    for (index_t i = 0; i < n; i += lanes<arch>) {
+      const auto d =
+          divisor_of<S, By>(simd::load_n<arch>(scales_ + i, std::min(n - i, lanes<arch>), 1.f), tensor_scale_);
       simd::store(value_ + i, d.value);
       if constexpr (has_rest<By>) simd::store(rest_ + i, d.rest);
     }
+    end_with_ones<By>(n);
   }
 
   /// The same from scales that columns share, the first of which begins `before` columns ahead.
@@ -239,7 +240,12 @@ class basic_column_encoder {
       if constexpr (has_rest<By>)
         simd::spread_entries<arch>(static_cast<const float*>(table.rest), length, before, count, rest_ + col);
     }
-    // Behind the last column as behind those that share nothing.
+    end_with_ones<By>(n);
+  }
+
+  /// What is read behind the last of n columns.
+  template <quotient_by By>
+  void end_with_ones(index_t n) {
     for (index_t i = n; i < n + block; i += lanes<arch>) {
       simd::store(value_ + i, floats<arch>(1.f));
       if constexpr (has_rest<By>) simd::store(rest_ + i, floats<arch>(0.f));
