@@ -182,12 +182,12 @@ class row_decoder {
     }
   }
   /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, but not where
-  /// every column changes its scale every few rows.
+  /// every column changes its scale every few rows, or where parts of columns begin inside groups.
   bool decodes_down(const index_array& at) const {
     if constexpr (turns_codes) {
       const auto& grid = w_.scale_grid();
       if (S::has_zero_point && grid.block != w_.zero_grid().block) return false;
-      return grid.block[last - 1] == 1 || grid.block[last] > 1 || is_shared(at);
+      return grid.block[last - 1] == 1 || grid.block[last] > 1 || is_shared(at) || has_groups_down();
     }
     return false;
   }
@@ -221,6 +221,7 @@ class row_decoder {
         return simd::decode_rows<S, F>(codes.column(col - from), codes.step(), n, rows, scales, zero_points, out, step,
                                        w_.tensor_scale(), t);
       }
+      if (has_groups_down()) return groups_down(at, rows, col, n, codes.column(col - from), codes.step(), out, step, t);
       const index_t length = w_.scale_grid().block[last];
       for (index_t c = col, count; c < col + n; c += count, out += count * step) {
         count = std::min(length - c % length, col + n - c);
@@ -235,12 +236,39 @@ class row_decoder {
  private:
   static constexpr index_t fewest_alike = 4;  // rows, for which parameters are laid out for each element
   static constexpr index_t short_row = 256;   // elements, which take as long as what comes before the first of them
+  static constexpr index_t most_groups = 8;   // down a column of turned codes
   static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
 
   /// Whether the rows from the one at an index on share their blocks.
   bool is_shared(const index_array& at) const {
     return at[last - 1] / w_.scale_grid().block[last - 1] ==
            (w_.storage_extents()[last - 1] - 1) / w_.scale_grid().block[last - 1];
+  }
+  /// Whether each column has groups of its own, of which turned codes hold whole ones, or a part of one.
+  bool has_groups_down() const {
+    constexpr index_t most = turned_codes<S>::most_rows, shortest = most / most_groups;
+    const index_t length = w_.scale_grid().block[last - 1];
+    return w_.scale_grid().block[last] == 1 && length >= shortest && (most % length == 0 || length % most == 0);
+  }
+  /// Elements [col, col + n) of so many rows from the one at an index on, whose columns are runs of groups: codes
+  /// code_step units apart, numbers out_step.
+  void groups_down(index_array at, index_t rows, index_t col, index_t n, const detail::code_unit_t<S>* codes,
+                   index_t code_step, number* out, index_t out_step, simd::traffic t) const {
+    constexpr index_t most = turned_codes<S>::most_cols + simd::lanes<simd::best_arch>;
+    const index_t length = w_.scale_grid().block[last - 1], groups = divide_up(rows, length);
+    const auto turn_entries = [&](auto* to, const auto& load) {  // those of a column side by side
+      std::remove_pointer_t<decltype(to)> found[most_groups * most];
+      for (index_t g = 0; g < groups; ++g, at[last - 1] += length) load(at, found + g * most);
+      at[last - 1] -= groups * length;
+      simd::transpose(static_cast<decltype(to)>(found), most, n, groups, to, groups);
+    };
+    float scales[most_groups * most];
+    std::int32_t zeros[S::has_zero_point ? most_groups * most : 1];
+    turn_entries(scales, [&](const index_array& row, float* to) { load_scales(w_, row, col, n, 1, to); });
+    if constexpr (S::has_zero_point)
+      turn_entries(zeros, [&](const index_array& row, std::int32_t* to) { load_zero_points(w_, row, col, n, 1, to); });
+    simd::decode_grouped_rows<S, F>(codes, code_step, n, rows, length, scales, S::has_zero_point ? zeros : nullptr, out,
+                                    out_step, w_.tensor_scale(), t);
   }
   /// Scales (and zero points) of the elements at an index and below it; up to a batch behind them is written, too.
   void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {

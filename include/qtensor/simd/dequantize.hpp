@@ -204,14 +204,17 @@ struct vector_decoder {
       run_rows<F, detail::numbers_are::any>(codes, code_step, rows, n, p, out, out_step, t);
   }
 
+  /// Rows of runs: how many, and how far from one to the next their codes, entries and numbers are.
+  struct rows_apart {
+    index_t count = 1, codes = 0, entries = 0, numbers = 0;
+  };
+
   template <number_format F = f32>
   static void grouped(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
                       traffic t = {}) {
     if (group >= n) return uniform<F>(codes, n, p, out, t);
     if (far_zero_point(p, divide_up(n, group))) return reference::template grouped<F>(codes, n, group, p, out);
-    if (group == lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out, t);
-    if (group == 2 * lanes<A>) return run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out, t);
-    if (group % step == 0) return run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out, t);
+    if (fill_batches(group)) return run_groups<F>(codes, n, group, p, out, t);
     if (group >= own_run && group * format::bits % 8 == 0) {
       for (index_t first = 0, g = 0; first < n; first += group, ++g)
         uniform<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first, t);
@@ -231,6 +234,16 @@ struct vector_decoder {
     }
   }
 
+  /// The same for many rows, each with as many entries of its own.
+  template <number_format F = f32>
+  static void grouped_rows(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
+                           const rows_apart& rows, traffic t = {}) {
+    if (group < n && fill_batches(group) && !far_zero_point(p, rows.count * rows.entries))
+      return run_groups<F>(codes, n, group, p, out, t, rows);
+    for (index_t r = 0; r < rows.count; ++r)
+      grouped<F>(codes + r * rows.codes, n, group, p.from(r * rows.entries), out + r * rows.numbers, t);
+  }
+
  private:
   using reference = kernel<op::decode, S, scalar_arch>;
 
@@ -245,13 +258,39 @@ struct vector_decoder {
     return false;
   }
 
-  /// Any run: chunks of whole blocks, the last block through a padded copy. A function for each kind of parameters: of
-  /// several in one, g++ 12 keeps the decoder's constants in memory (at -O3: two thirds of the speed).
+  /// Whether groups are whole batches, one or two or blocks of them, so that kernels need no copies of their entries.
+  static constexpr bool fill_batches(index_t group) {
+    return group == lanes<A> || group == 2 * lanes<A> || group % step == 0;
+  }
+  template <number_format F>
+  static void run_groups(const unit* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
+                         traffic t, const rows_apart& rows = {}) {
+    if (group == lanes<A>)
+      run<F>(codes, n, detail::group_arrays<S, A, 1>{p}, out, t, rows);
+    else if (group == 2 * lanes<A>)
+      run<F>(codes, n, detail::group_arrays<S, A, 2>{p}, out, t, rows);
+    else
+      run<F>(codes, n, detail::group_arrays<S, A, 4>{p, group / step}, out, t, rows);
+  }
+
+  /// Any runs: the parameters of the first are given. A function for each kind of them: of several in one, g++ 12 keeps
+  /// the decoder's constants in memory (at -O3: two thirds of the speed).
   template <number_format F, class Parameters>
-  [[gnu::noinline]] static void run(const unit* codes, index_t n, Parameters p, storage_t<F>* out, traffic t) {
-    using detail::numbers_are;
-    t.streams = t.streams && begins_line(out);
+  [[gnu::noinline]] static void run(const unit* codes, index_t n, const Parameters& first, storage_t<F>* out, traffic t,
+                                    const rows_apart& rows = {}) {
+    t.streams = t.streams && begins_line(out, rows.numbers);
     const decoder<format, A> decode;
+    for (index_t r = 0; r < rows.count; ++r) {
+      Parameters p = first;
+      if (r > 0) p.p = first.p.from(r * rows.entries);
+      run_one<F>(decode, codes + r * rows.codes, n, p, out + r * rows.numbers, t);
+    }
+  }
+  /// Chunks of whole blocks, the last block through a padded copy.
+  template <number_format F, class Decoder, class Parameters>
+  QTENSOR_INLINE static void run_one(const Decoder& decode, const unit* codes, index_t n, Parameters& p,
+                                     storage_t<F>* out, traffic t) {
+    using detail::numbers_are;
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
     const float tensor_scale = p.p.tensor_scale;
     const index_t whole = n / step * step;
@@ -501,6 +540,23 @@ void decode_grouped(const code_unit_t<S>* codes, index_t n, index_t group, const
                     const float* offsets = nullptr, traffic t = {}) {
   QTENSOR_ASSERT(group >= 1, "decode_grouped needs groups of at least one element");
   detail::decode_run<S, F>(codes, n, group, {scales, zero_points, offsets, tensor_scale}, out, t);
+}
+
+/// The same for many rows, each with entries of its own, one row's behind the other's: codes and numbers of rows lie
+/// code_step units and out_step numbers apart, and every row starts on a byte.
+template <quantization_scheme S, number_format F = f32>
+void decode_grouped_rows(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, index_t group,
+                         const float* scales, const std::int32_t* zero_points, storage_t<F>* out, index_t out_step,
+                         float tensor_scale = 1.f, traffic t = {}) {
+  QTENSOR_ASSERT(group >= 1, "decode_grouped_rows needs groups of at least one element");
+  using K = best_kernel<op::decode, stored<S>>;
+  const block_arrays p{scales, zero_points, nullptr, tensor_scale};
+  const index_t entries = divide_up(n, group);
+  if constexpr (requires { typename K::rows_apart; })
+    K::template grouped_rows<F>(codes, n, group, p, out, {rows, code_step, entries, out_step}, t);
+  else
+    for (index_t r = 0; r < rows; ++r)
+      detail::decode_run<S, F>(codes + r * code_step, n, group, p.from(r * entries), out + r * out_step, t);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
