@@ -153,6 +153,7 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   check(std::type_identity<mxfp6_e2m3>{}, std::type_identity<bf16>{});
   check(std::type_identity<int8_per_channel<0>>{}, std::type_identity<f32>{});
   check(std::type_identity<mxfp8_e4m3>{}, std::type_identity<f16>{});
+  check(std::type_identity<along<0, mxfp4>>{}, std::type_identity<bf16>{});
 }
 
 TEST_CASE("dequantize_into: an empty tensor writes nothing") {

@@ -117,4 +117,8 @@ TEST_CASE("down the columns, from codes of bytes and of nibbles") {
   check_down<f32>(some_tensor<scheme<int8, block<16, 16>>>());
   check_down<bf16>(some_tensor<scheme<uint4, block<6, 14>, zero_point<uint8>>>());
   check_down<f32>(some_tensor<scheme<e4m3, block<128, 32>>>());
+  check_down<f32>(some_tensor<along<0, int8_group<32>>>());
+  check_down<bf16>(some_tensor<along<0, mxfp4>>());
+  check_down<f32>(some_tensor<scheme<uint4, group<16, 0>, zero_point<uint4>>>());
+  check_down<f16>(some_tensor<along<0, int8_group<64>>>());
 }

@@ -209,6 +209,39 @@ TEST_CASE("column_decoder, decode_rows: a kernel without columns decodes row by 
   CHECK(out[1] == 2.f);
   CHECK(out[4] == 6.f);
   CHECK(out[5] == 8.f);
+  const float each[] = {1.f, 2.f, 3.f, 4.f};
+  simd::decode_grouped_rows<thirds_scheme>(codes, 2, 2, 2, 1, each, nullptr, out, 3);
+  CHECK(out[1] == 2.f);  // it takes the first scale for all
+  CHECK(out[3] == 9.f);
+  CHECK(out[4] == 12.f);
+}
+
+TEST_CASE("decode_grouped_rows: rows of groups equal each of them alone") {
+  const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
+    constexpr index_t rows = 5, n = 300, step = n + 20, out_step = n + 3;
+    std::vector<std::uint8_t> codes(rows * step);
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37 + i / 7);
+    const auto* units = reinterpret_cast<const simd::code_unit_t<S>*>(codes.data());
+    for (const index_t group : {1, 8, 16, 32, 48, 64, 96, 128, 300, 512}) {
+      const index_t entries = divide_up(n, group);
+      std::vector<float> scales(static_cast<std::size_t>(rows * entries));
+      std::vector<std::int32_t> zeros(scales.size());
+      for (std::size_t i = 0; i < scales.size(); ++i)
+        scales[i] = exp2i(static_cast<int>(i % 9) - 4), zeros[i] = static_cast<std::int32_t>(i % 11);
+      const std::int32_t* zero_points = S::has_zero_point ? zeros.data() : nullptr;
+      std::vector<storage_t<F>> out(rows * out_step, storage_t<F>{7}), one(out);
+      simd::decode_grouped_rows<S, F>(units, step, rows, n, group, scales.data(), zero_points, out.data(), out_step);
+      for (index_t r = 0; r < rows; ++r)
+        simd::decode_grouped<S, F>(units + r * step, n, group, scales.data() + r * entries,
+                                   S::has_zero_point ? zero_points + r * entries : nullptr, one.data() + r * out_step);
+      CAPTURE(group);
+      CHECK(out == one);
+    }
+  };
+  check(std::type_identity<int8_group<32>>{}, std::type_identity<f32>{});
+  check(std::type_identity<mxfp4>{}, std::type_identity<bf16>{});
+  check(std::type_identity<uint4_group<32>>{}, std::type_identity<f32>{});
+  check(std::type_identity<scheme<e5m2fnuz, per_tensor, nan_to_zero>>{}, std::type_identity<bf16>{});
 }
 
 TEST_CASE("a user's own kernel is found under the stored form of its scheme") {

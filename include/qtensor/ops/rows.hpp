@@ -221,9 +221,10 @@ struct box_shape {
       return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
     };
     if (X::reads_rows) return {tile_floats / 512, cut(512)};
-    if (mixes_orders<X> || x.rows() * x.cols() < streaming_floats) return {4 * box_rows, cut(512)};
-    const index_t cols = cut(512), rows = box_floats / cols / box_rows * box_rows;
-    return {rows > box_rows ? rows : box_rows, cols};
+    const bool is_near = mixes_orders<X> || x.rows() * x.cols() < streaming_floats;
+    const index_t cols = cut(512), least = is_near ? 4 * box_rows : box_rows;
+    const index_t rows = (is_near ? tile_floats : box_floats) / std::max(cols, index_t{1}) / box_rows * box_rows;
+    return {std::max(rows, least), cols};
   }
 };
 
@@ -248,7 +249,7 @@ class box_reader {
     if (!kept) {
       // An odd number of lines: rows that lie a power of two apart would meet in one set of the cache.
       constexpr index_t line = 64 / index_t{sizeof(element)};
-      stride_ = round_up(cols, 2 * line) + line;
+      stride_ = cols < 2 * line ? cols : round_up(cols, 2 * line) + line;
       if (rows * stride_ > size_) {
         size_ = rows * stride_;
         memory_ = line_array<element>::for_overwrite(size_);
