@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/quantize_both_axes.hpp>
 #include <qtensor/simd/scales.hpp>
-#include <qtensor/simd/statistics.hpp>
+#include <qtensor/simd/statistics_columns.hpp>
 
 #include "runs.hpp"
 

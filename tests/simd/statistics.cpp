@@ -1,62 +1,10 @@
 // Mirrors include/qtensor/simd/statistics.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <cmath>
 #include <qtensor/simd/statistics.hpp>
-#include <type_traits>
-#include <vector>
 
-#include "check.hpp"
+#include "statistics_check.hpp"
 
-namespace simd = qtensor::simd;
-using qtensor::bits_of;
-using qtensor::index_t;
-
-namespace {
-
-// Elements of a source as floats, by definition.
-float value(simd::from_f32, float x) { return x; }
-float value(simd::from_bf16, std::uint16_t x) { return qtensor::float_of(std::uint32_t{x} << 16); }
-float value(simd::from_f16, std::uint16_t x) {
-  const int e = x >> 10 & 31, m = x & 1023, sign = x >> 15 ? -1 : 1;
-  if (e == 31) return m != 0 ? qtensor::quiet_nan : static_cast<float>(sign) * qtensor::infinity;
-  return static_cast<float>(sign * std::ldexp(e != 0 ? 1024 + m : m, (e != 0 ? e : 1) - 25));
-}
-
-template <class Source>
-std::vector<typename Source::type> inputs(index_t n) {
-  std::vector<typename Source::type> v(static_cast<std::size_t>(n));
-  for (auto& x : v)
-    if constexpr (std::is_same_v<Source, simd::from_f32>) {
-      x = check::hard_float();
-    } else if (const std::uint32_t r = check::random_bits()(); r % 64 == 0) {
-      x = static_cast<std::uint16_t>(r >> 16);  // now and then anything, NaN included
-    } else {
-      x = static_cast<std::uint16_t>((r >> 16 & 0x83ff) + 0x3800);
-    }
-  return v;
-}
-
-// f16 NaN payloads are not compared: value() above makes them all alike.
-template <class Source>
-std::uint32_t expected_amax(const typename Source::type* x, index_t n) {
-  std::uint32_t m = 0;
-  for (index_t i = 0; i < n; ++i) m = std::max(m, bits_of(value(Source{}, x[i])) & 0x7fffffffu);
-  return m;
-}
-template <class Source>
-bool same_amax(std::uint32_t a, std::uint32_t b) {
-  return a == b || (std::is_same_v<Source, simd::from_f16> && a > 0x7f800000u && b > 0x7f800000u);
-}
-
-template <class F>
-void every_source(F f) {
-  f(simd::from_f32{});
-  f(simd::from_bf16{});
-  f(simd::from_f16{});
-}
-
-}  // namespace
+using namespace statistics_check;
 
 TEST_CASE("amax_bits: every length to 16 batches + 3 and both fences, any source") {
   check::on_every_arch([](auto arch) {
@@ -160,22 +108,6 @@ TEST_CASE("amax_blocks: any number of blocks of any length") {
   });
 }
 
-TEST_CASE("join_block_maxima: blocks of any length, joined to what is there") {
-  for (const index_t length : {1, 3, 8, 16, 24, 32, 48, 96})
-    for (const index_t blocks : {0, 1, 2, 15, 16, 17, 40}) {
-      check::fenced<std::uint32_t> magnitudes(blocks * length), best(blocks);
-      for (index_t i = 0; i < magnitudes.size(); ++i) magnitudes[i] = check::random_bits()() & 0x7fffffffu;
-      for (index_t b = 0; b < blocks; ++b) best[b] = b % 3 == 0 ? 0x7fffff00u : 0u;
-      std::vector<std::uint32_t> want(best.data(), best.data() + blocks);
-      for (index_t i = 0; i < magnitudes.size(); ++i)
-        want[static_cast<std::size_t>(i / length)] =
-            std::max(want[static_cast<std::size_t>(i / length)], std::uint32_t{magnitudes[i]});
-      simd::join_block_maxima<simd::best_arch>(magnitudes.data(), blocks, length, best.data());
-      INFO(blocks, " blocks of ", length);
-      CHECK(std::equal(want.begin(), want.end(), best.data()));
-    }
-}
-
 TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first number below does") {
   for (const index_t n : {1, 15, 16, 17, 50}) {
     std::vector<float> x(static_cast<std::size_t>(n), 0x1p-60f);
@@ -190,100 +122,6 @@ TEST_CASE("has_magnitudes_below: zeros of both signs do not count, the first num
       CHECK_FALSE(simd::has_magnitudes_below<simd::best_arch>(x.data(), n, 0x1p-60f));
     }
   }
-}
-
-TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a time, every width") {
-  check::on_every_arch([](auto arch) {
-    using arch_type = decltype(arch);
-    every_source([&](auto source) {
-      using source_type = decltype(source);
-      for (index_t n = 0; n <= 9 * simd::lanes<arch_type> + 3; ++n) {
-        CAPTURE(n);
-        constexpr index_t rows = 11;
-        const auto v = inputs<source_type>(rows * n);
-        check::fenced<typename source_type::type> x(v);
-        check::fenced<std::uint32_t> one(n), two(n);
-        for (index_t i = 0; i < n; ++i) one[i] = two[i] = 0;
-        for (index_t r = 0; r < rows; ++r)
-          simd::accumulate_amax_bits<arch_type, source_type>(x.data() + r * n, n, one.data());
-        simd::accumulate_amax_bits<arch_type, source_type>(x.data(), n, rows, n, two.data(), simd::fetch::far);
-        for (index_t i = 0; i < n; ++i) {
-          std::uint32_t m = 0;
-          for (index_t r = 0; r < rows; ++r) m = std::max(m, expected_amax<source_type>(v.data() + r * n + i, 1));
-          if (!same_amax<source_type>(one[i], m) || !same_amax<source_type>(two[i], m)) FAIL("column ", i);
-        }
-      }
-    });
-  });
-}
-
-TEST_CASE("accumulate_range_bits: extremes of columns, every width") {
-  check::on_every_arch([](auto arch) {
-    using arch_type = decltype(arch);
-    every_source([&](auto source) {
-      using source_type = decltype(source);
-      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n)
-        for (const index_t gap : {0, 3}) {
-          CAPTURE(n);
-          constexpr index_t rows = 11;
-          const index_t stride = n + gap;
-          const auto v = inputs<source_type>(rows * stride - gap * (n > 0));
-          check::fenced<typename source_type::type> x(v);
-          check::fenced<std::uint32_t> low(n), high(n);
-          for (index_t i = 0; i < n; ++i) low[i] = high[i] = 0;
-          simd::accumulate_range_bits<arch_type, source_type>(x.data(), stride, 5, n, low.data(), high.data());
-          simd::accumulate_range_bits<arch_type, source_type>(x.data() + 5 * stride, stride, rows - 5, n, low.data(),
-                                                              high.data());
-          for (index_t i = 0; i < n; ++i) {
-            std::uint32_t least = 0, most = 0;
-            for (index_t r = 0; r < rows; ++r) {
-              const std::uint32_t bits =
-                  qtensor::bits_of(simd::number<source_type>(v[static_cast<std::size_t>(r * stride + i)]));
-              std::uint32_t& one = (bits & qtensor::sign_bit) != 0 ? least : most;
-              one = std::max(one, bits & qtensor::magnitude_bits);
-            }
-            // Which sign a NaN has is the CPU's.
-            const bool odd = std::max(least, most) > qtensor::infinity_bits;
-            if (odd ? std::max(low[i], high[i]) <= qtensor::infinity_bits : low[i] != least || high[i] != most)
-              FAIL("column ", i);
-          }
-        }
-    });
-  });
-}
-
-TEST_CASE("amax_both_axes: blocks of rows and columns of any number of rows and any width") {
-  check::on_every_arch([](auto arch) {
-    using arch_type = decltype(arch);
-    every_source([&](auto source) {
-      using source_type = decltype(source);
-      const auto compare = [&](auto length, index_t rows, index_t n, index_t gap) {
-        constexpr index_t block = decltype(length)::value;
-        const index_t stride = n + gap, blocks = qtensor::divide_up(n, block);
-        const auto v = inputs<source_type>(rows * stride - gap);
-        check::fenced<typename source_type::type> x(v);
-        check::fenced<std::uint32_t> of_blocks(rows * blocks), of_columns(n);
-        simd::amax_both_axes<arch_type, block, source_type>(x.data(), stride, rows, n, of_blocks.data(),
-                                                            of_columns.data());
-        for (index_t i = 0; i < rows * blocks; ++i) {
-          const index_t col = i % blocks * block;
-          const auto want = expected_amax<source_type>(v.data() + i / blocks * stride + col, std::min(block, n - col));
-          if (!same_amax<source_type>(of_blocks[i], want)) FAIL("block ", i, " of ", rows, " rows of ", n);
-        }
-        for (index_t i = 0; i < n; ++i) {
-          std::uint32_t want = 0;
-          for (index_t r = 0; r < rows; ++r)
-            want = std::max(want, expected_amax<source_type>(v.data() + r * stride + i, 1));
-          if (!same_amax<source_type>(of_columns[i], want)) FAIL("column ", i, " of ", rows, " rows of ", n);
-        }
-      };
-      for (const index_t n : {1, 16, 31, 32, 33, 64, 500, 512, 576, 1100})
-        for (const index_t rows : {1, 2, 9}) {
-          compare(std::integral_constant<index_t, 32>{}, rows, n, 3);
-          compare(std::integral_constant<index_t, 16>{}, rows, n, 0);
-        }
-    });
-  });
 }
 
 TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reported, any source") {

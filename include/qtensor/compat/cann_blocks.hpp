@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <qtensor/compat/cann_arrays.hpp>
 #include <qtensor/simd/quantize.hpp>
-#include <qtensor/simd/statistics.hpp>
+#include <qtensor/simd/statistics_columns.hpp>
 
 namespace qtensor::compat::cann::parts::inline QTENSOR_ABI {
 

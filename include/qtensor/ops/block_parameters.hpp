@@ -8,7 +8,7 @@
 #include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/scales.hpp>
-#include <qtensor/simd/statistics.hpp>
+#include <qtensor/simd/statistics_columns.hpp>
 #include <vector>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -33,13 +33,9 @@ struct statistics_view {
   }
   /// Joins those of other elements of the same blocks.
   void join(const statistics_view& other, index_t blocks) const {
-    using A = simd::best_arch;
-    index_t b = 0;
-    for (; b + simd::lanes<A> <= blocks; b += simd::lanes<A>)
-      simd::store(amax + b, simd::max(simd::load<A>(amax + b), simd::load<A>(other.amax + b)));
-    for (; b < blocks; ++b) amax[b] = std::max(amax[b], other.amax[b]);
+    simd::join_maxima<simd::best_arch>(other.amax, blocks, amax);
     if (low == nullptr) return;
-    for (b = 0; b < blocks; ++b) {
+    for (index_t b = 0; b < blocks; ++b) {
       low[b] = other.low[b] < low[b] ? other.low[b] : low[b];
       high[b] = other.high[b] > high[b] ? other.high[b] : high[b];
     }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <qtensor/ops/parallel.hpp>
 #include <qtensor/simd/quantize_both_axes.hpp>
+#include <qtensor/simd/statistics_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
