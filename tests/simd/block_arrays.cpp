@@ -59,6 +59,32 @@ TEST_CASE("exponent_steps, products_are_plain: what a scale does to the smallest
   check_scales<stored<mxfp4>>();
 }
 
+TEST_CASE("products_are_untied: whether a code has a number halfway between two of bf16") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    const auto compare = []<class S>(std::type_identity<S>, float scale, std::int32_t zero) {
+      constexpr std::int32_t first = S::code_format::is_signed ? -128 : 0;
+      bool untied = true;
+      for (std::int32_t c = first; c < first + 256; ++c)
+        untied = untied && (bits_of(static_cast<float>(c - zero) * scale) & 0xffffu) != 0x8000u;
+      CAPTURE(scale);
+      CAPTURE(zero);
+      REQUIRE(simd::detail::products_are_untied<S, A>({&scale, S::has_zero_point ? &zero : nullptr}) == untied);
+      return untied;
+    };
+    index_t found[2] = {};
+    for (int i = 0; i < 2000; ++i) {
+      float scale = std::fabs(check::hard_float());
+      if (!is_finite(scale)) scale = infinity;
+      if (i % 3 == 0) scale = float_of(bits_of(scale) & 0xffff8000u);  // one with few bits
+      compare(std::type_identity<stored<int8_per_tensor>>{}, scale, 0);
+      ++found[compare(std::type_identity<stored<uint8_per_tensor>>{}, scale, i % 256) ? 1 : 0];
+    }
+    CHECK(found[0] > 100);
+    CHECK(found[1] > 100);
+  });
+}
+
 TEST_CASE("products_are_bf16: every product of a code and a scale of the format that is not subnormal") {
   using S = stored<nvfp4>;
   static_assert(simd::detail::significant_bits<e2m1> == 2 && simd::detail::significant_bits<e4m3> == 4 &&

@@ -216,6 +216,31 @@ TEST_CASE("column_decoder, decode_rows: a kernel without columns decodes row by 
   CHECK(out[4] == 12.f);
 }
 
+TEST_CASE("decode_uniform: long runs of integers to bf16, where a product is halfway between two and where none is") {
+  const auto check = []<class S>(std::type_identity<S>) {
+    constexpr index_t n = 2048 + 77;
+    std::vector<std::uint8_t> codes(n);
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i);
+    const auto* units = reinterpret_cast<const simd::code_unit_t<S>*>(codes.data());
+    std::vector<std::uint16_t> out(n);
+    for (const float scale :
+         {1.f, 0.0123f, 0x1.02p0f, 0x1.fep-5f, -0.7f, 3e38f, 1e-39f, 0x1p-140f, infinity, quiet_nan})
+      for (const std::int32_t zero : {0, 3, 200}) {
+        const std::int32_t z = S::has_zero_point ? zero : 0;
+        simd::decode_uniform<S, bf16>(units, n, {scale}, z, out.data());
+        CAPTURE(scale);
+        for (index_t i = 0; i < n; ++i) {
+          const float value = static_cast<float>(static_cast<std::int32_t>(units[i]) - z) * scale;
+          const auto at = static_cast<std::size_t>(i);
+          if (is_nan(value) ? !is_nan(decode<bf16>(out[at])) : out[at] != encode<bf16, to_special>(value))
+            FAIL("code ", i % 256, ": ", out[at]);
+        }
+      }
+  };
+  check(std::type_identity<int8_per_tensor>{});
+  check(std::type_identity<uint8_per_tensor>{});
+}
+
 TEST_CASE("decode_grouped_rows: rows of groups equal each of them alone") {
   const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
     constexpr index_t rows = 5, n = 300, step = n + 20, out_step = n + 3;

@@ -186,6 +186,7 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
     using A = decltype(arch);
     constexpr std::size_t n = simd::halves<A>::size;
     std::array<std::uint16_t, n> f16, bf16, plain;
+    [[maybe_unused]] std::array<std::uint16_t, n> tied, untied;
     for (std::size_t at = 0; at < inputs.size(); at += n) {
       const auto a = simd::load<A>(inputs.data() + at), b = simd::load<A>(inputs.data() + at + n / 2);
       simd::store(f16.data(), simd::narrow_f16(a, b));
@@ -206,6 +207,40 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
         const bool is_plain = simd::plain_is_normal<A> ? x == 0.f || !(std::abs(x) < 0x1p-126f)
                                                        : x == x || (bits_of(x) & 0x007fffffu) == 0x00400000u;
         if (is_plain && plain[i] != bf16[i]) FAIL("bf16 of a plain number, ", bits_of(x), ": ", plain[i]);
+        if constexpr (simd::pairing_arch<A>) {
+          std::array<float, n / 2> even, odd;
+          for (std::size_t k = 0; k < n / 2; ++k) even[k] = inputs[at + 2 * k], odd[k] = inputs[at + 2 * k + 1];
+          const auto e = simd::load<A>(even.data()), o = simd::load<A>(odd.data());
+          simd::store(tied.data(), simd::narrow_bf16_pairs<false>(e, o));
+          simd::store(untied.data(), simd::narrow_bf16_pairs<true>(e, o));
+          if (is_plain && tied[i] != bf16[i]) FAIL("bf16 by pairs of ", bits_of(x), ": ", tied[i]);
+          if (is_plain && (bits_of(x) & 0xffffu) != 0x8000u && untied[i] != bf16[i])
+            FAIL("bf16 by pairs, no tie, of ", bits_of(x), ": ", untied[i]);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("widen_pairs: the even and the odd ones of bytes, with their signs or without") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::pairing_arch<A>) {
+      constexpr index_t n = 2 * simd::lanes<A>;
+      for (int first = 0; first < 256; ++first) {
+        check::fenced<std::uint8_t> from(n);
+        for (index_t i = 0; i < n; ++i) from[i] = static_cast<std::uint8_t>(first + i * 29);
+        const auto check_pairs = [&]<bool Signed>(std::bool_constant<Signed>) {
+          const auto pairs = simd::widen_pairs<Signed, A>(from.data());
+          for (index_t i = 0; i < n; ++i) {
+            std::array<std::int32_t, static_cast<std::size_t>(n / 2)> lane;
+            simd::store(lane.data(), pairs[static_cast<std::size_t>(i % 2)]);
+            const std::int32_t want = Signed ? static_cast<std::int8_t>(from[i]) : std::int32_t{from[i]};
+            if (lane[static_cast<std::size_t>(i / 2)] != want) FAIL("byte ", i, " of ", first);
+          }
+        };
+        check_pairs(std::true_type{});
+        check_pairs(std::false_type{});
       }
     }
   });

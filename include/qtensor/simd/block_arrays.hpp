@@ -88,6 +88,24 @@ bool products_are_plain(const float* scales, index_t n, float tensor_scale) {
   return !simd::any(subnormal);
 }
 
+/// Whether no product of a code of S, an integer of 8 bits, is halfway between two bf16 numbers under these entries:
+/// asks for all codes.
+template <class S, class A>
+bool products_are_untied(const block_arrays& p) {
+  const ints<A> zero(S::has_zero_point && p.zero_points != nullptr ? *p.zero_points : 0);
+  constexpr std::int32_t first = S::code_format::is_signed ? -128 : 0;
+  std::int32_t next[static_cast<std::size_t>(lanes<A>)];
+  for (std::int32_t i = 0; i < lanes<A>; ++i) next[i] = first + i;
+  ints<A> codes = simd::load<A>(next);
+  auto tied = words<A>(0u) != words<A>(0u);
+  for (index_t i = 0; i < 256; i += lanes<A>, codes = codes + ints<A>(static_cast<std::int32_t>(lanes<A>))) {
+    floats<A> product = simd::mul(simd::to_float(codes - zero), floats<A>(*p.scales));
+    if constexpr (S::has_tensor_scale) product = simd::mul(product, floats<A>(p.tensor_scale));
+    tied = tied | ((simd::bits_as<std::uint32_t>(product) << 16) == words<A>(0x80000000u));
+  }
+  return !simd::any(tied);
+}
+
 /// Bits from the first to the last that is set, of the value of F that has the most.
 template <class F>
 inline constexpr int significant_bits = [] {

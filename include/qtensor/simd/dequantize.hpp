@@ -78,12 +78,48 @@ QTENSOR_INLINE std::array<floats<A>, 4> decode_block(const Decoder& decode, cons
   return v;
 }
 
+/// Schemes and parameters whose plain bf16 numbers are made of even and of odd integers: where neighbours share a scale
+/// nothing has to be put in order then.
+template <class S, class F, class A, class Parameters>
+inline constexpr bool goes_by_pairs =
+    pairing_arch<A>&& std::same_as<F, bf16>&& S::code_format::is_integer&& S::code_format::bits == 8 &&
+    Parameters::pairs_share && !S::has_offset;
+
+template <class S, numbers_are Known, class A, class Parameters>
+QTENSOR_INLINE void decode_pairs(const std::uint8_t* codes, index_t blocks, Parameters& p, float tensor_scale,
+                                 std::uint16_t* out, traffic t) {
+  constexpr index_t step = 4 * lanes<A>, pair = 2 * lanes<A>;
+  const auto block = [&](const auto& entries) QTENSOR_INLINE_LAMBDA {
+    fetch_ahead<step>(codes, t);
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; ++k) {
+      auto [even, odd] = simd::widen_pairs<S::code_format::is_signed, A>(codes + k * pair);
+      if constexpr (S::has_zero_point) even = even - entries.zero(2 * k), odd = odd - entries.zero(2 * k);
+      simd::put(out + k * pair,
+                simd::narrow_bf16_pairs<Known == numbers_are::untied, A>(
+                    scaled_value<S, A>(simd::to_float(even), entries, 2 * k, tensor_scale),
+                    scaled_value<S, A>(simd::to_float(odd), entries, 2 * k, tensor_scale)),
+                t.streams);
+    }
+    codes += step, out += step;
+  };
+  if constexpr (Parameters::one_entry) {
+    const held_arrays<S, A> held(p, step);  // loaded once
+    for (index_t b = 0; b < blocks; ++b) block(held);
+  } else {
+    for (index_t b = 0; b < blocks; ++b, p.next()) block(p);
+  }
+}
+
 /// Whole blocks of codes, to where lines begin if they are streamed.
 template <class S, number_format F, numbers_are Known, class A, class Decoder, class Parameters>
 QTENSOR_INLINE void decode_blocks(const Decoder& decode, const std::uint8_t* codes, index_t blocks, Parameters& p,
                                   float tensor_scale, storage_t<F>* out, traffic t) {
   if constexpr (looks_groups_up<S, F, A, Parameters>)
     return look_blocks_up<S, F, Known, A>(codes, blocks, p, tensor_scale, out, t);
+  else if constexpr (goes_by_pairs<S, F, A, Parameters> &&
+                     (Known == numbers_are::plain || Known == numbers_are::untied))
+    return decode_pairs<S, Known, A>(codes, blocks, p, tensor_scale, out, t);
   constexpr index_t step = 4 * lanes<A>, bytes = step * S::code_format::bits / 8;
   for (index_t b = 0; b < blocks; ++b) {
     fetch_ahead<bytes>(codes + b * bytes, t);
@@ -148,6 +184,8 @@ struct vector_decoder {
   static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
   /// Groups from this length on are runs of their own where others would be spread to their elements.
   static constexpr index_t own_run = 400;
+  /// Runs from this length on are worth the question whether their numbers are untied.
+  static constexpr index_t asks_for_ties = 2048;
   static constexpr bool takes_traffic = true;
 
   template <number_format F = f32>
@@ -283,11 +321,18 @@ struct vector_decoder {
     for (index_t r = 0; r < rows.count; ++r) {
       Parameters p = first;
       if (r > 0) p.p = first.p.from(r * rows.entries);
-      run_one<F>(decode, codes + r * rows.codes, n, p, out + r * rows.numbers, t);
+      const unit* from = codes + r * rows.codes;
+      storage_t<F>* to = out + r * rows.numbers;
+      if constexpr (Parameters::one_entry && detail::goes_by_pairs<S, F, A, Parameters>)
+        if (n >= asks_for_ties && p.products_are_plain(1) && detail::products_are_untied<S, A>(p.p)) {
+          run_one<F, detail::numbers_are::untied>(decode, from, n, p, to, t);
+          continue;
+        }
+      run_one<F, detail::numbers_are::any>(decode, from, n, p, to, t);
     }
   }
   /// Chunks of whole blocks, the last block through a padded copy.
-  template <number_format F, class Decoder, class Parameters>
+  template <number_format F, detail::numbers_are Known, class Decoder, class Parameters>
   QTENSOR_INLINE static void run_one(const Decoder& decode, const unit* codes, index_t n, Parameters& p,
                                      storage_t<F>* out, traffic t) {
     using detail::numbers_are;
@@ -297,6 +342,10 @@ struct vector_decoder {
     for (index_t first = 0; first < whole; first += chunk) {
       const index_t blocks = std::min(chunk, whole - first) / step;
       const std::uint8_t* here = from + first * format::bits / 8;
+      if constexpr (Known != numbers_are::any) {
+        detail::decode_blocks<S, F, Known, A>(decode, here, blocks, p, tensor_scale, out + first, t);
+        continue;
+      }
       if constexpr (detail::steps_exponents<S, F, A, Parameters>)
         if (detail::step_blocks<S, A, chunk>(here, blocks, p, out + first, t)) continue;
       if constexpr (std::same_as<F, bf16> && detail::may_be_bf16<S, A>)

@@ -300,8 +300,9 @@ void narrow_floats(const float* x, index_t n, storage_t<F>* to) {
 
 namespace detail {
 
-/// What is known of the numbers of a run: nothing, that narrow_bf16_plain takes them, or that they are bf16 numbers.
-enum class numbers_are { any, plain, bf16 };
+/// What is known of the numbers of a run: nothing, that narrow_bf16_plain takes them, that none of these is halfway
+/// between two bf16 numbers either, or that they are bf16 numbers.
+enum class numbers_are { any, plain, untied, bf16 };
 
 /// Two batches of numbers rounded to 16 bits.
 template <number_format F, numbers_are Known, class A>
@@ -310,7 +311,7 @@ QTENSOR_INLINE halves<A> narrow_pair(const floats<A>& a, const floats<A>& b) {
     return simd::narrow_f16(a, b);
   else if constexpr (Known == numbers_are::bf16)
     return simd::upper_halves(simd::bits_as<std::uint32_t>(a), simd::bits_as<std::uint32_t>(b));
-  else if constexpr (Known == numbers_are::plain)
+  else if constexpr (Known != numbers_are::any)
     return simd::narrow_bf16_plain(a, b);
   else
     return simd::narrow_bf16(a, b);

@@ -149,6 +149,29 @@ QTENSOR_INLINE halves128 low_halves(sse42_isa, const words128& a, const words128
 QTENSOR_INLINE halves128 upper_halves(sse42_isa, const words128& a, const words128& b) {
   return _mm_packus_epi32(_mm_srli_epi32(a.data, 16), _mm_srli_epi32(b.data, 16));
 }
+template <bool Signed>
+QTENSOR_INLINE std::array<ints128, 2> widen_pairs(sse42_isa, const std::uint8_t* from) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  if constexpr (Signed) {
+    const __m128i both = _mm_cvtepi8_epi16(bytes);
+    return {ints128(_mm_srai_epi32(_mm_slli_epi32(both, 16), 16)), ints128(_mm_srai_epi32(both, 16))};
+  } else {
+    const __m128i both = _mm_cvtepu8_epi16(bytes);
+    return {ints128(_mm_blend_epi16(both, _mm_setzero_si128(), 0xaa)), ints128(_mm_srli_epi32(both, 16))};
+  }
+}
+// Half an ulp is added to all; those that were halfway, whose lower bits are gone then, go down to an even one.
+template <bool Untied>
+QTENSOR_INLINE halves128 narrow_bf16_pairs(sse42_isa, const floats128& even, const floats128& odd) {
+  const __m128i half = _mm_set1_epi32(0x8000);
+  const __m128i a = _mm_add_epi32(_mm_castps_si128(even.data), half),
+                b = _mm_add_epi32(_mm_castps_si128(odd.data), half);
+  const __m128i upper = _mm_blend_epi16(_mm_srli_epi32(a, 16), b, 0xaa);
+  if constexpr (Untied) return upper;
+  const __m128i lower = _mm_blend_epi16(a, _mm_slli_epi32(b, 16), 0xaa);
+  const __m128i tied = _mm_cmpeq_epi16(lower, _mm_setzero_si128());
+  return _mm_andnot_si128(_mm_srli_epi16(tied, 15), upper);
+}
 
 // Any number of entries from 16-entry shuffles, which give 0 where the top bit of an index is set. Up to 128: of chunks
 // as differences to the one before, all up to that of the index are joined. More: an index outside a chunk gets its top
@@ -427,6 +450,29 @@ QTENSOR_INLINE halves256 low_halves(avx2_isa, const words256& a, const words256&
 QTENSOR_INLINE halves256 upper_halves(avx2_isa, const words256& a, const words256& b) {
   return _mm256_permute4x64_epi64(_mm256_packus_epi32(_mm256_srli_epi32(a.data, 16), _mm256_srli_epi32(b.data, 16)),
                                   0xd8);
+}
+template <bool Signed>
+QTENSOR_INLINE std::array<ints256, 2> widen_pairs(avx2_isa, const std::uint8_t* from) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  if constexpr (Signed) {
+    const __m256i both = _mm256_cvtepi8_epi16(bytes);
+    return {ints256(_mm256_srai_epi32(_mm256_slli_epi32(both, 16), 16)), ints256(_mm256_srai_epi32(both, 16))};
+  } else {
+    const __m256i both = _mm256_cvtepu8_epi16(bytes);
+    return {ints256(_mm256_blend_epi16(both, _mm256_setzero_si256(), 0xaa)), ints256(_mm256_srli_epi32(both, 16))};
+  }
+}
+// Half an ulp is added to all; those that were halfway, whose lower bits are gone then, go down to an even one.
+template <bool Untied>
+QTENSOR_INLINE halves256 narrow_bf16_pairs(avx2_isa, const floats256& even, const floats256& odd) {
+  const __m256i half = _mm256_set1_epi32(0x8000);
+  const __m256i a = _mm256_add_epi32(_mm256_castps_si256(even.data), half),
+                b = _mm256_add_epi32(_mm256_castps_si256(odd.data), half);
+  const __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
+  if constexpr (Untied) return upper;
+  const __m256i lower = _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
+  const __m256i tied = _mm256_cmpeq_epi16(lower, _mm256_setzero_si256());
+  return _mm256_andnot_si256(_mm256_srli_epi16(tied, 15), upper);
 }
 
 template <>
