@@ -172,6 +172,20 @@ TEST_CASE("matmul_into: sizes around tiles, panels and blocks") {
     for (int round = 0; round < 4; ++round) verify(numbered(s[0], s[1], s[2], i), plain), i = (i + 1009) % combinations;
 }
 
+TEST_CASE("matmul_into: few rows or columns of any source, around the wide parts that are read of the other one") {
+  const index_t shapes[][3] = {{1, 255, 15}, {1, 256, 16}, {2, 257, 17},  {3, 300, 33}, {8, 513, 40},  {9, 513, 18},
+                               {5, 270, 31}, {300, 1, 33}, {257, 8, 257}, {4, 100, 255}, {40, 4, 256}, {1, 33, 513}};
+  int alternative = 0;
+  for (const auto& s : shapes)
+    for (int a_kind = 0; a_kind < kinds; ++a_kind)
+      for (int b_kind = 0; b_kind < kinds; ++b_kind) {
+        product p = numbered(s[0], s[1], s[2], alternative);
+        alternative = (alternative + 1009) % combinations;
+        p.a_kind = a_kind, p.b_kind = b_kind;
+        verify(p, plain);
+      }
+}
+
 TEST_CASE("matmul_into: rounded_step rounds every product, too") {
   for (const index_t m : {1, 3, 7, 40})
     for (const index_t n : {1, 5, 64, 70})

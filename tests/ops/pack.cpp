@@ -81,6 +81,8 @@ void check_scheme(std::initializer_list<index_t> depths) {
     }
 }
 
+using uint4_per_channel = scheme<uint4, per_channel<0>, zero_point<uint4>>;
+
 }  // namespace
 
 TEST_CASE("pack: 8-bit integers, signed and unsigned, in either order") {
@@ -95,6 +97,17 @@ TEST_CASE("pack: nibbles, two outputs a byte; groups that end inside a quad, sho
   check_scheme<int4_group<6>>({6, 20});
   check_scheme<mxfp4, col_major>({40});
   check_scheme<nvfp4>({48});
+}
+TEST_CASE("pack: runs longer than are read at once, across groups; outputs that lie side by side") {
+  check_scheme<int4_group<32>>({257, 300, 608});
+  check_scheme<int4_group<30>>({301});
+  check_scheme<uint4_per_channel>({33, 301});
+  check_scheme<scheme<int4, group<32, 0>>>({16, 30, 65});
+  check_scheme<scheme<uint4, per_tensor>, col_major>({17, 64});
+  check_scheme<scheme<int2, group<32>>>({40, 300});
+  check_scheme<scheme<int2, per_channel<1>>>({64});
+  check_scheme<mxfp6_e2m3, col_major>({40, 64});
+  check_scheme<with<mxfp6_e3m2, group<32, 0>>>({64});
 }
 TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp8_e4m3>({40});

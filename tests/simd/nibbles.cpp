@@ -100,6 +100,45 @@ TEST_CASE("split_pairs: two runs out of bytes of two codes, in place, every leng
   });
 }
 
+TEST_CASE("join_pairs: undoes split_pairs and flips bits, every length to 4 batches + 3, both ends fenced") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 0; n <= 16 * simd::lanes<A> + 3; ++n)
+      for (const bool at_start : {false, true}) {
+        const std::vector<std::uint8_t> lower = check::random_codes<std::uint8_t>(n),
+                                        upper = check::random_codes<std::uint8_t>(n);
+        check::fenced<std::uint8_t> low(packed<4>(lower), at_start), high(packed<4>(upper), at_start);
+        check::fenced<std::uint8_t> bytes(n, at_start);
+        simd::join_pairs<A>(low.data(), high.data(), n, 0x80, bytes.data());
+        for (index_t i = 0; i < n; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          const int want = ((lower[at] & 15) | (upper[at] & 15) << 4) ^ 0x80;
+          if (bytes[i] != want) FAIL("byte ", i, " of ", n, " is ", int(bytes[i]), ", not ", want);
+        }
+      }
+  });
+}
+TEST_CASE("join_codes, flip_bits: every length to 3 batches, both ends fenced") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 0; n <= 12 * simd::lanes<A>; ++n)
+      for (const bool at_start : {false, true}) {
+        std::vector<std::uint8_t> lower = check::random_codes<std::uint8_t>(n),
+                                  upper = check::random_codes<std::uint8_t>(n);
+        for (auto& c : lower) c &= 15;
+        for (auto& c : upper) c &= 15;
+        check::fenced<std::uint8_t> bytes(lower, at_start);
+        check::fenced<std::uint8_t> high(upper, at_start);
+        simd::join_codes<A>(bytes.data(), high.data(), n);
+        simd::flip_bits<A>(bytes.data(), n, 0x88);
+        for (index_t i = 0; i < n; ++i) {
+          const auto at = static_cast<std::size_t>(i);
+          if (bytes[i] != ((lower[at] | upper[at] << 4) ^ 0x88)) FAIL("byte ", i, " of ", n, " is ", int(bytes[i]));
+        }
+      }
+  });
+}
+
 TEST_CASE("pack_nibbles: first code in the low half, an odd row ends with 0") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

@@ -105,6 +105,12 @@ struct placed {
   index_t stride;
 };
 
+// Zeros behind `cols` numbers of each row, to `padded` of them.
+inline void end_with_zeros(float* rows, index_t stride, index_t count, index_t cols, index_t padded) {
+  for (index_t i = 0; cols < padded && i < count; ++i)
+    std::fill(rows + i * stride + cols, rows + i * stride + padded, 0.f);
+}
+
 // w(k .. k + depth, col .. col + cols) by rows, where it is already (if few rows are going to use it) or packed into
 // `space`, a panel apart; what is missing to whole batches is 0 then.
 template <class Arch, class W>
@@ -123,30 +129,28 @@ placed panel_of(const W& w, index_t k, index_t depth, index_t col, index_t cols,
   } else {
     w.read(k, depth, col, cols, space, stride);
   }
-  const index_t padded = divide_up(cols, step) * step;
-  for (index_t i = 0; cols < padded && i < depth; ++i)
-    std::fill(space + i * stride + cols, space + i * stride + padded, 0.f);
+  end_with_zeros(space, stride, depth, cols, round_up(cols, step));
   return {space, stride};
 }
 
 // The same by columns, for a w that stands in columns: column c begins at data + c * stride. There are whole batches of
-// them. Copied, because columns a power of two apart share a few lines of the first cache; meanwhile the next block is
-// on its way.
+// them, `apart` floats from one to the next. Copied, because columns a power of two apart share a few lines of the
+// first cache; meanwhile the next block is on its way.
 template <class Arch, class W>
-placed columns_of(const W& w, index_t k, index_t depth, index_t col, index_t cols, float* space) {
+placed columns_of(const W& w, index_t k, index_t depth, index_t col, index_t cols, float* space, index_t apart) {
   constexpr index_t step = simd::lanes<Arch>, line = 16;
   const index_t padded = divide_up(cols, step) * step;
   if constexpr (is_matrix_ref<W>) {
     for (index_t c = 0; c < cols; ++c) {
       const float* from = &w(k, col + c);
       for (index_t i = 0; i < depth; i += line) simd::prefetch(from + depth + i);
-      std::memcpy(space + c * depth, from, static_cast<std::size_t>(depth) * sizeof(float));
+      std::memcpy(space + c * apart, from, static_cast<std::size_t>(depth) * sizeof(float));
     }
   } else {
-    w.source.read(col, cols, k, depth, space, depth);
+    w.source.read(col, cols, k, depth, space, apart);
   }
-  std::fill(space + cols * depth, space + padded * depth, 0.f);
-  return {space, depth};
+  std::fill(space + cols * apart, space + padded * apart, 0.f);
+  return {space, apart};
 }
 
 // Floats on a cache line: a few on the stack, else one allocation.
@@ -166,23 +170,30 @@ class product_space {
 
 // What is packed at once: at most 123 KB of rows, 131 KB of columns and 246 KB of sums.
 struct product_blocks {
-  static constexpr index_t rows = 240, cols = 256, few_rows = 8;
-  static constexpr index_t rows_across = 4, depth_across = 128;
+  static constexpr index_t rows = 240, cols = 256, few_rows = 8, few_depth = 16;
+  static constexpr index_t rows_across = 4;
+  /// Floats between rows of a block, and between its columns in multiply_across: no power of two.
+  static constexpr index_t apart = cols + 16;
+  static constexpr index_t depth_across = cols;
 };
+// Whether a source reads wide parts of a few rows faster than narrow ones of many: what has to be computed by rows.
+template <class W>
+inline constexpr bool reads_wide = !is_matrix_ref<W> && !is_turned<W>;
 
 // y = x * w, columns of w in lanes. All extents >= 1.
 template <class Arch, class Step, class X, class W>
 void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, accumulate mode) {
   using tile = simd::float_tile<Arch>;
   const index_t rows = x.rows(), depth = x.cols(), cols = w.cols();
-  const bool few_rows = rows <= product_blocks::few_rows;
-  const index_t row_block = std::min(rows, product_blocks::rows), depth_block = std::min(depth, tile::depth);
+  const bool few_rows = rows <= product_blocks::few_rows, wide = reads_wide<W> && few_rows;
+  const index_t most_depth = wide ? product_blocks::few_depth : tile::depth;
+  const index_t row_block = std::min(rows, product_blocks::rows), depth_block = std::min(depth, most_depth);
   const index_t col_block =
-      std::min(divide_up(cols, tile::panel) * tile::panel, few_rows ? tile::panel : product_blocks::cols);
-  const bool one_pass = depth <= tile::depth;  // then the sums of a tile are complete at once
+      std::min(divide_up(cols, tile::panel) * tile::panel, few_rows && !wide ? tile::panel : product_blocks::cols);
+  const bool one_pass = depth <= most_depth;  // then the sums of a tile are complete at once
 
   const index_t sums_size = one_pass ? tile::max_rows * tile::panel : row_block * col_block;
-  const index_t panels_size = depth_block * col_block;
+  const index_t panels_size = depth_block * (wide ? product_blocks::apart : col_block);
   product_space space(sums_size + panels_size + row_block * depth_block);
   float* const all_sums = space.data();
   float* const panels = all_sums + sums_size;
@@ -193,9 +204,17 @@ void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, a
       for (index_t k = 0; k < depth; k += depth_block) {
         const index_t some_rows = std::min(row_block, rows - row), some_depth = std::min(depth_block, depth - k);
         const simd::broadcast_block block = broadcast_of(x, row, some_rows, k, some_depth, packed);
-        for (index_t c = 0; c < std::min(col_block, cols - col); c += tile::panel) {
-          const index_t some_cols = std::min(tile::panel, cols - col - c);
-          const placed panel = panel_of<Arch>(w, k, some_depth, col + c, some_cols, few_rows, panels + c * depth_block);
+        const index_t block_cols = std::min(col_block, cols - col);
+        if (wide) {
+          w.read(k, some_depth, col, block_cols, panels, product_blocks::apart);
+          end_with_zeros(panels, product_blocks::apart, some_depth, block_cols,
+                         round_up(block_cols, simd::lanes<Arch>));
+        }
+        for (index_t c = 0; c < block_cols; c += tile::panel) {
+          const index_t some_cols = std::min(tile::panel, block_cols - c);
+          const placed panel =
+              wide ? placed{panels + c, product_blocks::apart}
+                   : panel_of<Arch>(w, k, some_depth, col + c, some_cols, few_rows, panels + c * depth_block);
           for (index_t r = 0, done = 0; r < some_rows; r += done) {
             done = tile::rows(some_rows - r);
             float* const sums = one_pass ? all_sums : all_sums + c * row_block + r * tile::panel;
@@ -218,8 +237,8 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
   constexpr index_t most_cols = 2 * simd::lanes<Arch>;
   const index_t rows = x.rows(), depth = x.cols(), cols = w.cols();
   const index_t depth_block = std::min(depth, product_blocks::depth_across);
-  product_space space((most_cols + rows) * depth_block);
-  float* const packed = space.data() + most_cols * depth_block;
+  product_space space(most_cols * product_blocks::apart + rows * depth_block);
+  float* const packed = space.data() + most_cols * product_blocks::apart;
   alignas(64) float sums[product_blocks::rows_across * tile::panel];
 
   for (index_t col = 0; col < cols; col += most_cols) {
@@ -227,7 +246,7 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
     for (index_t k = 0; k < depth; k += depth_block) {
       const index_t some_depth = std::min(depth_block, depth - k);
       const simd::broadcast_block block = broadcast_of(x, 0, rows, k, some_depth, packed);
-      const placed columns = columns_of<Arch>(w, k, some_depth, col, some_cols, space.data());
+      const placed columns = columns_of<Arch>(w, k, some_depth, col, some_cols, space.data(), product_blocks::apart);
       for (index_t r = 0, done = 0; r < rows; r += done) {
         done = rows - r >= 4 ? 4 : rows - r >= 2 ? 2 : 1;
         const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride, block.depth_stride};

@@ -33,13 +33,15 @@ class weights_of {
 
   /// Whether each output's codes are a run of whole bytes, of integers.
   static constexpr bool has_lines = lines_are_outputs && plain && code::bits == 8 && code::is_integer;
+  /// Whether they are pairs of packed codes.
+  static constexpr bool has_pairs = lines_are_outputs && plain && code::bits == 4;
 
   explicit weights_of(const View& view) : view_(view), sizes_(view.storage_extents()) {}
   /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
-  const std::uint8_t* line(index_t o) const requires has_lines {
-    return reinterpret_cast<const std::uint8_t*>(view_.row({o, 0}));
-  }
+  const std::uint8_t* line(index_t o) const requires has_lines { return packed_codes(o, 0); }
   static constexpr std::uint8_t line_flip = packed_code<code>::of(0);
+  /// An output's codes from k on, an even one.
+  const std::uint8_t* pairs(index_t o, index_t k) const requires has_pairs { return packed_codes(o, k); }
   const View& view() const { return view_; }
   index_t outputs() const { return sizes_[output_axis]; }
   index_t depth() const { return sizes_[k_axis]; }
@@ -81,15 +83,18 @@ class weights_of {
   /// k in [k, k + n).
   void read(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, index_t stride) const {
     if constexpr (lines_are_outputs) {
-      for (index_t o = 0; o < count; ++o) read_line(output + o, k, n, to + o * stride);
+      read_lines(output, count, k, n, to, stride);
+    } else if constexpr (plain && code::bits == 8) {
+      simd::transpose(packed_codes(k, output), pitch(), count, n, to, stride);
+      for (index_t o = 0; o < count; ++o) make_packed(to + o * stride, n);
     } else {
       constexpr index_t most_outputs = 128, most_k = 64;
-      std::uint8_t part[most_outputs * most_k];
+      alignas(64) std::uint8_t part[most_outputs * most_k];
       for (index_t i = 0; i < n; i += most_k)
         for (index_t o = 0; o < count; o += most_outputs) {
           const index_t some_k = std::min(most_k, n - i), some = std::min(most_outputs, count - o);
-          for (index_t l = 0; l < some_k; ++l) read_line(k + i + l, output + o, some, part + l * most_outputs);
-          simd::transpose(part, most_outputs, some, some_k, to + o * stride + i, stride);
+          read_lines(k + i, some_k, output + o, some, part, some);
+          simd::transpose(part, some, some, some_k, to + o * stride + i, stride);
         }
     }
   }
@@ -106,22 +111,60 @@ class weights_of {
     for (index_t c = 0, inside = output % block; c < count; entries += step, inside = 0)
       for (index_t end = std::min(count, c + block - inside); c < end; ++c) use(c, *entries);
   }
-  void read_line(index_t l, index_t first, index_t n, std::uint8_t* to) const {
-    if (plain && first * code::bits % 8 == 0) {
-      if constexpr (plain) {
-        const auto* from = reinterpret_cast<const std::uint8_t*>(view_.row({l, 0})) + first * code::bits / 8;
-        if constexpr (code::bits == 8)
-          std::memcpy(to, from, static_cast<std::size_t>(n));
-        else
-          simd::unpack_codes<simd::best_arch, code::bits>(from, n, to);
-      }
-    } else {
-      for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(view_.storage_code({l, first + i}));
+  const std::uint8_t* packed_codes(index_t line, index_t first) const {
+    return reinterpret_cast<const std::uint8_t*>(view_.row({line, 0})) + first * code::bits / 8;
+  }
+  /// Bytes from one line to the next.
+  index_t pitch() const { return reinterpret_cast<const std::uint8_t*>(view_.row({1, 0})) - packed_codes(0, 0); }
+  /// Packed bytes of codes [first, first + n) of some lines of memory, `step` apart.
+  void read_lines(index_t line, index_t lines, index_t first, index_t n, std::uint8_t* to, index_t step) const {
+    constexpr index_t few = 64;
+    if (plain && code::bits < 8 && n <= few && step == n && first * code::bits % 8 == 0 && n * code::bits % 8 == 0)
+      return read_short_lines<few>(line, lines, first, n, to);
+    for (index_t l = 0; l < lines; ++l)
+      if (plain && first * code::bits % 8 == 0)
+        unpack(packed_codes(line + l, first), n, to + l * step);
+      else
+        for (index_t i = 0; i < n; ++i)
+          to[l * step + i] = static_cast<std::uint8_t>(view_.storage_code({line + l, first + i}));
+    if (step == n) return make_packed(to, lines * n);
+    for (index_t l = 0; l < lines; ++l) make_packed(to + l * step, n);
+  }
+  /// The same of few codes each, which are whole bytes: what is one by one is only that these come together.
+  template <index_t Few>
+  void read_short_lines(index_t line, index_t lines, index_t first, index_t n, std::uint8_t* to) const {
+    constexpr index_t most = 64;
+    const index_t bytes = n * code::bits / 8;
+    std::uint8_t packed[most * Few];
+    for (index_t l = 0; l < lines; l += most) {
+      const index_t some = std::min(most, lines - l);
+      const std::uint8_t* from = packed_codes(line + l, first);
+      const auto gather = [&](auto size) {
+        for (index_t i = 0; i < some; ++i)
+          std::memcpy(packed + i * size, from + i * pitch(), static_cast<std::size_t>(size));
+      };
+      if (bytes == 8)
+        gather(std::integral_constant<index_t, 8>{});
+      else if (bytes == 16)
+        gather(std::integral_constant<index_t, 16>{});
+      else
+        gather(bytes);
+      unpack(packed, some * n, to + l * n);
+      make_packed(to + l * n, some * n);
     }
+  }
+  static void unpack(const std::uint8_t* from, index_t n, std::uint8_t* to) {
+    if constexpr (code::bits == 8)
+      simd::copy_bytes(from, n, to);
+    else if constexpr (plain)
+      simd::unpack_codes<simd::best_arch, code::bits>(from, n, to);
+  }
+  /// Codes to what stands for them.
+  static void make_packed(std::uint8_t* codes, index_t n) {
     if constexpr (packed_code<code>::is_integer && code::bits > 4 && code::bits < 8) {
-      for (index_t i = 0; i < n; ++i) to[i] = packed_code<code>::of(to[i]);
+      for (index_t i = 0; i < n; ++i) codes[i] = packed_code<code>::of(codes[i]);
     } else if constexpr (line_flip != 0) {
-      for (index_t i = 0; i < n; ++i) to[i] ^= line_flip;
+      simd::flip_bits<simd::best_arch>(codes, n, line_flip);
     }
   }
 
@@ -209,15 +252,19 @@ class panel_packer {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
     auto* codes = const_cast<std::uint8_t*>(out.codes);
-    for (index_t g = 0; g < layout_.groups(); ++g) {
-      const index_t k = g * layout_.group, n = std::min(layout_.group, layout_.depth - k);
-      std::int32_t sums[width] = {};
-      for (index_t done = 0; done < n; done += most_depth) {
+    // Runs of k that begin a quad: of a group, or of all where every group but the last is whole quads.
+    const index_t run = layout_.group % 4 == 0 ? std::max(layout_.depth, index_t{1}) : layout_.group;
+    for (index_t k = 0; k < layout_.depth; k += run)
+      for (index_t done = 0, n = std::min(run, layout_.depth - k); done < n; done += most_depth) {
         const index_t some = std::min(most_depth, n - done);
-        fill_codes(first, count, k + done, some, codes, sums);
+        fill_codes(first, count, k + done, some, codes);
         codes += divide_up(some, 4) * layout::quad_bytes;
       }
-      if constexpr (code::is_integer) std::copy_n(sums, width, const_cast<std::int32_t*>(out.sums) + g * width);
+    if constexpr (code::is_integer) {
+      const index_t step = layout_.group_quads();
+      for (index_t g = 0, left = layout_.quads(); g < layout_.groups(); ++g, left -= step)
+        sum_words(out.codes + g * step * layout::quad_bytes, std::min(left, step),
+                  const_cast<std::int32_t*>(out.sums) + g * width);
     }
     fill_parameters(p, bytes, room, to_panel);
   }
@@ -229,50 +276,71 @@ class panel_packer {
   }
 
  private:
-  void fill_codes(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, std::int32_t* sums) const {
+  void fill_codes(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to) const {
     alignas(64) std::uint8_t part[width * most_depth];
-    const index_t padded = round_up(n, 4), quads = padded / 4;
+    const index_t padded = round_up(n, 4);
     if (count < width || n < padded) std::memset(part, 0, sizeof part);
-    weights_.read(output, count, k, n, part, most_depth);
     if constexpr (code::is_nibble)
-      for (index_t c = 0; c < width / 2; ++c) {
-        std::uint8_t* low = part + c * most_depth;
-        const std::uint8_t* high = part + (c + width / 2) * most_depth;
-        for (index_t i = 0; i < padded; ++i) low[i] = static_cast<std::uint8_t>(low[i] | high[i] << 4);
-      }
+      read_pairs(output, count, k, n, part);
+    else
+      weights_.read(output, count, k, n, part, most_depth);
     constexpr index_t words = code::is_nibble ? width / 2 : width;
     // Words move as floats do: nothing is computed with them.
-    simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, quads, reinterpret_cast<float*>(to),
-                       words);
-    if constexpr (code::is_integer) add_sums(to, quads, sums);
+    simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, padded / 4,
+                       reinterpret_cast<float*>(to), words);
   }
-  // sums[c] += the packed numbers of output c in `quads` rows of packed words.
-  static void add_sums(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
-    using dot = simd::quad_dot<A>;
+  // Rows of bytes that hold the codes of two outputs each, where those of missing ones are 0.
+  void read_pairs(index_t output, index_t count, index_t k, index_t n, std::uint8_t* part) const {
+    constexpr index_t half = width / 2;
+    if constexpr (requires { weights_.pairs(output, k); })
+      if (count == width && k % 2 == 0) {
+        constexpr auto flip = static_cast<std::uint8_t>(Weights::line_flip * 17);
+        for (index_t c = 0; c < half; ++c)
+          simd::join_pairs<A>(weights_.pairs(output + c, k), weights_.pairs(output + c + half, k), n, flip,
+                              part + c * most_depth);
+        return;
+      }
+    weights_.read(output, count, k, n, part, most_depth);
+    for (index_t c = 0; c < half && half + c < count; ++c)
+      simd::join_codes<A>(part + c * most_depth, part + (half + c) * most_depth, n);
+  }
+  // sums[c] = the packed numbers of output c in `quads` rows of packed words, together.
+  static void sum_words(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
     constexpr index_t step = simd::lanes<A>;
+    for (index_t c = 0; c < layout::quad_bytes / 4; c += step)
+      if constexpr (code::is_nibble)
+        sum_nibbles(words + 4 * c, quads, sums + c, sums + c + width / 2);
+      else
+        sum_bytes(words + 4 * c, quads, sums + c);
+  }
+  static void sum_bytes(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
+    using dot = simd::quad_dot<A>;
     const typename dot::unit ones[4] = {1, 1, 1, 1};
     const auto one = dot::broadcast(ones);
+    simd::ints<A> sum(0);
+    for (index_t q = 0; q < quads; ++q)
+      sum = dot::dot(sum, dot::load(reinterpret_cast<const std::int8_t*>(words + q * layout::quad_bytes)), one);
+    simd::store(sums, sum);
+  }
+  static void sum_nibbles(const std::uint8_t* words, index_t quads, std::int32_t* lower, std::int32_t* upper) {
+    constexpr index_t most = 255 / 15;  // numbers whose sum is a byte
     const simd::bytes<A> low(std::uint8_t{15});
-    alignas(64) std::int8_t numbers[4 * step];
-    for (index_t c = 0; c < layout::quad_bytes / 4; c += step) {
-      const auto add = [&](index_t first, auto number) {
-        simd::ints<A> sum = simd::load<A>(sums + first);
-        for (index_t q = 0; q < quads; ++q) {
-          simd::store(numbers,
-                      simd::bits_as<std::int8_t>(number(simd::load<A>(words + q * layout::quad_bytes + 4 * c))));
-          sum = dot::dot(sum, dot::load(numbers), one);
-        }
-        simd::store(sums + first, sum);
-      };
-      if constexpr (code::is_nibble) {
-        add(c, [&](const simd::bytes<A>& v) { return v & low; });
-        add(c + width / 2, [&](const simd::bytes<A>& v) {
-          return simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4) & low;
-        });
-      } else {
-        add(c, [](const simd::bytes<A>& v) { return v; });
+    const simd::words<A> even(0x00ff00ffu);
+    simd::words<A> sums[2] = {simd::words<A>(0u), simd::words<A>(0u)};
+    for (index_t first = 0; first < quads; first += most) {
+      simd::bytes<A> some[2] = {simd::bytes<A>(std::uint8_t{0}), simd::bytes<A>(std::uint8_t{0})};
+      for (index_t q = first; q < std::min(quads, first + most); ++q) {
+        const simd::bytes<A> v = simd::load<A>(words + q * layout::quad_bytes);
+        some[0] = some[0] + (v & low);
+        some[1] = some[1] + (simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4) & low);
+      }
+      for (int i = 0; i < 2; ++i) {
+        const simd::words<A> v = simd::bits_as<std::uint32_t>(some[i]), pairs = (v & even) + ((v >> 8) & even);
+        sums[i] = sums[i] + (pairs & simd::words<A>(0xffffu)) + (pairs >> 16);
       }
     }
+    simd::store(lower, simd::bits_as<std::int32_t>(sums[0]));
+    simd::store(upper, simd::bits_as<std::int32_t>(sums[1]));
   }
   void fill_group(index_t output, index_t count, index_t g, index_t k, const packed_panel<S, A>& out) const {
     const auto into = [&](const auto* array) {
