@@ -64,7 +64,7 @@ TEST_CASE("load_scales, load_zero_points: entries of any length, from any elemen
     tensor<S> t(extents(9, 70));
     for (std::size_t i = 0; i < t.scales().size(); ++i) t.scales()[i] = 0.25f * static_cast<float>(i + 1);
     for (std::size_t i = 0; i < t.zero_points().size(); ++i)
-      t.zero_points()[i] = static_cast<std::uint8_t>(i * 37 % 251);
+      t.zero_points()[i] = static_cast<storage_t<typename S::zero_point_format>>(i * 37 % 251);
     const auto w = t.view();
     float scales[70];
     std::int32_t zeros[70];
@@ -84,6 +84,10 @@ TEST_CASE("load_scales, load_zero_points: entries of any length, from any elemen
   check(std::type_identity<scheme<uint8, block<3, 16>, zero_point<uint8>>>{});
   check(std::type_identity<scheme<uint8, block<1, 5>, zero_point<uint8>>>{});
   check(std::type_identity<scheme<uint8, per_channel<1>, zero_point<uint8>>>{});
+  check(std::type_identity<scheme<int8, per_channel<1>, zero_point<int8>>>{});
+  check(std::type_identity<scheme<int4, per_channel<1>, zero_point<int4>>>{});
+  check(std::type_identity<scheme<uint4, per_channel<1>, zero_point<uint4>>>{});
+  check(std::type_identity<scheme<int8, per_channel<1>, zero_point<int32>>>{});
   check(std::type_identity<scheme<uint8, per_channel<0>, zero_point<uint8>>>{});
   check(std::type_identity<scheme<uint8, per_tensor, zero_point<uint8>>>{});
 }

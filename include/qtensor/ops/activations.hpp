@@ -89,9 +89,15 @@ class activation_rows {
     static_assert(code::is_integer);
     has_zeros_ = S::has_zero_point || code::offset != 0;
     fits_ = true;
+    // Some rows at once: they may lie side by side.
+    constexpr index_t most_together = 16;
+    const index_t together = in_place() ? most_together : std::min(4 * floats_rows_, most_together);
+    const index_t step = in_place() ? stride_ : form_.depth;
     for (index_t r = 0; r < count; ++r) {
-      std::int8_t* const codes = codes_of(r);
-      x.read(first + r, 1, 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), form_.depth);
+      std::int8_t* const codes =
+          in_place() ? codes_of(r) : reinterpret_cast<std::int8_t*>(floats_) + r % together * step;
+      if (r % together == 0)
+        x.read(first + r, std::min(together, count - r), 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), step);
       for (index_t g = 0; g < groups_; ++g) {
         const index_t at = r * groups_ + g, k = g * form_.group;
         scales_[at] = scale_of(x, first + r, k);

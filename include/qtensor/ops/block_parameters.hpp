@@ -233,7 +233,20 @@ template <tensor_view_type View>
 void load_adjacent_zero_points(const View& w, const typename View::index_array& at, index_t count, std::int32_t* out) {
   using zero = typename View::scheme_type::zero_point_format;
   const auto* units = w.storage_zero_points(at);
-  for (index_t b = 0; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
+  using plain = integer<zero::bits, std::conditional_t<zero::is_signed, signed, unsigned>>;
+  index_t b = 0;
+  if constexpr (zero::bits <= 8 && std::derived_from<zero, plain>) {
+    using A = simd::best_arch;
+    constexpr int unused = 32 - zero::bits;
+    for (; b + simd::lanes<A> <= count; b += simd::lanes<A>) {
+      const auto top = simd::widen_u8<A>(units + b) << unused;
+      if constexpr (zero::is_signed)
+        simd::store(out + b, simd::bits_as<std::int32_t>(top) >> unused);
+      else
+        simd::store(out + b, simd::bits_as<std::int32_t>(top >> unused));
+    }
+  }
+  for (; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
 }
 
 /// out[i] = entry for i < n, by vectors: some at a time are too few for a call, and too many one by one.

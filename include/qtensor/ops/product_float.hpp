@@ -181,7 +181,7 @@ simd::broadcast_block float_rows(const X& x, index_t first, index_t count, float
   const index_t depth = x.cols();
   if (rows_stay_in_place<Operands>(x, first, count))
     return {floats_of_row(x, first), count == 1 ? depth : *row_step(x), 1};
-  constexpr index_t rows_each = 16;
+  constexpr index_t rows_each = X::reads_rows ? 16 : 64;  // rows that lie side by side are read in wide parts
   for (index_t r = 0; r < count; r += rows_each)
     x.read(first + r, std::min(rows_each, count - r), 0, depth, room + r * depth, depth);
   if constexpr (Operands::rounds_rows) Operands::apply(room, count * depth);
