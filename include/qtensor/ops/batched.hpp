@@ -83,7 +83,8 @@ void matmul_batches_into(const L& left, const R& right, std::span<float> y, cons
       "qtensor: a product of two float tensors is no business of a quantization library; quantize one of them.");
   const auto a = ops::batch_of(left);
   const auto b = ops::batch_of(right);
-  const auto a_dims = ops::dims_of(a), b_dims = ops::dims_of(b);
+  const auto a_dims = ops::dims_of(a);
+  const auto b_dims = ops::dims_of(b);
   static_assert(a_dims.size() >= 2 && b_dims.size() >= 2,
                 "qtensor: batched products are of tensors of rank 2 or more; give a vector an axis of extent 1.");
   const product_batches batches(a_dims, b_dims);
