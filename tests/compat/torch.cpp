@@ -78,6 +78,58 @@ TEST_CASE("torch: fake quantization is quantize and dequantize, with a range kno
   CHECK(torch::fake_quantize_element(quiet_nan, 1.f, 3, 0, 7) == 0.f);
 }
 
+TEST_CASE("torch: fake quantization of runs is that of each element, on every axis, in small and large ranges") {
+  const float hard[] = {quiet_nan, -quiet_nan, infinity, -infinity, 0.f,   -0.f,   .5f,        -.5f,
+                        1.5f,      2.5f,       -1.5f,    3e38f,     -3e9f, 1e-45f, -8388609.f, 127.5f};
+  std::vector<float> values(3 * 5 * 41);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i % 3 == 0 ? hard[i / 3 % std::size(hard)]
+                           : static_cast<float>(static_cast<int>(i * 7919 % 2001) - 1000) * .37f;
+  const std::int64_t far = std::int64_t{1} << 24;
+  const std::int64_t ranges[][3] = {{-128, 127, 3}, {0, 255, 128}, {0, 1, 1}, {-far, far, 5}, {-far / 2, far / 2, 0}};
+  for (const auto& [low, high, zero] : ranges)
+    for (const int axis : {0, 1, -1}) {
+      const auto e = extents(3, 5, 41);
+      const index_t channels = axis == 0 ? 3 : axis == 1 ? 5 : 41;
+      std::vector<float> scales;
+      std::vector<std::int64_t> zeros;
+      for (index_t c = 0; c < channels; ++c) {
+        scales.push_back(c % 7 == 6 ? 1e-42f : .25f * static_cast<float>(c + 1));  // of which one has no reciprocal
+        zeros.push_back(std::max(low, zero - c % 3));
+      }
+      if (axis != 1) scales[channels > 6 ? 6 : 0] = .125f;
+      const auto found =
+          torch::fake_quantize_per_channel_affine(source(values.data(), e), scales, zeros, axis, low, high);
+      const auto single = torch::fake_quantize_per_tensor_affine(source(values.data(), e), .75, zero, low, high);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const std::size_t c = axis == 0 ? i / 205 : axis == 1 ? i / 41 % 5 : i % 41;
+        const float want = torch::fake_quantize_element(values[i], scales[c], zeros[c], low, high);
+        if (bits_of(found[i]) != bits_of(want)) FAIL(values[i], " by ", scales[c], " is ", found[i], ", not ", want);
+        if (bits_of(single[i]) != bits_of(torch::fake_quantize_element(values[i], .75f, zero, low, high)))
+          FAIL(values[i], " by .75 is ", single[i]);
+      }
+    }
+}
+
+TEST_CASE("torch: dequantize_per_channel rounds every product of doubles once, on every axis") {
+  std::vector<float> values(3 * 5 * 19);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * .61f - 70.f;
+  for (const int axis : {0, 1, 2}) {
+    const std::size_t channels = axis == 0 ? 3 : axis == 1 ? 5 : 19;
+    std::vector<double> scales(channels);
+    std::vector<int> zeros(channels);
+    for (std::size_t c = 0; c < channels; ++c)
+      scales[c] = .1 * static_cast<double>(c + 3), zeros[c] = static_cast<int>(c);
+    const auto t =
+        torch::quantize_per_channel<torch::quint8>(source(values.data(), extents(3, 5, 19)), scales, zeros, axis);
+    const auto found = torch::dequantize_per_channel(t, scales);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t c = axis == 0 ? i / 95 : axis == 1 ? i / 19 % 5 : i % 19;
+      CHECK(found[i] == static_cast<float>((t.codes()[i] - zeros[c]) * scales[c]));
+    }
+  }
+}
+
 TEST_CASE("torch: min-max observers, affine and symmetric") {
   torch::min_max_observer seen;
   const std::vector<float> first = {-1.f, 0.5f}, second = {3.f, quiet_nan, infinity};

@@ -208,6 +208,15 @@ inline std::string refusal(int id, block_size block, const float* x, const void*
 
 inline namespace QTENSOR_ABI {
 
+/// Calls visit(numbers, first, count) for elements [first, first + count) of n, with room for so many numbers: bytes of
+/// a row need not be aligned.
+template <format F, class Visit>
+void for_each_tile(index_t n, Visit visit) {
+  constexpr index_t most = 1024;
+  alignas(64) storage_t<F> numbers[most];
+  for (index_t first = 0; first < n; first += most) visit(numbers, first, std::min(most, n - first));
+}
+
 template <class Tag>
 void write(const float* x, std::uint8_t* bytes, index_t n) {
   if constexpr (simd::block_encodable<Tag>) {
@@ -216,9 +225,10 @@ void write(const float* x, std::uint8_t* bytes, index_t n) {
     const tensor_span<Tag, extents<dynamic>> blocks{{extents<dynamic>(n), {}, {}}, {bytes, {}, {}, {}, {}}};
     reference::quantize([x](const auto& i) { return x[i[0]]; }, blocks);
   } else {
-    using number = typename Tag::number;
-    for (index_t i = 0; i < n; ++i)
-      qtensor::detail::store_unit<number>(bytes + i * size_of<Tag>().bytes, encode<number, to_special>(x[i]));
+    for_each_tile<typename Tag::number>(n, [&](auto* numbers, index_t first, index_t count) {
+      simd::narrow_floats<typename Tag::number>(x + first, count, numbers);
+      std::memcpy(bytes + first * size_of<Tag>().bytes, numbers, static_cast<std::size_t>(count) * sizeof(*numbers));
+    });
   }
 }
 
@@ -227,9 +237,10 @@ void read(const std::uint8_t* bytes, float* x, index_t n) {
   if constexpr (quantization_scheme<Tag>) {
     simd::decode_interleaved<Tag>(bytes, n, x);
   } else {
-    using number = typename Tag::number;
-    for (index_t i = 0; i < n; ++i)
-      x[i] = decode<number>(qtensor::detail::load_unit<number>(bytes + i * size_of<Tag>().bytes));
+    for_each_tile<typename Tag::number>(n, [&](auto* numbers, index_t first, index_t count) {
+      std::memcpy(numbers, bytes + first * size_of<Tag>().bytes, static_cast<std::size_t>(count) * sizeof(*numbers));
+      simd::widen_floats<typename Tag::number>(numbers, count, x + first);
+    });
   }
 }
 

@@ -54,6 +54,58 @@ constexpr float fake_quantize_element(float x, float scale, std::int64_t zero_po
   return rounded(static_cast<float>(code - zero_point) * scale);
 }
 
+namespace detail {
+
+/// What fake_quantize_element takes for every channel, by vectors where all steps from the zero point are integers of
+/// f32 and reciprocals finite.
+class fake_channels {
+ public:
+  template <class Scales, class ZeroPoints>
+  fake_channels(const Scales& scales, const ZeroPoints& zero_points, index_t count, std::int64_t low, std::int64_t high)
+      : low_(low), high_(high) {
+    constexpr std::int64_t most = std::int64_t{1} << 23;
+    for (index_t c = 0; c < count; ++c) {
+      const auto scale = static_cast<float>(scales[c]), inverse = rounded(1.f / scale);
+      const auto zero = static_cast<std::int64_t>(zero_points[c]);
+      scales_.push_back(scale), zeros_.push_back(zero), inverses_.push_back(inverse);
+      lows_.push_back(static_cast<float>(low - zero)), highs_.push_back(static_cast<float>(high - zero));
+      by_vectors_ = by_vectors_ && is_finite(inverse) && zero - low <= most && high - zero <= most;
+    }
+  }
+  index_t count() const { return static_cast<index_t>(scales_.size()); }
+
+  /// to[i] = x[i] as it comes back from channel `first`, or (Each) from channel first + i.
+  template <bool Each, simd::usable_arch A = simd::best_arch>
+  void run(index_t first, const float* x, index_t n, float* to) const {
+    constexpr index_t step = simd::lanes<A>;
+    index_t i = 0;
+    for (; by_vectors_ && i + step <= n; i += step) {
+      const auto of_channel = [&](const std::vector<float>& values) {
+        if constexpr (Each)
+          return simd::load<A>(values.data() + first + i);
+        else
+          return simd::floats<A>(values[static_cast<std::size_t>(first)]);
+      };
+      const auto v = simd::load<A>(x + i);
+      const auto q = simd::min(of_channel(highs_), simd::max(of_channel(lows_), simd::mul(v, of_channel(inverses_))));
+      const auto steps = simd::select(simd::mask_as<std::int32_t>(v == v), simd::round_to_int(q), simd::ints<A>(0));
+      simd::store(to + i, simd::mul(simd::to_float(steps), of_channel(scales_)));
+    }
+    for (; i < n; ++i) {
+      const auto c = static_cast<std::size_t>(Each ? first + i : first);
+      to[i] = fake_quantize_element(x[i], scales_[c], zeros_[c], low_, high_);
+    }
+  }
+
+ private:
+  std::int64_t low_, high_;
+  bool by_vectors_ = true;
+  std::vector<std::int64_t> zeros_;
+  std::vector<float> scales_, inverses_, lows_, highs_;
+};
+
+}  // namespace detail
+
 /// Scale and zero point that torch's MinMaxObserver computes from the range [low, high] with 0 in it, for the codes of
 /// S: per_tensor_affine ...
 template <quantization_scheme S>
@@ -121,12 +173,25 @@ std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
   const auto s = qtensor::detail::as_numbers(scales);
   require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
-  std::vector<float> out;
-  out.reserve(static_cast<std::size_t>(view.size()));
-  reference::for_each_index({}, view.storage_extents(), [&](const auto& at) {
-    const auto q = static_cast<std::int64_t>(code::decode(view.storage_code(at))) - view.storage_zero_point(at);
-    out.push_back(static_cast<float>(static_cast<double>(q) * static_cast<double>(s[view.scale_grid().entry(at)])));
-  });
+  std::vector<float> out(static_cast<std::size_t>(view.size()));
+  if (out.empty()) return out;
+  constexpr std::size_t last = static_cast<std::size_t>(T::rank) - 1;
+  const index_t length = view.storage_extents()[last], rows = view.size() / length;
+  const index_t block = view.scale_grid().block[last];
+  float* to = out.data();
+  for (index_t r = 0; r < rows; ++r, to += length) {
+    auto at = ops::row_index(r, view.storage_extents());
+    const auto* codes = view.row(at);
+    for (index_t col = 0; col < length; col += block) {
+      at[last] = col;
+      const std::int64_t zero = view.storage_zero_point(at);
+      const auto scale = static_cast<double>(s[view.scale_grid().entry(at)]);
+      for (index_t i = col; i < std::min(length, col + block); ++i) {
+        const auto q = static_cast<std::int64_t>(code::decode(qtensor::detail::code_of<code>(codes[i]))) - zero;
+        to[i] = static_cast<float>(static_cast<double>(q) * scale);
+      }
+    }
+  }
   return out;
 }
 
@@ -156,14 +221,15 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   const auto& rows = as_floats(elements);
   std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
   if (out.empty()) return out;
+  const detail::fake_channels parameters(s, z, s.step == 0 && z.step == 0 ? 1 : channels, quant_min, quant_max);
   ops::for_each_piece(rows, 0, rows.rows(), 1, [&](index_t row, index_t col, index_t n, const float* floats) {
-    const auto at = ops::row_index(row, x.extents.to_array());
     float* to = out.data() + row * rows.cols() + col;
-    for (index_t i = 0; i < n; ++i) {
-      const index_t c = on == rank - 1 ? col + i : at[static_cast<std::size_t>(on)];
-      to[i] = fake_quantize_element(floats[i], static_cast<float>(s[c]), static_cast<std::int64_t>(z[c]), quant_min,
-                                    quant_max);
-    }
+    if (parameters.count() == 1)
+      parameters.run<false>(0, floats, n, to);
+    else if (on == rank - 1)
+      parameters.run<true>(col, floats, n, to);
+    else
+      parameters.run<false>(ops::row_index(row, x.extents.to_array())[static_cast<std::size_t>(on)], floats, n, to);
   });
   return out;
 }
