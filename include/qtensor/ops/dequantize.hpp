@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/ops/joined_axes.hpp>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/ops/row_decoder.hpp>
 
@@ -303,7 +304,12 @@ class number_writer {
 template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides) {
   if (w.size() == 0) return;
-  ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, reordered<O>(strides)).write();
+  const auto steps = reordered<O>(strides);
+  if (ops::with_joined_axes(w, steps, [&](const auto& joined, const auto&, const auto& joined_steps) {
+        ops::number_writer<F, std::remove_cvref_t<decltype(joined)>>(joined, out, joined_steps).write();
+      }))
+    return;
+  ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, steps).write();
 }
 
 /// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.

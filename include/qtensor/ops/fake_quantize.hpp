@@ -94,7 +94,7 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
   for (index_t first = 0; first < extent; first += slab) {
     auto part = shape.storage_extents();
     part[0] = std::min(slab, extent - first);
-    once(ops::row_range<X>(x, first * rows, part[0] * rows), any_extents(reordered<Order>(part)), out + first * step);
+    once(ops::slab_of(x, first, part[0], rows), any_extents(reordered<Order>(part)), out + first * step);
   }
 }
 

@@ -155,8 +155,7 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<
     if (axis.scale_block < axis.count) {
       const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
       return detail::for_ranges(on.by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-        const ops::row_range<X> rows(x, first * axis.rows_each, n * axis.rows_each);
-        quantize_into(rows, out.template slice<axis_type::number>(first, n));
+        quantize_into(ops::slab_of(x, first, n, axis.rows_each), out.template slice<axis_type::number>(first, n));
       });
     }
     if constexpr (ops::walks_rows<S> && X::reads_twice)
@@ -178,8 +177,7 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out, const exe
     const axis_type axis(out);
     const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
     detail::for_ranges(on.by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-      const ops::row_range<X> rows(x, first * axis.rows_each, n * axis.rows_each);
-      quantize_static_into(rows, out.template slice<axis_type::number>(first, n));
+      quantize_static_into(ops::slab_of(x, first, n, axis.rows_each), out.template slice<axis_type::number>(first, n));
     });
   } else {
     quantize_static_into(x, out);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/blocks.hpp>
+#include <qtensor/ops/joined_axes.hpp>
 #include <qtensor/ops/narrow_panels.hpp>
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/quantize_across.hpp>
@@ -45,6 +46,17 @@ void check_source(const X& x, const tensor_span<S, E, O>& out) {
   const auto shape = out.shape();
   require(x.rows() == shape.row_count() && x.cols() == shape.row_length(), "quantize is given ", x.rows(), " rows of ",
           x.cols(), " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
+}
+
+/// Calls use(x, out), with the axes of both joined where x is memory and that leaves blocks as they are.
+template <class X, quantization_scheme S, tensor_extents E, storage_order O, class Use>
+void along_fewest_axes(const X& x, const tensor_span<S, E, O>& out, const Use& use) {
+  if constexpr (requires { x.along(x.sizes, x.strides); })
+    if (with_joined_axes(out, x.strides, [&](const auto& joined, const auto& sizes, const auto& steps) {
+          use(x.along(sizes, steps), joined);
+        }))
+      return;
+  use(x, out);
 }
 
 /// A source read once into memory, for sources too dear to be read twice.
@@ -191,7 +203,8 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
   if constexpr (simd::block_encodable<S>)
     ops::quantize_to_blocks(x, out);
   else
-    ops::quantize_dynamically(ops::source_for<S>(x), out);
+    ops::along_fewest_axes(
+        x, out, [](const auto& rows, const auto& to) { ops::quantize_dynamically(ops::source_for<S>(rows), to); });
 }
 
 /// Static quantization: the scales (and zero points) are in `out` already (store_scales, store_zero_points); writes the
@@ -203,7 +216,8 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
                 "reciprocal.");
   ops::check_source(x, out);
   if (out.size() == 0) return;
-  ops::quantize_statically(ops::source_for<S>(x), out);
+  ops::along_fewest_axes(
+      x, out, [](const auto& rows, const auto& to) { ops::quantize_statically(ops::source_for<S>(rows), to); });
 }
 
 /// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity

@@ -108,6 +108,18 @@ struct memory_source {
         : data(source.data),
           sizes(reordered<Order>(source.extents.to_array())),
           strides(reordered<Order>(source.strides)) {}
+    /// Elements [first, first + n) of the slowest axis.
+    in_order slab(index_t first, index_t n) const requires(last > 0) {
+      in_order part = *this;
+      part.data += first * strides[0], part.sizes[0] = n;
+      return part;
+    }
+    /// The same elements along other axes.
+    in_order along(const typename Extents::array& other_sizes, const typename Extents::array& other_strides) const {
+      in_order other = *this;
+      other.sizes = other_sizes, other.strides = other_strides;
+      return other;
+    }
     index_t rows() const {
       index_t product = 1;
       for (std::size_t axis = 0; axis < last; ++axis) product *= sizes[axis];
@@ -231,6 +243,16 @@ class row_range {
   const X* x_;
   index_t first_, count_;
 };
+
+/// Elements [first, first + n) of the slowest axis of a source, which has `rows` rows for each: as the same kind of
+/// source where that is memory.
+template <tile_source X>
+auto slab_of(const X& x, index_t first, index_t n, index_t rows) {
+  if constexpr (requires { x.slab(first, n); })
+    return x.slab(first, n);
+  else
+    return row_range<X>(x, first * rows, n * rows);
+}
 
 }  // namespace ops
 

@@ -1,0 +1,129 @@
+// Mirrors include/qtensor/ops/joined_axes.hpp, and what quantize and dequantize make of tensors of rank 3 and more.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+#include <qtensor/ops/joined_axes.hpp>
+
+#include "check.hpp"
+
+using namespace qtensor;
+
+namespace {
+
+/// Sizes of a dense tensor's axes after they are joined, its own where they are not.
+template <class S, class E>
+auto joined_sizes(const E& extents) {
+  const tensor<S, E> t(extents);
+  const auto w = t.view();
+  const auto axes = ops::joined_axes<std::remove_const_t<decltype(w)>>::of(w, dense_strides(w.storage_extents()));
+  return axes ? axes->sizes() : w.storage_extents();
+}
+
+template <std::size_t Rank>
+bool next_index(std::array<index_t, Rank>& at, const std::array<index_t, Rank>& sizes) {
+  for (std::size_t axis = Rank; axis-- > 0; at[axis] = 0)
+    if (++at[axis] < sizes[axis]) return true;
+  return false;
+}
+
+/// Quantizes numbers that lie in memory with these strides, dynamically and with the scales found, and reads them back
+/// to memory of the same strides: codes and scales are the reference's, numbers those of the view.
+template <class S, class Order, class F, class E>
+void check_round_trip(const E& extents, const typename E::array& strides) {
+  index_t span = 1;
+  for (int axis = 0; axis < E::rank; ++axis) span += (extents[axis] - 1) * strides[static_cast<std::size_t>(axis)];
+  const std::vector<float> numbers = check::numbers(span, 7);
+  std::vector<storage_t<F>> memory(numbers.size());
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = simd::round_to<F>(numbers[i]);
+  const memory_source<F, E> x{memory.data(), extents, strides};
+
+  tensor<S, E, Order> want(extents);
+  reference::quantize([&](const typename E::array& index) { return x.number(index); }, want.span());
+  const auto found = quantize<S, Order>(x);
+  CHECK(check::same_bytes(found, want));
+
+  tensor<S, E, Order> again(extents);
+  std::copy(want.scales().begin(), want.scales().end(), again.scales().begin());
+  if constexpr (S::has_zero_point)
+    std::copy(want.zero_points().begin(), want.zero_points().end(), again.zero_points().begin());
+  quantize_static_into(typename memory_source<F, E>::template in_order<Order>(x), again.span());
+  tensor<S, E, Order> statically = want;
+  reference::quantize_static([&](const typename E::array& index) { return x.number(index); }, statically.span());
+  CHECK(check::same_bytes(again, statically));
+
+  constexpr float untouched = 12345.f;
+  std::vector<float> back(numbers.size(), untouched), expected = back;
+  dequantize_into(found.view(), back.data(), strides);
+  typename E::array at{};
+  do {
+    std::size_t place = 0;
+    for (std::size_t axis = 0; axis < at.size(); ++axis) place += static_cast<std::size_t>(at[axis] * strides[axis]);
+    expected[place] = reference::storage_value(found.view(), reordered<Order>(at));
+  } while (next_index(at, extents.to_array()));
+  CHECK(std::memcmp(back.data(), expected.data(), back.size() * sizeof(float)) == 0);
+}
+
+template <class S, class E>
+void check_scheme(const E& extents) {
+  using array = typename E::array;
+  constexpr std::size_t rank = static_cast<std::size_t>(E::rank);
+  const array dense = dense_strides(extents.to_array());
+  array apart = dense, swapped = dense, reversed{};  // gaps after the last axis but one; two axes exchanged; columns
+  for (std::size_t axis = 0; axis + 2 < rank; ++axis)
+    apart[axis] = dense[axis] / dense[rank - 3] * (dense[rank - 3] + 3);
+  swapped[0] = extents[1] == 0 ? 1 : dense[1], swapped[1] = swapped[0] * extents[0];
+  if (rank == 3) swapped[0] = dense[1], swapped[1] = dense[1] * extents[0];
+  index_t step = 1;
+  for (std::size_t axis = 0; axis < rank; step *= extents[static_cast<int>(axis)], ++axis) reversed[axis] = step;
+  for (const array& strides : {dense, apart, swapped, reversed}) {
+    CAPTURE(std::string(name<S>));
+    check_round_trip<S, row_major, f32>(extents, strides);
+    check_round_trip<S, col_major, f32>(extents, strides);
+  }
+  check_round_trip<S, row_major, bf16>(extents, dense);
+}
+
+template <class S>
+void check_sizes() {
+  for (const auto& sizes : {extents(4, 5, 3, 3), extents(3, 16, 7, 5), extents(9, 8, 1, 1), extents(1, 6, 4, 40),
+                            extents(2, 1, 33, 2), extents(1, 1, 1, 5)})
+    check_scheme<S>(sizes);
+  for (const auto& sizes : {extents(7, 6, 5), extents(1, 40, 3), extents(5, 70, 1), extents(2, 3, 64)})
+    check_scheme<S>(sizes);
+}
+
+}  // namespace
+
+TEST_CASE("joined_axes: the axes of weights and activations of a convolution") {
+  using sizes = std::array<index_t, 4>;
+  CHECK(joined_sizes<int8_per_channel<0>>(extents(64, 32, 3, 3)) == sizes{1, 1, 1, 18432});
+  CHECK(joined_sizes<int8_per_channel<1>>(extents(64, 32, 3, 3)) == sizes{1, 1, 64, 288});
+  CHECK(joined_sizes<int8_per_channel<2>>(extents(64, 32, 3, 3)) == sizes{1, 1, 2048, 9});
+  CHECK(joined_sizes<int8_per_channel<3>>(extents(64, 32, 3, 3)) == sizes{1, 1, 6144, 3});
+  CHECK(joined_sizes<int8_per_tensor>(extents(2, 3, 4, 5)) == sizes{1, 1, 1, 120});
+  CHECK(joined_sizes<scheme<int8, per_axes<0, 1>>>(extents(4, 5, 6, 7)) == sizes{1, 1, 1, 840});
+  CHECK(joined_sizes<scheme<int8, per_axes<0, 2>>>(extents(4, 5, 6, 7)) == sizes{1, 1, 20, 42});
+}
+TEST_CASE("joined_axes: not where rows of narrow codes end inside a byte, nor where blocks would change") {
+  using sizes = std::array<index_t, 3>;
+  CHECK(joined_sizes<scheme<int4, per_channel<0>>>(extents(8, 5, 6)) == sizes{1, 1, 240});
+  CHECK(joined_sizes<scheme<int4, per_channel<0>>>(extents(8, 6, 5)) == sizes{1, 48, 5});
+  CHECK(joined_sizes<scheme<int8, block<1, 2, 3>>>(extents(4, 6, 7)) == sizes{1, 24, 7});
+  CHECK(joined_sizes<scheme<int8, block<1, 4, 3>>>(extents(4, 6, 7)) == sizes{4, 6, 7});
+  CHECK(joined_sizes<scheme<int8, block<2, 2, 7>>>(extents(4, 6, 7)) == sizes{1, 4, 42});
+}
+
+TEST_CASE("quantize and dequantize of rank 3 and 4: a scale for each index of one axis or two") {
+  check_sizes<int8_per_channel<0>>();
+  check_sizes<int8_per_channel<1>>();
+  check_sizes<int8_per_channel<-1>>();
+  check_sizes<scheme<int8, per_axes<0, 1>>>();
+  check_sizes<scheme<e4m3, per_axes<0, 2>>>();
+  check_scheme<int8_per_channel<0>>(extents<4, dynamic, 3>(6));
+  check_scheme<int8_per_channel<1>>(extents<4, 6, 9>());
+}
+TEST_CASE("quantize and dequantize of rank 3 and 4: zero points, narrow codes, blocks, one scale") {
+  check_sizes<uint8_per_channel<1>>();
+  check_sizes<scheme<int4, per_channel<0>>>();
+  check_sizes<scheme<int8, block<1, 2, 3>>>();
+  check_sizes<uint8_per_tensor>();
+}
