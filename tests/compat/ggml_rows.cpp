@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <qtensor/compat/ggml_rows.hpp>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
@@ -23,24 +24,37 @@ using plain::example;
 
 }  // namespace
 
+/// Numbers of both tensors alike, and the bytes of the first made again from the second.
+template <class Blocks, class Planar>
+void check_there_and_back(index_t rows, index_t length) {
+  const auto x = oracle::awkward_data(static_cast<std::size_t>(2 * rows * length), 5);
+  tensor<Blocks, decltype(extents(1, 1, 1))> t(extents(2, rows, length));
+  const auto offset = [&](const auto& i) { return static_cast<std::size_t>((i[0] * rows + i[1]) * length + i[2]); };
+  reference::quantize([&](const auto& i) { return x[offset(i)] / 8e37f; }, t.span());
+  const auto flat = ggml::from_blocks<Planar>(t);
+  static_assert(std::is_same_v<typename decltype(flat)::scheme_type, Planar>);
+  index_t different = 0;
+  for (index_t i = 0; i < 2; ++i)
+    for (index_t row = 0; row < rows; ++row)
+      for (index_t col = 0; col < length; ++col) {
+        const float a = reference::value(t.view(), {i, row, col}), b = reference::value(flat.view(), {i, row, col});
+        different += a != b && !(std::isnan(a) && std::isnan(b));
+      }
+  CHECK(different == 0);
+  const auto back = ggml::to_blocks<Blocks>(flat);
+  if constexpr (!Blocks::has_code_sum)
+    CHECK(bytes(back.blocks().begin(), back.blocks().end()) == bytes(t.blocks().begin(), t.blocks().end()));
+}
+
 TEST_CASE("to_blocks and from_blocks: the same numbers, the same bytes back") {
   const auto there_and_back = [](auto planar_tag, auto block_tag) {
     using planar = decltype(planar_tag);
     using blocks = decltype(block_tag);
-    const auto x = oracle::awkward_data(3 * 128, 5);
-    tensor<blocks> t(matrix_extents(3, 128));
-    reference::quantize([&](const auto& i) { return x[static_cast<std::size_t>(i[0] * 128 + i[1])] / 8e37f; },
-                        t.span());
-    const auto flat = ggml::from_blocks<planar>(t);
-    static_assert(std::is_same_v<typename decltype(flat)::scheme_type, planar>);
-    for (index_t row = 0; row < 3; ++row)
-      for (index_t col = 0; col < 128; ++col) {
-        const float a = reference::value(t.view(), {row, col}), b = reference::value(flat.view(), {row, col});
-        CHECK((a == b || (std::isnan(a) && std::isnan(b))));
-      }
-    const auto back = ggml::to_blocks<blocks>(flat);
-    if constexpr (!blocks::has_code_sum)
-      CHECK(bytes(back.blocks().begin(), back.blocks().end()) == bytes(t.blocks().begin(), t.blocks().end()));
+    check_there_and_back<blocks, planar>(3, 128);
+    check_there_and_back<blocks, planar>(1, 64);
+    check_there_and_back<blocks, planar>(2, 1024 + 64);  // more than is moved at once
+    check_there_and_back<blocks, planar>(3, 40);         // no whole groups, no whole blocks
+    check_there_and_back<blocks, planar>(2, 96);         // whole groups, no whole blocks of nvfp4
   };
   there_and_back(scheme<int8, group<32>, scale_as<f16>>{}, ggml::q8_0{});
   there_and_back(scheme<int8, group<32>, scale_as<f16>>{}, ggml::q8_1{});
@@ -62,6 +76,14 @@ TEST_CASE("to_blocks and from_blocks: MX tensors, scales that have no code, view
   CHECK(bits_of(reference::value(blocks.view(), {0, 40})) == 0);
   const auto back = ggml::from_blocks<mxfp4>(view_of<ggml::mxfp4>(blocks.blocks(), matrix_extents(1, 64)));
   CHECK(std::equal(back.codes().begin(), back.codes().end(), t.codes().begin()));
+
+  tensor<mxfp4> wide(matrix_extents(2, 1024 + 64));  // more than is moved at once
+  reference::quantize([](const auto& i) { return example(i[0] + 3 * i[1]) * std::exp2(float(i[1] % 7)); }, wide.span());
+  const auto wide_blocks = ggml::to_blocks<ggml::mxfp4>(wide);
+  const auto same = ggml::from_blocks<mxfp4>(wide_blocks);
+  CHECK(std::equal(same.codes().begin(), same.codes().end(), wide.codes().begin()));
+  CHECK(std::equal(same.scales().begin(), same.scales().end(), wide.scales().begin()));
+  CHECK(reference::value(wide_blocks.view(), {1, 1087}) == reference::value(wide.view(), {1, 1087}));
 
   t.scales()[1] = 0xFF;
   CHECK(sentence([&] { ggml::to_blocks<ggml::mxfp4>(t); }) == "qtensor: the scale nan has no exact code in half_e8m0.");

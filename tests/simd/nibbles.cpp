@@ -118,7 +118,7 @@ TEST_CASE("join_pairs: undoes split_pairs and flips bits, every length to 4 batc
       }
   });
 }
-TEST_CASE("join_codes, flip_bits: every length to 3 batches, both ends fenced") {
+TEST_CASE("join_nibbles, flip_bits: every length to 3 batches, both ends fenced") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     for (index_t n = 0; n <= 12 * simd::lanes<A>; ++n)
@@ -129,7 +129,7 @@ TEST_CASE("join_codes, flip_bits: every length to 3 batches, both ends fenced") 
         for (auto& c : upper) c &= 15;
         check::fenced<std::uint8_t> bytes(lower, at_start);
         check::fenced<std::uint8_t> high(upper, at_start);
-        simd::join_codes<A>(bytes.data(), high.data(), n);
+        simd::join_nibbles<A>(bytes.data(), high.data(), n);
         simd::flip_bits<A>(bytes.data(), n, 0x88);
         for (index_t i = 0; i < n; ++i) {
           const auto at = static_cast<std::size_t>(i);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/compat/ggml.hpp>
+#include <qtensor/ops/rows.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/blocks_encode.hpp>
 #include <string>
@@ -53,16 +54,126 @@ std::uint32_t respelled(std::uint32_t code, float factor, const char* what) {
   }
 }
 
+/// The whole groups of one row, blocks or planar: their codes, one a byte, and the codes of their scales.
+template <class View>
+class row_groups {
+  using S = typename View::scheme_type;
+  using code = typename S::code_format;
+  using scale_format = typename S::scale_format;
+  using A = simd::best_arch;
+
+ public:
+  /// Elements of a group; 0 where it is not in the type.
+  static constexpr index_t size = simd::detail::static_group<typename S::granularity_type>;
+  /// Whether vectors move them.
+  static constexpr bool move = [] {
+    if (size == 0 || size % 16 != 0 || S::has_offset || S::has_code_sum) return false;
+    if constexpr (S::is_interleaved)
+      return simd::block_decodable<S>;
+    else
+      return (code::bits == 4 || code::bits == 8) && std::is_same_v<typename S::layout::order, low_first>;
+  }();
+  /// Groups that stand together in memory.
+  static constexpr index_t together = [] {
+    if constexpr (S::is_interleaved)
+      return interleaved_block<S>::groups;
+    else
+      return index_t{1};
+  }();
+
+  row_groups(const View& w, const typename View::index_array& row) : codes_(w.row(row)) {
+    if constexpr (!S::is_interleaved) {
+      scales_ = w.storage_scales(row);
+      scale_step_ = w.scale_grid().stride[row.size() - 1];
+    }
+  }
+  void read(index_t g, std::uint8_t* codes) const {
+    if constexpr (S::is_interleaved)
+      simd::detail::split_codes<S, A>(place(g), codes);
+    else
+      simd::unpack_codes<A, code::bits>(place(g), size, codes);
+  }
+  void write(index_t g, const std::uint8_t* codes) const {
+    if constexpr (S::is_interleaved)
+      simd::detail::join_codes<S, A>(codes, place(g));
+    else
+      simd::pack_codes<A, code::bits>(codes, size, place(g));
+  }
+  std::uint32_t scale(index_t g) const {
+    if constexpr (S::is_interleaved)
+      return qtensor::detail::code_of<scale_format>(qtensor::detail::load_unit<scale_format>(scale_place(g)));
+    else
+      return qtensor::detail::code_of<scale_format>(scales_[g * scale_step_]);
+  }
+  void set_scale(index_t g, std::uint32_t value) const {
+    if constexpr (S::is_interleaved)
+      qtensor::detail::store_unit<scale_format>(scale_place(g), value);
+    else
+      scales_[g * scale_step_] = qtensor::detail::unit_from<scale_format>(value);
+  }
+
+ private:
+  using byte =
+      std::conditional_t<std::is_same_v<typename View::access_type, read_write>, std::uint8_t, const std::uint8_t>;
+  byte* scale_place(index_t g) const {
+    using block = interleaved_block<S>;
+    return reinterpret_cast<byte*>(codes_) + g / together * block::bytes({}) + g % together * block::scale_bytes;
+  }
+  byte* place(index_t g) const {
+    if constexpr (S::is_interleaved) {
+      using block = interleaved_block<S>;
+      return reinterpret_cast<byte*>(codes_) + g / together * block::bytes({}) + block::codes_at +
+             g % together * block::code_bytes({});
+    } else {
+      return reinterpret_cast<byte*>(codes_) + g * size * code::bits / 8;
+    }
+  }
+
+  typename View::code_pointer codes_;
+  typename View::scale_pointer scales_{};
+  index_t scale_step_ = 0;
+};
+
+/// Groups of one row to those of another, some at a time.
+template <class Spelling, class From, class To, class ScaleOf>
+void move_row(const From& from, const To& to, index_t groups, const ScaleOf& scale_of) {
+  using A = simd::best_arch;
+  constexpr index_t step = 4 * simd::lanes<A>, at_once = 1024 / From::size;
+  constexpr std::size_t entries = Spelling::count <= 16 ? 16 : 256;
+  static constexpr auto spelled = [] {
+    std::array<std::uint8_t, entries> table{};
+    for (std::size_t c = 0; c < Spelling::count; ++c) table[c] = static_cast<std::uint8_t>(Spelling::codes[c]);
+    return table;
+  }();
+  constexpr bool differ = [] {
+    for (std::size_t c = 0; c < Spelling::count; ++c)
+      if (spelled[c] != c) return true;
+    return false;
+  }();
+  const simd::byte_table<A, entries> table(spelled.data());
+  alignas(64) std::uint8_t codes[at_once * From::size + step] = {};
+  for (index_t first = 0; first < groups; first += at_once) {
+    const index_t n = std::min(at_once, groups - first);
+    for (index_t g = 0; g < n; ++g) from.read(first + g, codes + g * From::size);
+    for (index_t i = 0; differ && i < n * From::size; i += step)
+      simd::store(codes + i, table(simd::load<A>(codes + i)));
+    for (index_t g = 0; g < n; ++g) {
+      to.write(first + g, codes + g * From::size);
+      to.set_scale(first + g, scale_of(from.scale(first + g)));
+    }
+  }
+}
+
 /// A tensor of scheme To with the numbers of `from`, which lie elsewhere: nothing is rounded. Codes change their
 /// spelling only, scales and offsets must be numbers of To's formats (else `error`), a sum of codes is made from them
 /// anew.
 template <quantization_scheme To, quantized T>
 auto moved(const T& from) {
   const auto view = as_view(from);
-  using view_type = decltype(view);
-  using From = typename std::remove_const_t<view_type>::scheme_type;
-  using Extents = typename std::remove_const_t<view_type>::extents_type;
-  using Order = typename std::remove_const_t<view_type>::order_type;
+  using view_type = std::remove_const_t<decltype(view)>;
+  using From = typename view_type::scheme_type;
+  using Extents = typename view_type::extents_type;
+  using Order = typename view_type::order_type;
   using spelling = respelling<From, To>;
   static_assert(std::is_same_v<typename From::granularity_type, typename To::granularity_type>,
                 "qtensor: blocks and planar tensor must share scales in the same groups: group<32>, or group<16> for "
@@ -77,10 +188,37 @@ auto moved(const T& from) {
   tensor<To, Extents, Order> out(view.extents(), view.granularity());
   const auto to = out.span();
   using index_array = typename Extents::array;
+  using from_scale = typename From::scale_format;
+  std::array<std::int64_t, from_scale::bits <= 8 ? 256 : 1> spelled;  // scales of a byte, as they are met
+  spelled.fill(-1);
+  const auto scale_of = [&](std::uint32_t code) {
+    const auto spell = [&] {
+      return respelled<from_scale, typename To::scale_format>(code, 1.f / spelling::factor, "scale");
+    };
+    if constexpr (from_scale::bits > 8) {
+      return spell();
+    } else {
+      std::int64_t& known = spelled[code];
+      if (known < 0) known = spell();
+      return static_cast<std::uint32_t>(known);
+    }
+  };
+  using source = row_groups<view_type>;
+  using result = row_groups<std::remove_const_t<decltype(to)>>;
+  if constexpr (source::move && result::move) {
+    const auto sizes = view.storage_extents();
+    const index_t length = sizes.back(), groups = length / source::size;
+    if (view.size() > 0 && length % (source::size * source::together * result::together) == 0) {
+      for (index_t row = 0; row < view.size() / length; ++row) {
+        const index_array at = ops::row_index(row, sizes);
+        move_row<spelling>(source(view, at), result(to, at), groups, scale_of);
+      }
+      return out;
+    }
+  }
   reference::for_each_block(
       view.scale_grid(), view.storage_extents(), [&](const index_array& first, const index_array& n) {
-        to.set_storage_scale_code(first, respelled<typename From::scale_format, typename To::scale_format>(
-                                             view.storage_scale_code(first), 1.f / spelling::factor, "scale"));
+        to.set_storage_scale_code(first, scale_of(view.storage_scale_code(first)));
         if constexpr (To::has_offset)
           to.set_storage_offset_code(first, respelled<typename From::offset_format, typename To::offset_format>(
                                                 view.storage_offset_code(first), 1.f, "offset"));

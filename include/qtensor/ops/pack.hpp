@@ -302,7 +302,7 @@ class panel_packer {
       }
     weights_.read(output, count, k, n, part, most_depth);
     for (index_t c = 0; c < half && half + c < count; ++c)
-      simd::join_codes<A>(part + c * most_depth, part + (half + c) * most_depth, n);
+      simd::join_nibbles<A>(part + c * most_depth, part + (half + c) * most_depth, n);
   }
   // sums[c] = the packed numbers of output c in `quads` rows of packed words, together.
   static void sum_words(const std::uint8_t* words, index_t quads, std::int32_t* sums) {

@@ -243,7 +243,7 @@ void flip_bits(std::uint8_t* bytes, index_t n, std::uint8_t mask) {
 
 /// Two runs of codes of at most 4 bits, one a byte, as bytes that hold two: lower[i] |= upper[i] << 4 for i < n.
 template <usable_arch A>
-void join_codes(std::uint8_t* lower, const std::uint8_t* upper, index_t n) {
+void join_nibbles(std::uint8_t* lower, const std::uint8_t* upper, index_t n) {
   constexpr index_t step = 4 * lanes<A>;
   const auto joined = [](const simd::bytes<A>& a, const simd::bytes<A>& b) QTENSOR_INLINE_LAMBDA {
     return a | simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(b) << 4);
