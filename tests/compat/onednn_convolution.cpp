@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <qtensor/compat/onednn_convolution.hpp>
 #include <random>
 
@@ -130,7 +131,7 @@ TEST_CASE("onednn: refusals of convolutions name what does not fit") {
   const std::int32_t zero = 1 << 30;
   const auto refuses = [&](const dnn::convolution_description& d, const dnn::convolution_attributes& how,
                            const char* text) {
-    const auto weights = bytes(90);
+    const auto weights = bytes(180);
     CHECK_THROWS_WITH_AS(dnn::integer_convolution(d, weights.data(), &scale, how), doctest::Contains(text),
                          qtensor::error);
   };
@@ -157,8 +158,21 @@ TEST_CASE("onednn: refusals of convolutions name what does not fit") {
   how.weights_zero_point = {&scale, data_type::f32};
   refuses(d, how, "the weights zero point is of type f32");
   auto no_bias = small(data_type::u8, data_type::f32);
-  CHECK_THROWS_WITH_AS(dnn::integer_convolution(no_bias, bytes(90).data()), doctest::Contains("the bias is null"),
+  CHECK_THROWS_WITH_AS(dnn::integer_convolution(no_bias, bytes(180).data()), doctest::Contains("the bias is null"),
                        qtensor::error);
+  CHECK_THROWS_WITH_AS(dnn::integer_convolution(d, nullptr), doctest::Contains("the weights is null, but has 180"),
+                       qtensor::error);
+  const dnn::integer_convolution fine(d, bytes(180).data());
+  std::vector<float> memory(static_cast<std::size_t>(fine.dst_elements()) + 60, 7.f);
+  const auto src = bytes(240);
+  CHECK_THROWS_WITH_AS(fine(nullptr, memory.data()), doctest::Contains("the source is null, but has 240"),
+                       qtensor::error);
+  CHECK_THROWS_WITH_AS(fine(src.data(), nullptr), doctest::Contains("the destination is null"), qtensor::error);
+  CHECK_THROWS_WITH_AS(fine(src.data(), reinterpret_cast<std::byte*>(memory.data()) + 2),
+                       doctest::Contains("the destination is not aligned to 4 bytes"), qtensor::error);
+  CHECK_THROWS_WITH_AS(fine(memory.data(), memory.data() + 59), doctest::Contains("overlaps the source"),
+                       qtensor::error);
+  CHECK(std::count(memory.begin(), memory.end(), 7.f) == static_cast<std::ptrdiff_t>(memory.size()));
   d.dst_order = "NHHC";
   refuses(d, {}, "has a letter twice");
 }

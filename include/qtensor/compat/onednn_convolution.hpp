@@ -121,13 +121,14 @@ inline simd::code_sign sign_of(std::string_view what, data_type type) {
 class integer_convolution {
  public:
   /// Copies what it needs of weights, bias and parameters. Throws on types, layouts, masks and extents that do not fit,
-  /// and where a sum might leave 32 bits.
+  /// on weights that are null, and where a sum might leave 32 bits.
   integer_convolution(const convolution_description& d, const void* weights, const void* bias = nullptr,
                       const convolution_attributes& how = {})
       : dst_type_(d.dst_type),
         src_sign_(pieces::sign_of("the source", d.src_type)),
         dst_order_(d.dst_order),
-        weights_(plan_of(d), {weights, pieces::sign_of("the weights", d.weights_type), zeros_of(d, how)}) {
+        weights_(plan_of(d), {weights, weights_sign(d, weights), zeros_of(d, how)}),
+        src_elements_(element_count(d.src.extents)) {
     const index_t outputs = shape().outputs;
     const bool known = dst_type_ == data_type::f32 || dst_type_ == data_type::bf16 || dst_type_ == data_type::f16 ||
                        dst_type_ == data_type::s32 || dst_type_ == data_type::s8 || dst_type_ == data_type::u8;
@@ -160,10 +161,14 @@ class integer_convolution {
   index_t dst_elements() const { return shape().result_batch() * shape().outputs * shape().pixels(); }
 
   /// Runs it. `post_ops` is called with tiles of floats in the first cache (product_tile: row = batch * pixels + pixel,
-  /// column = output channel) between bias and destination scale, and may change them.
+  /// column = output channel) between bias and destination scale, and may change them. Throws before anything is
+  /// written on buffers that are null or not aligned, and on a destination that overlaps the source.
   template <class PostOps = pieces::no_post_ops, executor By = serial>
   void operator()(const void* src, void* dst, const PostOps& post_ops = {}, const By& by = {}) const {
     const activation_map m = weights_.plan().result(dst_order_);
+    const auto read = detail::extent::of("the source", src, data_type::u8, src_elements_),
+               written = detail::extent::of("the destination", dst, dst_type_, dst_elements());
+    require(!written.overlaps(read), "the destination overlaps the source; a convolution in place is not possible.");
     const pieces::destination store{
         result_in(static_cast<std::byte*>(dst), m), dst_type_, dst_scale_, dst_zero_, scales_dst_, shifts_, inverts_};
     convolve_with(weights_, {src, src_sign_, src_zero_}, {src_scale_, scales_, bias_, {}},
@@ -186,6 +191,12 @@ class integer_convolution {
       if (d.weights.order[i] == 'G') how.groups = d.weights.extents[i];
     return plan_convolution(d.src, d.weights, how);
   }
+  static simd::code_sign weights_sign(const convolution_description& d, const void* weights) {
+    const simd::code_sign sign = pieces::sign_of("the weights", d.weights_type);
+    plan_of(d);  // what is wrong with extents is said first
+    detail::extent::of("the weights", weights, d.weights_type, element_count(d.weights.extents));
+    return sign;
+  }
   struct zero_list {
     std::vector<std::int32_t> values;
     operator std::span<const std::int32_t>() const { return values; }
@@ -206,6 +217,7 @@ class integer_convolution {
   simd::code_sign src_sign_;
   std::string dst_order_;
   packed_convolution<> weights_;
+  index_t src_elements_;
   std::vector<float> scales_, bias_;
   float src_scale_ = 1.f, dst_scale_ = 1.f, dst_zero_ = 0.f;
   std::int32_t src_zero_ = 0;
