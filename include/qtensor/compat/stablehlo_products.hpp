@@ -205,9 +205,9 @@ struct dot_operand {
   /// The terms of a row, as float where all numbers are floats.
   template <class T>
   void read(index_t matrix, index_t row, T* to) const {
-    const double* from =
-        numbers.data() + batches[static_cast<std::size_t>(matrix)] + free[static_cast<std::size_t>(row)];
-    for (std::size_t k = 0; k < terms.size(); ++k) to[k] = static_cast<T>(from[terms[k]]);
+    const index_t first = batches[static_cast<std::size_t>(matrix)] + free[static_cast<std::size_t>(row)];
+    for (std::size_t k = 0; k < terms.size(); ++k)
+      to[k] = static_cast<T>(numbers[static_cast<std::size_t>(first + terms[k])]);
   }
 };
 
