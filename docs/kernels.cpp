@@ -3,7 +3,12 @@
 //
 // To write the document anew: python3 tests/tools/same_text.py build/tests/kernels docs/kernels.md --write
 #include <cstdio>
+#include <qtensor/compat/cann.hpp>
 #include <qtensor/compat/ggml.hpp>
+#include <qtensor/compat/microxcaling.hpp>
+#include <qtensor/compat/onednn_schemes.hpp>
+#include <qtensor/compat/torchao.hpp>
+#include <qtensor/compat/transformer_engine.hpp>
 #include <qtensor/kernels.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <string>
@@ -22,6 +27,17 @@ struct nf4 {
     constexpr float values[16] = {-1.f,   -.6962f, -.5251f, -.3949f, -.2844f, -.1848f, -.0911f, 0.f,
                                   .0796f, .1609f,  .2461f,  .3379f,  .4407f,  .5626f,  .7230f,  1.f};
     return values[code & 15];
+  }
+};
+
+/// A user's rounding: numbers move before they are rounded.
+struct own_rounding {
+  using slot = qt::slot::rounding;
+  static constexpr qt::fixed_string name = "own_rounding";
+  static constexpr bool up(bool negative, bool odd, qt::remainder r) { return qt::nearest_even::up(negative, odd, r); }
+  template <qt::format F>
+  static constexpr float before(float x) {
+    return x + .25f;
   }
 };
 
@@ -97,6 +113,14 @@ int main() {
   ROW("", compat::ggml::q5_1);
   ROW("the nearest code is searched as ggml searches it", compat::ggml::mxfp4);
   ROW("the nearest code is searched as ggml searches it", compat::ggml::nvfp4);
+  ROW("", compat::torchao::nvfp4_two_level);
+  ROW("", compat::transformer_engine::nvfp4);
+  ROW("", compat::microxcaling::mx<e4m3>);
+  ROW("", compat::onednn::dynamic_mx<e4m3>);
+  ROW("", compat::onednn::dynamic_fp<>);
+  ROW("", compat::cann::block_quant<hif8>);
+  ROW("a rounding of your own with `before`, a user's: simd/own_policies.hpp says how vectors take it",
+      with<mxfp4, own_rounding>);
   std::printf(
       "\nStableHLO's dot_general and convolution on tensors of run-time type, by the type they are computed in (of\n"
       "quantized tensors, the expressed one). Every product and every sum is rounded to that type, in one order; "

@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/compat/cann.hpp: typed MX schemes and entry points give what the run-time ones give.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "compat/cann_calls.hpp"
+#include "ops/special_blocks.hpp"
 
 using namespace calls;
 
@@ -85,4 +86,9 @@ TEST_CASE("typed entry points: FP4 of an odd run-time extent throws") {
   const std::uint16_t x[] = {0, 0, 0};
   CHECK_THROWS_AS(cann::dynamic_mx_quant<e2m1>(source<bf16>(x, matrix_extents(1, 3))), error);
   CHECK_NOTHROW(cann::dynamic_mx_quant<e4m3>(source<bf16>(x, matrix_extents(1, 3))));
+}
+
+TEST_CASE("dynamic schemes by vectors") {
+  special_blocks::check_vectors<cann::mx_flushed<qtensor::e4m3>, cann::block_quant<qtensor::hif8, 1, 128>,
+                                cann::block_quant<qtensor::int8, 1, 32>>();
 }

@@ -8,6 +8,7 @@
 #include <qtensor/ops/quantize.hpp>
 #include <vector>
 
+#include "ops/special_blocks.hpp"
 #include "reference/quantize_check.hpp"
 
 using namespace qtensor;
@@ -170,4 +171,9 @@ TEST_CASE("whole tensors: the same by the operations on tiles") {
         std::vector<int>(expected.codes().begin(), expected.codes().end()));
   CHECK(std::vector<int>(tiled.scales().begin(), tiled.scales().end()) ==
         std::vector<int>(expected.scales().begin(), expected.scales().end()));
+}
+
+TEST_CASE("by vectors") {
+  special_blocks::check_vectors<mxc::mx<e4m3, mxc::nearest>, mxc::mx<e2m1, mxc::even>, mxc::mx<e5m2, mxc::floor>,
+                                mxc::mx<mxint8::code_format, mxc::nearest>, mxc::flushed_mx<e3m2, mxc::floor>>();
 }

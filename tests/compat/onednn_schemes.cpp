@@ -7,6 +7,8 @@
 #include <qtensor/ops/quantize.hpp>
 #include <vector>
 
+#include "ops/special_blocks.hpp"
+
 using namespace qtensor;
 namespace dnn = qtensor::compat::onednn;
 
@@ -146,4 +148,9 @@ TEST_CASE("static: masks and groups as granularities, zero points in groups of t
   CHECK(t.zero_points().size() == 6);
   tensor<dnn::quantized<int8, per_axes<0, 2>, bf16>, extents<dynamic, dynamic, dynamic>> m(extents(8, 1024, 512));
   CHECK(m.scales().size() == 8 * 512);
+}
+
+TEST_CASE("dynamic schemes by vectors") {
+  special_blocks::check_vectors<dnn::dynamic_mx<e4m3>, dnn::dynamic_mx<e2m1>, dnn::dynamic_mx_2026_08<e5m2>,
+                                dnn::dynamic_fp<>, dnn::dynamic_fp_2026_08<>>();
 }

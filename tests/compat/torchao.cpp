@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sentence.hpp"
+#include "ops/special_blocks.hpp"
 
 using namespace qtensor;
 namespace torchao = qtensor::compat::torchao;
@@ -121,4 +122,8 @@ TEST_CASE("nvfp4_below: scales that cannot be") {
     const std::string said = sentence([&] { torchao::nvfp4_below(source(&x, extents(1)), s); });
     CHECK(said.find("cannot be; nvfp4 needs a finite one that is not negative.") != std::string::npos);
   }
+}
+
+TEST_CASE("by vectors") {
+  special_blocks::check_vectors<torchao::nvfp4, torchao::nvfp4_two_level, torchao::mx<e2m1, torchao::even>>();
 }

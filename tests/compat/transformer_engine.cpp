@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/sentence.hpp"
+#include "ops/special_blocks.hpp"
 
 using namespace qtensor;
 namespace te = qtensor::compat::transformer_engine;
@@ -101,5 +102,7 @@ TEST_CASE("whole tensors: the same by the operations on tiles") {
 TEST_CASE("quantize: a largest magnitude below zero") {
   const float x = 1.f;
   CHECK(sentence([&] { te::quantize(source(&x, extents(1)), -1.f); }) ==
-        "qtensor: the largest magnitude of a tensor is given as -1.");
+        "qtensor: the largest magnitude of a tensor is given as -1; it cannot be negative.");
 }
+
+TEST_CASE("by vectors") { special_blocks::check_vectors<te::nvfp4, te::nvfp4_2d, te::nvfp4_powers>(); }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/log2.hpp>
+#include <qtensor/simd/scales.hpp>
 
 namespace qtensor::compat::microxcaling {
 
@@ -24,6 +26,7 @@ struct shared_exponent {
 /// flush_fp32_subnorms: codes are +0 where the shared exponent of the block, before emax, is -127 or less.
 struct flush_subnormals {
   using slot = slot::subnormal_amax;
+  static constexpr bool leaves_normal_numbers = true;
   static constexpr fixed_string name = "microxcaling::flush_subnormals";
   static constexpr bool flushes(std::uint32_t amax_bits) {
     return amax_bits != 0 && amax_bits < infinity_bits && qtensor::detail::floor_of_log2f(float_of(amax_bits)) <= -127;
@@ -113,3 +116,60 @@ template <format Code, class Round = nearest, index_t N = 32, index_t Axis = las
 using flushed_mx = with<mx<Code, Round, N, Axis>, flush_subnormals>;
 
 }  // namespace qtensor::compat::microxcaling
+
+// The same as vectors.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+template <class S, class A>
+struct vector_rule<compat::microxcaling::shared_exponent, S, A> {
+  static constexpr bool enabled = std::same_as<typename S::scale_format, e8m0>, bounded = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    constexpr int emax = max_exponent<typename S::code_format>;
+    const ints<A> e = simd::floor_of_log2f<A>(amax) - ints<A>(emax);
+    const floats<A> power = detail::power_of_log2<A>(amax, e, -126 - emax);
+    return simd::select(simd::mask_as<float>(e > ints<A>(127)), floats<A>(quiet_nan), power);
+  }
+};
+
+namespace detail {
+
+template <class Code, class A>
+struct before_nearest {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> of(const floats<A>& x) {
+    constexpr std::uint32_t half = bits_of(exp2i(compat::microxcaling::element_grid<Code>::lowest_step - 1));
+    const words<A> bits = simd::bits_as<std::uint32_t>(x);
+    const auto just_below = simd::mask_as<float>((bits & words<A>(magnitude_bits)) == words<A>(half - 1));
+    const floats<A> above = simd::bits_as<float>((bits & words<A>(sign_bit)) | words<A>(half + 1));
+    return simd::select(just_below, above, simd::add(x, floats<A>(0.f)));
+  }
+};
+template <class Code, class A>
+struct before_truncation {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> of(const floats<A>& x) {
+    const floats<A> same = simd::add(x, floats<A>(0.f));
+    if constexpr (!minifloat_format<Code>) {
+      return same;
+    } else {
+      // The last number of Code before the next power of two, where that power is what x counts as.
+      constexpr std::uint32_t last = (1u << 23) - (1u << (24 - Code::mantissa_bits));
+      const words<A> bits = simd::bits_as<std::uint32_t>(x), size = bits & words<A>(magnitude_bits);
+      const ints<A> e = simd::bits_as<std::int32_t>(size >> 23) - ints<A>(127), k = simd::floor_of_log2f<A>(size);
+      const auto rounds = (k > e) & (k > ints<A>(1 - Code::bias)) & (k < ints<A>(128));
+      const floats<A> below = simd::bits_as<float>((bits & words<A>(sign_bit | infinity_bits)) | words<A>(last));
+      return simd::select(simd::mask_as<float>(rounds), below, same);
+    }
+  }
+};
+
+}  // namespace detail
+
+template <class Code, class A>
+struct vector_before<compat::microxcaling::nearest, Code, A> : detail::before_nearest<Code, A> {};
+template <class Code, class A>
+struct vector_before<compat::microxcaling::even, Code, A> : detail::before_nearest<Code, A> {};
+template <class Code, class A>
+struct vector_before<compat::microxcaling::floor, Code, A> : detail::before_truncation<Code, A> {};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -5,6 +5,7 @@
 #include <qtensor/compat/onednn_types.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/scales.hpp>
 
 namespace qtensor::compat::onednn {
 
@@ -142,3 +143,30 @@ template <format Code = e2m1>
 using dynamic_fp_2026_08 = with<typename detail::dynamic<Code>::fp, clamped_float_rule, reciprocal, nan_to_lowest>;
 
 }  // namespace qtensor::compat::onednn
+
+// The same as vectors.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+template <class S, class A>
+struct vector_rule<compat::onednn::power_of_two_rule, S, A> : vector_rule<mx_floor, S, A> {};
+
+template <class S, class A>
+struct vector_rule<compat::onednn::float_rule, S, A> {
+  static constexpr bool enabled = !S::has_tensor_scale, bounded = false;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    const floats<A> s = simd::rounded_to_f16(simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high)));
+    return simd::select(simd::mask_as<float>(amax == words<A>(0u)), floats<A>(1.f), s);
+  }
+};
+template <class S, class A>
+struct vector_rule<compat::onednn::clamped_float_rule, S, A> {
+  static constexpr bool enabled = !S::has_tensor_scale, bounded = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    using F = typename S::scale_format;
+    const floats<A> s = simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high));
+    return simd::rounded_to_f16(
+        simd::max(simd::min(s, floats<A>(static_cast<float>(F::max))), floats<A>(exp2i(-F::mantissa_bits))));
+  }
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

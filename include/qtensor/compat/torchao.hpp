@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/source.hpp>
+#include <qtensor/ops/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 namespace qtensor::compat::torchao {
@@ -33,10 +33,7 @@ template <format F, tensor_extents Extents>
 tensor<nvfp4_two_level, Extents> nvfp4_below(const memory_source<F, Extents>& x, float per_tensor_scale) {
   require(per_tensor_scale >= 0.f && is_finite(per_tensor_scale), "the tensor scale ", per_tensor_scale,
           " cannot be; nvfp4 needs a finite one that is not negative.");
-  tensor<nvfp4_two_level, Extents> out(x.extents);
-  out.set_tensor_scale(per_tensor_scale);
-  reference::quantize_blocks([&x](const auto& index) { return x.number(index); }, per_tensor_scale, out.span());
-  return out;
+  return qtensor::quantize<nvfp4_two_level>(x, tensor_level::of_scale(per_tensor_scale));
 }
 
 }  // namespace qtensor::compat::torchao

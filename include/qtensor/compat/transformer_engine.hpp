@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/source.hpp>
+#include <qtensor/ops/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
+#include <qtensor/simd/log2.hpp>
+#include <qtensor/simd/scales.hpp>
 
 namespace qtensor::compat::transformer_engine {
 
@@ -88,14 +90,47 @@ template <quantization_scheme S = nvfp4, format F, tensor_extents Extents>
 tensor<S, Extents> quantize(const memory_source<F, Extents>& x, float global_amax) {
   static_assert(S::has_tensor_scale,
                 "qtensor: powers of two have one level of scales: quantize<S>(source) needs no amax.");
-  require(!(global_amax < 0.f), "the largest magnitude of a tensor is given as ", global_amax, ".");
-  using rule = typename S::rule;
-  tensor<S, Extents> out(x.extents);
-  out.set_tensor_scale(
-      rule::template tensor_scale<typename S::code_format, typename S::scale_format>(global_amax, S::codes));
-  reference::quantize_blocks([&x](const auto& index) { return x.number(index); },
-                             rule::tensor_term(global_amax, S::codes), out.span());
-  return out;
+  return qtensor::quantize<S>(x, tensor_level::of<S>(global_amax));
 }
 
 }  // namespace qtensor::compat::transformer_engine
+
+// The same as vectors.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+template <class S, class A>
+struct vector_rule<compat::transformer_engine::nvfp4_rule, S, A> {
+  static constexpr bool enabled = S::has_tensor_scale, bounded = false;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float encode_scale) {
+    const floats<A> factor(qtensor::rounded(encode_scale * qtensor::rounded(1.f / S::codes.high)));
+    return simd::min(simd::mul(simd::bits_as<float>(amax), factor),
+                     floats<A>(static_cast<float>(S::scale_format::max)));
+  }
+};
+
+template <class S, class A>
+struct vector_rule<compat::transformer_engine::power_of_two_rule, S, A> {
+  static constexpr bool enabled = std::same_as<typename S::scale_format, e8m0>, bounded = true;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    const words<A> s = simd::bits_as<std::uint32_t>(simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high)));
+    return detail::power_of_log2<A>(s, simd::ceil_of_log2f<A>(s), -127);
+  }
+};
+
+template <class A>
+struct vector_inverse<compat::transformer_engine::capped_reciprocal, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> of(const floats<A>& scale, float tensor_scale) {
+    const floats<A> most(std::numeric_limits<float>::max());
+    const floats<A> inverse = simd::div(floats<A>(1.f), simd::mul(scale, floats<A>(tensor_scale)));
+    return simd::select(inverse > most, most, inverse);
+  }
+};
+
+template <class Code, class A>
+struct vector_before<compat::transformer_engine::nearest_even_without_minus_zero, Code, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> of(const floats<A>& x) { return simd::add(x, floats<A>(0.f)); }
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

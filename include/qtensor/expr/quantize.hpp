@@ -66,12 +66,25 @@ auto execution_of(const How&... how) {
     return on(serial());
 }
 
-/// The arguments that are neither granularities nor executors, as a tuple of references.
+/// The level of a tensor among the arguments, if there is one.
+template <class... How>
+std::optional<tensor_level> level_of(const How&... how) {
+  static_assert((0 + ... + (std::is_same_v<How, tensor_level> ? 1 : 0)) <= 1,
+                "qtensor: quantize takes one tensor_level.");
+  std::optional<tensor_level> found;
+  [[maybe_unused]] const auto take = [&]([[maybe_unused]] const auto& one) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, tensor_level>) found = one;
+  };
+  (take(how), ...);
+  return found;
+}
+
+/// The arguments that are neither granularities nor executors nor levels, as a tuple of references.
 template <class... How>
 auto values_of(const How&... how) {
   [[maybe_unused]] const auto one = []([[maybe_unused]] const auto& value) {
     using type = std::remove_cvref_t<decltype(value)>;
-    if constexpr (is_granularity<type> || qtensor::detail::is_execution<type>)
+    if constexpr (is_granularity<type> || qtensor::detail::is_execution<type> || std::is_same_v<type, tensor_level>)
       return std::tuple<>();
     else
       return std::tie(value);
@@ -84,19 +97,20 @@ auto values_of(const How&... how) {
 /// Quantizes an expression into a new tensor of its size: `quantize<mxfp4>(A * 2 + B)`, `quantize<S, col_major>(x)`.
 ///
 /// `how` is empty (dynamic: scales by the scheme's rule); scales; scales, then zero points (both static); and at any
-/// place the scheme's granularity where that holds run-time sizes. Scales and zero points are a number, any contiguous
-/// range, or an Eigen expression with one element a block; they are checked before anything is written. An executor may
-/// be among the arguments, `quantize<mxfp4>(A, on(openmp()))`; it does not change a bit. Elements are float, or half
-/// and bfloat16 (widened exactly); other types do not compile. The expression is read in tiles, once or, where scales
-/// depend on more than a tile, twice; products inside it are evaluated once. The result never aliases its source: `W =
+/// place the scheme's granularity where that holds run-time sizes. Schemes of two levels take a `tensor_level` where
+/// the scale of the whole tensor is known already. Scales and zero points are a number, any contiguous range, or an
+/// Eigen expression with one element a block; they are checked before anything is written. An executor may be among the
+/// arguments, `quantize<mxfp4>(A, on(openmp()))`; it does not change a bit. Elements are float, or half and bfloat16
+/// (widened exactly); other types do not compile. The expression is read in tiles, once or, where scales depend on more
+/// than a tile, twice; products inside it are evaluated once. The result never aliases its source: `W =
 /// quantize<S>(dequantize(W) + B)` is right. Throws qtensor::error.
 template <quantization_scheme S, storage_order Order = row_major, class Xpr, class... How>
 tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
   static_assert(
       ((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How> ||
-        qtensor::detail::is_execution<How>)&&...),
-      "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a granularity and an "
-      "executor.");
+        qtensor::detail::is_execution<How> || std::is_same_v<How, tensor_level>)&&...),
+      "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a tensor_level, a "
+      "granularity and an executor.");
   auto out = ops::tensor_to_fill<S, matrix_extents, Order>(matrix_extents(x.rows(), x.cols()),
                                                            expr_detail::granularity_of<S>(how...));
   const auto store = [&](const auto&... values) {
@@ -115,9 +129,14 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
   };
   const auto is_static = std::apply(store, expr_detail::values_of(how...));
   const auto by = expr_detail::execution_of(how...);
+  constexpr bool levelled = (std::is_same_v<How, tensor_level> || ...);
+  static_assert(!levelled || S::has_tensor_scale,
+                "qtensor: a tensor_level is for schemes of two levels, such as with<nvfp4, tensor_scale<f32>>.");
   expr_detail::with_source<Order>(x, [&](const auto& source) {
     if constexpr (decltype(is_static)::value)
       quantize_static_into(source, out.span(), by);
+    else if constexpr (levelled)
+      quantize_into(source, out.span(), *expr_detail::level_of(how...), by);
     else
       quantize_into(source, out.span(), by);
   });

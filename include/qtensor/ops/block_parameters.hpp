@@ -49,21 +49,35 @@ template <class S>
 inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, block_ignores> ||
                                    std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
 
+/// From which magnitude on (as bits) they do not.
+template <class S>
+inline constexpr std::uint32_t least_left_out = infinity_bits +
+                                                (std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1);
+
+/// Whether the rule's formulas run on blocks with infinities, whose extremes then matter.
+template <class S>
+inline constexpr bool runs_on_infinities = std::is_same_v<typename S::nonfinite_block, block_literal> ||
+                                           std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
+
+/// Joins the n elements of one block to its statistics as the reference does it.
+template <class S, simd::float_source From>
+void join_one_by_one(const typename From::type* x, index_t n, const statistics_view& seen) {
+  reference::block_statistics one = seen[0];
+  for (index_t i = 0; i < n; ++i) one.add<S>(simd::number<From>(x[i]));
+  seen.amax[0] = one.amax_bits;
+  if (needs_extremes<S>) seen.low[0] = one.low, seen.high[0] = one.high;
+}
+
 /// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
 /// `fetches`: how far elements further on are asked for, where blocks are long.
 template <class S, simd::float_source From = simd::from_f32>
 void join_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
                      simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
-  // Elements that statistics leave out have magnitudes from here on; blocks without them take the kernels' way.
-  constexpr std::uint32_t limit = std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1;
-  if (leaves_out<S> && simd::amax_bits<arch, From>(x, n) >= infinity_bits + limit) {
-    for (index_t i = 0; i < n; ++i) {
-      reference::block_statistics one = seen[i / length];
-      one.add<S>(simd::number<From>(x[i]));
-      seen.amax[i / length] = one.amax_bits;
-      if (needs_extremes<S>) seen.low[i / length] = one.low, seen.high[i / length] = one.high;
-    }
+  // Blocks without elements that do not count take the kernels' way.
+  if (leaves_out<S> && simd::amax_bits<arch, From>(x, n) >= least_left_out<S>) {
+    for (index_t first = 0; first < n; first += length)
+      join_one_by_one<S, From>(x + first, std::min(length, n - first), seen.from(first / length));
     return;
   }
   if (length == 1) {  // a vector run: every element is its own block
@@ -82,6 +96,10 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
         // Blocks begin with 0, which so belongs to their range.
         const auto [low, high] = simd::range_bits<arch, From>(x + first, count, fetches);
         const bool finite = low < infinity_bits && high < infinity_bits;
+        if (runs_on_infinities<S> && !finite) {
+          join_one_by_one<S, From>(x + first, count, seen.from(block));
+          continue;
+        }
         const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
                                      : simd::min_max<arch, From>(x + first, count);
         seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
@@ -146,9 +164,12 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
   using arch = simd::best_arch;
   constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
   const index_t whole = n / length;
-  if (leaves_out<S> || (needs_extremes<S> && (whole < 2 || length == 1))) {
+  const auto join = [&] {
     seen.clear(divide_up(n, length));
     join_statistics<S, From>(x, n, length, seen, fetches);
+  };
+  if (needs_extremes<S> && (leaves_out<S> || whole < 2 || length == 1)) {
+    join();
   } else if constexpr (needs_extremes<S>) {
     constexpr index_t most = 64;
     std::uint32_t low[most], high[most];
@@ -162,6 +183,10 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
         seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
         seen.low[first + b] = 0.f - float_of(low[b]);
         seen.high[first + b] = float_of(high[b]);
+        if (runs_on_infinities<S> && seen.amax[first + b] >= infinity_bits) {
+          seen.from(first + b).clear(1);
+          join_one_by_one<S, From>(x + (first + b) * length, length, seen.from(first + b));
+        }
       }
     }
     if (whole * length < n) {
@@ -178,6 +203,8 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
       simd::amax_blocks<arch, From>(x, whole, length, seen.amax, fetches);
     if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
   }
+  if constexpr (leaves_out<S> && !needs_extremes<S>)
+    if (std::any_of(seen.amax, seen.amax + divide_up(n, length), [](auto m) { return m >= least_left_out<S>; })) join();
 }
 
 /// The parameters of neighbouring blocks, side by side, as the encode kernels read them.

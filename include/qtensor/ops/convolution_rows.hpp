@@ -211,7 +211,7 @@ class unit_rows_of {
     const convolution_shape& s = weights_->shape();
     const index_t inputs = s.group_inputs(), width = bytes_.width();
     unit* to = units_.data() + slot * row_units_;
-    std::int32_t* sums = place_sums_.data() + slot * width;
+    std::int32_t* sums = weights_->has_zeros() ? place_sums_.data() + slot * width : nullptr;
     if (d < 0 || h < 0) {
       std::fill_n(to, row_units_, zero_unit());
       if (weights_->has_zeros()) std::fill_n(sums, width, 0);

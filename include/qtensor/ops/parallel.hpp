@@ -110,26 +110,45 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
   });
 }
 
-/// Two-level schemes: the largest magnitude of all parts, then the blocks of every part.
+/// Two-level schemes: the blocks of every part, under the level of the whole tensor.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+void quantize_below(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level, const By& by,
+                    index_t parts) {
+  using axis_type = outer_axis<tensor_span<S, E, O>>;
+  const axis_type axis(out);
+  *out.memory().tensor_scale = level.scale;
+  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
+    quantize_dynamically(row_range<X>(x, first * axis.rows_each, n * axis.rows_each),
+                         out.template slice<axis_type::number>(first, n), level);
+  });
+}
+
+/// The same under the level that the largest magnitude of all parts makes.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
   using axis_type = outer_axis<tensor_span<S, E, O>>;
   const axis_type axis(out);
   std::vector<float> found(static_cast<std::size_t>(parts));
-  const auto rows_of = [&](index_t first, index_t n) {
-    return row_range<X>(x, first * axis.rows_each, n * axis.rows_each);
-  };
   detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t part, index_t first, index_t n) {
-    found[static_cast<std::size_t>(part)] = finite_amax(rows_of(first, n));
+    found[static_cast<std::size_t>(part)] = finite_amax(row_range<X>(x, first * axis.rows_each, n * axis.rows_each));
   });
   float most = 0.f;
   for (float amax : found) most = amax > most ? amax : most;
-  row_quantizer<S, E, O> whole(out, false);
-  whole.take_tensor_amax(most);
-  whole.store_tensor_scale();
-  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-    quantize_dynamically(rows_of(first, n), out.template slice<axis_type::number>(first, n), most);
-  });
+  quantize_below(x, out, tensor_level::of<S>(most), by, parts);
+}
+
+/// How many parts of a tensor of a two-level scheme are quantized on their own, which may be one.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+index_t two_level_parts(const X& x, const tensor_span<S, E, O>& out, const By& by) {
+  using axis_type = outer_axis<tensor_span<S, E, O>>;
+  if constexpr (!std::same_as<By, serial> && axis_type::exists && reads_in_parts<X>() && X::reads_twice &&
+                walks_rows<S>) {
+    check_source(x, out);
+    const axis_type axis(out);
+    if (axis.scale_block < axis.count && piece_step<S>(axis.block_length, x.cols()) != 0)
+      return detail::part_count(by, axis.count, axis.step(), axis.weight);
+  }
+  return 1;
 }
 
 }  // namespace ops
@@ -139,14 +158,9 @@ template <tile_source X, quantization_scheme S, tensor_extents E, storage_order 
 void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
   using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
   if constexpr (S::has_tensor_scale) {
-    if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() && X::reads_twice &&
-                  ops::walks_rows<S>) {
-      ops::check_source(x, out);
-      const axis_type axis(out);
-      const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
-      if (parts > 1 && axis.scale_block < axis.count && ops::piece_step<S>(axis.block_length, x.cols()) != 0)
+    if (const index_t parts = ops::two_level_parts(x, out, on.by); parts > 1)
+      if constexpr (axis_type::exists && ops::reads_in_parts<X>() && X::reads_twice && ops::walks_rows<S>)
         return ops::quantize_two_levels(ops::source_for<S>(x), out, on.by, parts);
-    }
   } else if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
                        !random_rounding<typename S::rounding>) {
     ops::check_source(x, out);
@@ -164,6 +178,17 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<
           return ops::quantize_shared(ops::source_for<S>(x), out, on.by, parts);
   }
   quantize_into(x, out);
+}
+
+/// quantize_into(x, out, level) on an executor.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+requires(S::has_tensor_scale) void quantize_into(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level,
+                                                 const execution<By>& on) {
+  if (const index_t parts = ops::two_level_parts(x, out, on.by); parts > 1)
+    if constexpr (ops::outer_axis<tensor_span<S, E, O>>::exists && ops::reads_in_parts<X>() && X::reads_twice &&
+                  ops::walks_rows<S>)
+      return ops::quantize_below(ops::source_for<S>(x), out, level, on.by, parts);
+  quantize_into(x, out, level);
 }
 
 /// quantize_static_into(x, out) on an executor.

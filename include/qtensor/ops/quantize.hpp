@@ -90,11 +90,11 @@ tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_t
   return tensor<S, E, O>(extents, granularity);
 }
 
-/// quantize_into, of a source that the kernels of S can read, into at least one element. Two-level schemes: the largest
-/// magnitude of a tensor that this is a part of, which has its scale already, or nothing.
+/// quantize_into, of a source that the kernels of S can read, into at least one element. Two-level schemes: the level
+/// of a tensor that this is all or a part of, and which has its scale already, or nothing.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
-                          [[maybe_unused]] std::optional<float> tensor_amax = {}) {
+                          [[maybe_unused]] const std::optional<tensor_level>& known = {}) {
   if constexpr (walks_rows<S>) {
     row_quantizer<S, E, O, source_elements<X>> quantizer(out, row_step(x).has_value());
     const index_t length = quantizer.block_length(), cols = quantizer.row_length();
@@ -109,11 +109,16 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
           in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
       const auto padding = quantizer.padding();
       const auto narrow = narrow_panels::of(out);
+      const bool once_is_enough = !S::has_tensor_scale || known.has_value();
+      if constexpr (S::has_tensor_scale)
+        if (known) quantizer.take(*known);
       const auto by_rows = [&](const auto& source) {
-        if constexpr (S::has_tensor_scale) {
-          quantizer.take_tensor_amax(tensor_amax ? *tensor_amax : finite_amax(source));
-          if (!tensor_amax) quantizer.store_tensor_scale();
-        }
+        if constexpr (S::has_tensor_scale)
+          if (!known) {
+            const auto level = tensor_level::of<S>(finite_amax(source));
+            *out.memory().tensor_scale = level.scale;
+            quantizer.take(level);
+          }
         if (quantize_across(source, quantizer, step)) return;
         if (padding)
           quantize_padded_rows(source, quantizer, *padding);
@@ -126,11 +131,11 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
       };
       if constexpr (X::reads_twice)
         by_rows(x);
-      else if (padding && !S::has_tensor_scale)
+      else if (padding && once_is_enough)
         quantize_padded_rows(x, quantizer, *padding);
-      else if (narrow && !S::has_tensor_scale)
+      else if (narrow && once_is_enough)
         narrow_panel_quantizer(x, quantizer, *narrow).quantize();
-      else if (once && !S::has_tensor_scale)
+      else if (once && once_is_enough)
         quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
         by_rows(kept_source<X>(x).ref());
@@ -138,7 +143,11 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
     }
   }
   const auto by_reference = [&](const auto& source) {
-    reference::quantize(element_source<std::remove_cvref_t<decltype(source)>, E, O>{source, out.extents()}, out);
+    const element_source<std::remove_cvref_t<decltype(source)>, E, O> elements{source, out.extents()};
+    if (S::has_tensor_scale && known)
+      reference::quantize_blocks(elements, known->term, out);
+    else
+      reference::quantize(elements, out);
   };
   if constexpr (X::reads_twice)
     by_reference(x);
@@ -207,6 +216,20 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
         x, out, [](const auto& rows, const auto& to) { ops::quantize_dynamically(ops::source_for<S>(rows), to); });
 }
 
+/// Dynamic quantization of a two-level scheme whose upper level is known, from calibration, say, or of all parts of a
+/// tensor: stores the tensor's scale, then block scales and codes below it. What is beyond the tensor's range
+/// saturates. As quantize_into otherwise; x is read once, where that reads it twice.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
+requires(S::has_tensor_scale) void quantize_into(const X& x, const tensor_span<S, E, O>& out,
+                                                 const tensor_level& level) {
+  ops::check_source(x, out);
+  *out.memory().tensor_scale = level.scale;
+  if (out.size() == 0) return;
+  ops::along_fewest_axes(x, out, [&](const auto& rows, const auto& to) {
+    ops::quantize_dynamically(ops::source_for<S>(rows), to, level);
+  });
+}
+
 /// Static quantization: the scales (and zero points) are in `out` already (store_scales, store_zero_points); writes the
 /// codes.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
@@ -221,14 +244,18 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
 }
 
 /// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity
-/// (`group<dynamic>{64}`), scales, or scales and zero points; scales and zero points are a number or a contiguous
-/// range.
+/// (`group<dynamic>{64}`), the level of a tensor that is known already (`tensor_level`), scales, or scales and zero
+/// points; scales and zero points are a number or a contiguous range.
 template <quantization_scheme S, storage_order Order, tensor_extents Extents, tile_source X, class... How>
 tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, const How&... how) {
   constexpr bool sized = (granularity<How> || ... || false);
   if constexpr (sizeof...(How) == 0 || (sizeof...(How) == 1 && sized)) {
     auto out = ops::tensor_to_fill<S, Extents, Order>(extents, typename S::granularity_type(how)...);
     quantize_into(x, out.span());
+    return out;
+  } else if constexpr (sizeof...(How) == 1 && (std::is_same_v<How, tensor_level> && ...)) {
+    auto out = ops::tensor_to_fill<S, Extents, Order>(extents);
+    quantize_into(x, out.span(), how...);
     return out;
   } else {
     static_assert(!sized && sizeof...(How) <= 2,

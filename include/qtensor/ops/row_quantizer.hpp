@@ -4,6 +4,7 @@
 
 #include <qtensor/ops/block_parameters.hpp>
 #include <qtensor/ops/padded_rows.hpp>
+#include <qtensor/ops/tensor_level.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -126,12 +127,8 @@ class row_quantizer {
     return true;
   }
 
-  /// Two-level schemes: goes by the scale of a whole tensor of this magnitude, of which this may be a part.
-  void take_tensor_amax(float amax) requires(S::has_tensor_scale) {
-    tensor_scale_ = S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
-    tensor_term_ = reference::detail::tensor_term_of<S>(amax, tensor_scale_);
-  }
-  void store_tensor_scale() const requires(S::has_tensor_scale) { *out_.memory().tensor_scale = tensor_scale_; }
+  /// Two-level schemes: goes by the level of a whole tensor, of which this may be a part.
+  void take(const tensor_level& whole) requires(S::has_tensor_scale) { level_ = whole; }
 
   /// Scales (and zero points) of blocks [first, first + count) of the row at `row` from their statistics: stores them,
   /// lays them out for the encode kernels, and says what the blocks are.
@@ -151,7 +148,7 @@ class row_quantizer {
     bool special = false;
     const index_t length = axis == last ? rows_.block_length : grid_.block[axis];
     for (index_t b = 0; b < count; ++b, at[axis] += length) {
-      const reference::block_parameters block = reference::parameters_of<S>(seen[b], tensor_term_);
+      const reference::block_parameters block = reference::parameters_of<S>(seen[b], level_.term);
       out_.set_storage_scale_code(at, block.scale_code);
       if constexpr (S::has_zero_point) {
         out_.set_storage_zero_point(at, block.zero_point);
@@ -265,7 +262,7 @@ class row_quantizer {
       const index_t block = (col + i) / rows_.block_length,
                     in_block = rows_.block_length - (col + i) % rows_.block_length;
       left = in_block < n - i ? in_block : n - i;
-      const auto p = reference::parameters_of<S>(seen[block - first], tensor_term_);
+      const auto p = reference::parameters_of<S>(seen[block - first], level_.term);
       if (!is_special(p)) continue;
       for (index_t k = i; k < i + left; ++k) {
         const index_t position = col + k;
@@ -278,7 +275,7 @@ class row_quantizer {
 
   /// The same for the n codes of one block, from the one at an index on.
   void mend_block(index_array at, index_t n, const element* x, const reference::block_statistics& seen) const {
-    const auto p = reference::parameters_of<S>(seen, tensor_term_);
+    const auto p = reference::parameters_of<S>(seen, level_.term);
     if (!is_special(p)) return;
     for (index_t i = 0; i < n; ++i, ++at[last])
       out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), 0));
@@ -371,7 +368,7 @@ class row_quantizer {
     if constexpr (simd::vector_scaled<S>) {
       scale_unit kept[static_cast<std::size_t>(most_apart)];
       if (step == 1 || count <= most_apart) {
-        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, tensor_term_);
+        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, level_.term);
         if (blocks != blocks_are::special && step != 1) copy_apart(kept, count, scales, step);
         return blocks;
       }
@@ -394,13 +391,13 @@ class row_quantizer {
     else
       for (index_t i = 0; i < n; ++i) to[i * step] = static_cast<To>(from[i]);
   }
-  float tensor_scale() const { return S::has_tensor_scale ? tensor_scale_ : 1.f; }
+  float tensor_scale() const { return S::has_tensor_scale ? level_.scale : 1.f; }
   const span& out_;
   index_array extents_;
   block_grid<E::rank> grid_;
   row_blocks rows_;
   bool streams_, direct_;
-  float tensor_scale_ = 1.f, tensor_term_ = 1.f;
+  tensor_level level_;
 };
 
 /// All pieces of a source as the quantizer sees its rows, of `most` elements each where they lie in memory.

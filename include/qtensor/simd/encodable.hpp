@@ -10,6 +10,7 @@
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/own_policies.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -140,11 +141,17 @@ inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<neares
 template <class Rounding>
 inline constexpr bool decides_at_middles = (step_table<Rounding>() & 0xaaaau) == 0x8888u;
 
+/// Whether a rounding makes other numbers of those it rounds first.
+template <class Rounding, class Code>
+inline constexpr bool has_before = requires(float q) {
+  Rounding::template before<Code>(q);
+};
+
 /// Deterministic, looks at nothing but the remainder, and numbers of the grid stay where they are (bits 0, 4, 8, 12 of
 /// the table).
 template <class Rounding, class Code>
 constexpr bool vector_rounding() {
-  if constexpr (requires(float q) { Rounding::template before<Code>(q); }) {
+  if constexpr (has_before<Rounding, Code> && !vector_before<Rounding, Code, best_arch>::enabled) {
     return false;
   } else if constexpr (deterministic_rounding<Rounding>) {
     if ((step_table<Rounding>() & 0x1111u) != 0) return false;
@@ -202,7 +209,8 @@ constexpr bool vector_policies() {
   constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
   constexpr bool nan = one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max,
                               nan_to_lowest, nan_to_opposite_zero>;
-  constexpr bool division = one_of<ordinary_division<S>, exact_division, reciprocal>;
+  constexpr bool division = one_of<ordinary_division<S>, exact_division, reciprocal> ||
+                            vector_inverse<typename S::division, best_arch>::enabled;
   constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
   constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
   // Stepped codes are made in one way only.
@@ -211,7 +219,9 @@ constexpr bool vector_policies() {
                           one_of<typename S::rounding, nearest_away> &&
                           one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point>);
   if constexpr (listed_format<typename S::code_format>)
-    if (!std::same_as<typename S::overflow, saturate> || has_intermediate<S> || !ascends<S>()) return false;
+    if (has_before<typename S::rounding, typename S::code_format> || !std::same_as<typename S::overflow, saturate> ||
+        has_intermediate<S> || !ascends<S>())
+      return false;
   return overflow && nan && division && division_type && order && steps;
 }
 
@@ -219,7 +229,7 @@ constexpr bool vector_policies() {
 
 /// Schemes with a vector encoder: codes in order in an array of their own, a format of 2, 4, 6 or 8 bits with a formula
 /// (integers, fixed point, minifloats, HiFloat8) or a list of at most 16 values, a rounding that is not random, and
-/// policies of this library.
+/// policies of this library or with a vector form (own_policies.hpp).
 template <class S>
 concept vector_encodable =
     quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&

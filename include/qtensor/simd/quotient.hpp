@@ -25,8 +25,16 @@ enum class numbers { any, fitting };
 
 namespace detail {
 
+/// Divisions that make an inverse of their own of scale and tensor scale.
 template <class S>
-inline constexpr bool is_reciprocal = std::same_as<ordinary_division<S>, reciprocal>;
+inline constexpr bool has_own_inverse = vector_inverse<typename S::division, best_arch>::enabled;
+
+template <class S>
+inline constexpr bool is_reciprocal = std::same_as<ordinary_division<S>, reciprocal> || has_own_inverse<S>;
+
+/// Roundings that make other numbers of quotients first.
+template <class S>
+inline constexpr bool changes_quotients = has_before<typename S::rounding, typename S::code_format>;
 
 template <class A>
 inline constexpr bool has_fma_unit =
@@ -37,7 +45,7 @@ inline constexpr bool has_fma_unit =
 template <class S>
 constexpr int middle_count() {
   using code = typename S::code_format;
-  if constexpr (has_intermediate<S> || !decides_at_middles<typename S::rounding>)
+  if constexpr (has_intermediate<S> || changes_quotients<S> || !decides_at_middles<typename S::rounding>)
     return 0;
   else if constexpr (counting_format<code>)
     return S::has_zero_point || !code::is_signed ? 256 : 128;
@@ -62,7 +70,7 @@ constexpr bool moves_grid() {
   using code = typename S::code_format;
   if constexpr (shiftable_format<code>)
     return std::same_as<typename S::scale_format, e8m0> && !S::has_tensor_scale && ties_to_even<typename S::rounding> &&
-           !has_intermediate<S> && std::same_as<typename S::division_type, f32> &&
+           !has_intermediate<S> && !changes_quotients<S> && std::same_as<typename S::division_type, f32> &&
            one_of<ordinary_division<S>, exact_division, reciprocal> &&
            code::special_values != specials::nan_is_negative_zero &&
            (std::same_as<typename S::overflow, saturate> || code::special_values == specials::none);
@@ -128,6 +136,8 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
     const auto grid =
         simd::grid_times<detail::grid_facts<typename S::code_format>>(simd::bits_as<std::uint32_t>(scale));
     return {grid.normal, grid.bias};
+  } else if constexpr (detail::has_own_inverse<S>) {
+    return {vector_inverse<typename S::division, A>::of(scale, S::has_tensor_scale ? tensor_scale : 1.f)};
   } else if constexpr (detail::is_reciprocal<S>) {
     if constexpr (S::has_tensor_scale)
       return {simd::div(floats<A>(1.f / tensor_scale), scale)};
@@ -201,7 +211,8 @@ QTENSOR_INLINE floats<A> through(const floats<A>& x) {
 
 }  // namespace detail
 
-/// x over its scale as S wants it, rounded to the division's type. Cost: 1 (division: a divide), two products 2.
+/// x over its scale as S wants it, rounded to the division's type, and what its rounding makes of that before it
+/// rounds. Cost: 1 (division: a divide), two products 2.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) {
   floats<A> q;
@@ -213,7 +224,11 @@ QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) 
     q = simd::mul(x, d.value);
   else
     q = simd::fma(x, d.value, simd::mul(x, d.rest));
-  return detail::through<typename S::division_type>(q);
+  q = detail::through<typename S::division_type>(q);
+  if constexpr (detail::changes_quotients<S>)
+    if constexpr (vector_before<typename S::rounding, typename S::code_format, A>::enabled)
+      q = vector_before<typename S::rounding, typename S::code_format, A>::of(q);
+  return q;
 }
 
 // ---- Rounding by any policy ----------------------------------------------------------------------------------------

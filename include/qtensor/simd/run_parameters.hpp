@@ -171,7 +171,7 @@ constexpr bool watches_zero_points() {
 /// A scale and zero point that the vector body cannot take: a block of zeros, a zero point far away.
 template <class S, class A>
 QTENSOR_INLINE bool is_irregular(float scale, const std::int32_t* zeros, index_t at) {
-  if (scale == 0.f) return true;
+  if (scale == 0.f && !has_own_inverse<S>) return true;
   if constexpr (watches_zero_points<S, A>()) return zeros != nullptr && !regular_zero_point<S, A>(zeros[at]);
   return false;
 }
@@ -183,7 +183,7 @@ bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
   for (; i + lanes<A> <= n; i += lanes<A>)
     zero = zero | simd::mask_as<std::uint32_t>(simd::load<A>(scales + i) == floats<A>(0.f));
   if (i < n) zero = zero | simd::mask_as<std::uint32_t>(simd::load_n<A>(scales + i, n - i, 1.f) == floats<A>(0.f));
-  bool found = simd::any(zero);
+  bool found = !has_own_inverse<S> && simd::any(zero);
   if constexpr (watches_zero_points<S, A>())
     for (i = 0; i < n; ++i) found = found || is_irregular<S, A>(1.f, zeros, i);
   return found;

@@ -16,7 +16,7 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 namespace detail {
 
 /// Formats of scales that vectors encode and decode: positive finite numbers between the smallest normal and the
-/// largest one.
+/// largest one, those of minifloats from 0 on.
 template <class F>
 inline constexpr bool vector_scale_format = one_of<F, f32, bf16, f16, e8m0> || (shiftable_format<F> && F::bits == 8);
 
@@ -54,6 +54,18 @@ QTENSOR_INLINE floats<A> scale_values(const words<A>& codes) {
     return simd::bits_as<float>((codes << (23 - F::mantissa_bits)) + words<A>(rebias));
   }
 }
+/// The same, where the numbers of a minifloat may be subnormal or 0.
+template <class F, class A>
+QTENSOR_INLINE floats<A> small_scale_values(const words<A>& codes) {
+  const floats<A> normal = scale_values<F, A>(codes);
+  if constexpr (shiftable_format<F>) {
+    constexpr float step = exp2i(1 - F::bias - F::mantissa_bits);
+    const floats<A> subnormal = simd::mul(simd::to_float(simd::bits_as<std::int32_t>(codes)), floats<A>(step));
+    return simd::select(simd::mask_as<float>(simd::below(codes, words<A>(1u << F::mantissa_bits))), subnormal, normal);
+  } else {
+    return normal;
+  }
+}
 
 /// Four batches of codes to units of F.
 template <class F, class A>
@@ -84,20 +96,29 @@ QTENSOR_INLINE floats<A> power_of_two(const ints<A>& code) {
   return scale_values<e8m0, A>(simd::bits_as<std::uint32_t>(inside));
 }
 
-/// The rules of policy/scale_rule.hpp over the absolute maximum, for finite maxima (as bits), before storing. A rule of
-/// yours has none: its blocks are scaled by the reference.
-template <class Rule, class S, class A>
-struct vector_rule {
-  static constexpr bool enabled = false;
-};
+/// 2^e, e kept in [-127, 127], where e is the logarithm of a number (as bits) and `of_zero` that of 0; a NaN for
+/// subnormal numbers, which the reference looks at.
+template <class A>
+QTENSOR_INLINE floats<A> power_of_log2(const words<A>& number, const ints<A>& e, int of_zero) {
+  const auto zero = number == words<A>(0u), small = simd::below(number, words<A>(0x00800000u));
+  const ints<A> wanted = simd::select(simd::mask_as<std::int32_t>(zero), ints<A>(of_zero), e);
+  return simd::select(simd::mask_as<float>(small & !zero), floats<A>(quiet_nan),
+                      power_of_two<A>(wanted + ints<A>(127)));
+}
+
+/// What the rules of policy/scale_rule.hpp over the absolute maximum have in common.
 template <class Rule, class S, class A>
 struct known_rule {
   using code = typename S::code_format;
   using scale_format = typename S::scale_format;
   static constexpr bool enabled = std::same_as<Rule, nvfp4_scale> || !S::has_tensor_scale;
+  static constexpr bool bounded = true;
 };
+
+}  // namespace detail
+
 template <class S, class A>
-struct vector_rule<amax_scale, S, A> : known_rule<amax_scale, S, A> {
+struct vector_rule<amax_scale, S, A> : detail::known_rule<amax_scale, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
     using F = typename S::scale_format;
     constexpr float low = amax_scale::smallest_normal<F>(), high = static_cast<float>(F::max);
@@ -106,8 +127,21 @@ struct vector_rule<amax_scale, S, A> : known_rule<amax_scale, S, A> {
     return simd::select(simd::mask_as<float>(amax == words<A>(0u)), floats<A>(1.f), s);
   }
 };
+template <index_t Numerator, index_t Denominator, class S, class A>
+struct vector_rule<bounded_amax<Numerator, Denominator>, S, A>
+    : detail::known_rule<bounded_amax<Numerator, Denominator>, S, A> {
+  static constexpr bool bounded = false;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    constexpr float bound = static_cast<float>(Numerator) / static_cast<float>(Denominator);
+    const floats<A> s = simd::div(simd::bits_as<float>(amax), floats<A>(S::codes.high));
+    if constexpr (bound > 0.f)
+      return simd::min(s, floats<A>(1.f / bound));
+    else
+      return s;
+  }
+};
 template <class S, class A>
-struct vector_rule<nvfp4_scale, S, A> : known_rule<nvfp4_scale, S, A> {
+struct vector_rule<nvfp4_scale, S, A> : detail::known_rule<nvfp4_scale, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float tensor_term) {
     using F = typename S::scale_format;
     constexpr float low = amax_scale::smallest_normal<F>(), high = static_cast<float>(F::max);
@@ -117,57 +151,65 @@ struct vector_rule<nvfp4_scale, S, A> : known_rule<nvfp4_scale, S, A> {
   }
 };
 template <class S, class A>
-struct vector_rule<mx_floor, S, A> : known_rule<mx_floor, S, A> {
+struct vector_rule<mx_floor, S, A> : detail::known_rule<mx_floor, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
-    return power_of_two<A>(simd::bits_as<std::int32_t>(amax >> 23) - ints<A>(max_exponent<typename S::code_format>));
+    return detail::power_of_two<A>(simd::bits_as<std::int32_t>(amax >> 23) -
+                                   ints<A>(max_exponent<typename S::code_format>));
   }
 };
 template <class S, class A>
-struct vector_rule<mx_even, S, A> : known_rule<mx_even, S, A> {
+struct vector_rule<mx_even, S, A> : detail::known_rule<mx_even, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
     using code = typename S::code_format;
     constexpr std::uint32_t half = 1u << (23 - qtensor::detail::fraction_bits<code>() - 1);
     const words<A> e = (amax + words<A>(half)) >> 23;
-    const floats<A> s = power_of_two<A>(simd::bits_as<std::int32_t>(e) - ints<A>(max_exponent<code>));
+    const floats<A> s = detail::power_of_two<A>(simd::bits_as<std::int32_t>(e) - ints<A>(max_exponent<code>));
     return simd::select(simd::mask_as<float>(e == words<A>(255u)), floats<A>(quiet_nan), s);
   }
 };
 template <class S, class A>
-struct vector_rule<mx_ceil, S, A> : known_rule<mx_ceil, S, A> {
+struct vector_rule<mx_ceil, S, A> : detail::known_rule<mx_ceil, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
     const ints<A> e =
         simd::bits_as<std::int32_t>((amax + words<A>(low_bits(23))) >> 23);  // up unless the mantissa is 0
-    return power_of_two<A>(e - ints<A>(max_exponent<typename S::code_format>));
+    return detail::power_of_two<A>(e - ints<A>(max_exponent<typename S::code_format>));
   }
 };
 template <class S, class A>
-struct vector_rule<mx_rceil, S, A> : known_rule<mx_rceil, S, A> {
+struct vector_rule<mx_rceil, S, A> : detail::known_rule<mx_rceil, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
     constexpr float inverse = 1.f / static_cast<float>(S::code_format::max);
     const words<A> s = simd::bits_as<std::uint32_t>(simd::mul(simd::bits_as<float>(amax), floats<A>(inverse)));
     const words<A> normal = simd::min((s + words<A>(low_bits(23))) >> 23, words<A>(254u));
     const auto low = simd::below(s, words<A>(0x00800000u));
     const words<A> tiny = simd::select(simd::below(words<A>(0x00400000u), s), words<A>(1u), words<A>(0u));
-    return scale_values<e8m0, A>(simd::select(low, tiny, normal));
+    return detail::scale_values<e8m0, A>(simd::select(low, tiny, normal));
   }
+};
+
+namespace detail {
+
+/// Policies for blocks with a subnormal maximum that do nothing to others.
+template <class P>
+concept leaves_normal_numbers = one_of<P, subnormal_exact, subnormal_to_zero> || requires {
+  requires P::leaves_normal_numbers;
 };
 
 }  // namespace detail
 
-/// Schemes whose dynamic block scales vectors compute: a rule of ours over the absolute maximum, one scale a block that
-/// is stored and divided by, and nothing special but blocks that hold infinities or NaNs.
+/// Schemes whose dynamic block scales vectors compute: a rule over the absolute maximum with a vector form, one scale a
+/// block that is stored and divided by, and nothing special but blocks that hold infinities or NaNs, and subnormal
+/// ones.
 template <class S>
 concept vector_scaled =
     quantization_scheme<S> && !S::has_zero_point && !S::has_offset &&
-    detail::vector_rule<typename S::rule, S, best_arch>::enabled &&
-    detail::vector_scale_format<typename S::scale_format> &&
-    std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
-    !std::same_as<typename S::nonfinite_block, block_literal> &&
-    !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
+    vector_rule<typename S::rule, S, best_arch>::enabled && detail::vector_scale_format<typename S::scale_format> &&
+    detail::leaves_normal_numbers<typename S::subnormal_amax> && std::same_as<typename S::code_scale, stored_scale> &&
     !std::same_as<typename S::division, rule_multiplier>;
 
-/// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or it is a
-/// block of zeros whose codes lose their signs. `fitting`: none is, and numbers fit their scales (encode_fitting).
+/// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or is 0 where
+/// nobody divides by that, or it is a block of zeros whose codes lose their signs. `fitting`: none is, and numbers fit
+/// their scales (encode_fitting).
 enum class blocks_are { special, ordinary, fitting };
 
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
@@ -179,8 +221,12 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   if (S::has_tensor_scale && !(tensor_term >= std::numeric_limits<float>::min() && is_finite(tensor_term)))
     return blocks_are::special;
   using F = typename S::scale_format;
+  using rule = vector_rule<typename S::rule, S, A>;
   constexpr index_t step = lanes<A>;
   constexpr bool moves = detail::moves_grid<S>();
+  // Numbers that statistics leave out may be anything, and so may those over a scale that had to be cut.
+  constexpr bool may_fit = !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> &&
+                           (rule::bounded || std::same_as<F, e8m0>);
   constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
   words<A> largest(0u), smallest(~0u), least_scale(infinity_bits), most_scale(0u);
   for (index_t first = 0; first < n; first += 4 * step) {
@@ -192,12 +238,27 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
       if (left <= 0) continue;
       const words<A> m = left == step ? simd::load<A>(amax + at) : simd::load_n<A>(amax + at, left, 0x3f800000u);
       largest = simd::max(largest, m);
+      if constexpr (!std::same_as<typename S::subnormal_amax, subnormal_exact>)
+        largest = simd::max(largest, simd::select(simd::below(m - words<A>(1u), words<A>(low_bits(23))),
+                                                  words<A>(infinity_bits), words<A>(0u)));
       if constexpr (minds_zeros) smallest = simd::min(smallest, m);
-      floats<A> s = detail::vector_rule<typename S::rule, S, A>::scale(m, tensor_term);
-      if constexpr (std::same_as<typename S::rule, mx_even>)
+      floats<A> s = rule::scale(m, tensor_term);
+      if constexpr (rule::bounded && std::same_as<F, e8m0>)  // a NaN
         largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
-      codes[k] = detail::scale_codes<F, A>(s);
-      s = detail::scale_values<F, A>(codes[k]);
+      if constexpr (rule::bounded) {
+        codes[k] = detail::scale_codes<F, A>(s);
+        s = detail::scale_values<F, A>(codes[k]);
+      } else {
+        const words<A> bits = simd::bits_as<std::uint32_t>(s);
+        constexpr std::uint32_t low =
+            detail::shiftable_format<F> || std::same_as<F, f32> ? 0u : bits_of(amax_scale::smallest_normal<F>());
+        const auto inside = simd::below(bits - words<A>(low), words<A>(bits_of(static_cast<float>(F::max)) - low + 1));
+        codes[k] = detail::scale_codes<F, A>(s);
+        s = detail::small_scale_values<F, A>(codes[k]);
+        auto usable = inside;
+        if constexpr (!detail::has_own_inverse<S>) usable = usable & !(simd::bits_as<std::uint32_t>(s) == words<A>(0u));
+        largest = simd::max(largest, simd::select(usable, words<A>(0u), words<A>(infinity_bits)));
+      }
       if constexpr (moves) {  // zeros fit any scale
         const words<A> bits = simd::bits_as<std::uint32_t>(s);
         most_scale = simd::max(most_scale, bits);
@@ -212,8 +273,9 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   }
   const std::uint32_t most = simd::reduce_max(largest);
   if (most >= infinity_bits || (minds_zeros && simd::any(smallest == words<A>(0u)))) return blocks_are::special;
-  bool fit = true;
-  if constexpr (moves) {
+  bool fit = may_fit;
+  if constexpr (!may_fit) {
+  } else if constexpr (moves) {
     constexpr auto facts = detail::grid_facts<typename S::code_format>;
     fit = !simd::any(simd::below(least_scale, words<A>(least_moved<facts>))) &&
           !simd::any(simd::below(words<A>(most_moved<facts>), most_scale));
@@ -229,7 +291,8 @@ concept vector_ranged =
     quantization_scheme<S> && S::has_zero_point && S::zero_points_as_scales && !S::has_offset && !S::has_tensor_scale &&
     std::same_as<typename S::rule, qtensor::min_max> && std::same_as<typename S::scale_format, f32> &&
     std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
-    !detail::one_of<typename S::nonfinite_block, block_literal, block_ignores> && (S::code_format::bits <= 8);
+    !detail::one_of<typename S::nonfinite_block, block_literal, block_ignores, block_ignores_nan> &&
+    (S::code_format::bits <= 8);
 
 /// Scales and zero points of n neighbouring blocks from their extremes with 0. Where blocks are special - not finite
 /// (amax, as bits, says so), or with a scale that is not - nothing of use is written; all others fit.
