@@ -92,3 +92,24 @@ TEST_CASE("dynamic schemes by vectors") {
   special_blocks::check_vectors<cann::mx_flushed<qtensor::e4m3>, cann::block_quant<qtensor::hif8, 1, 128>,
                                 cann::block_quant<qtensor::int8, 1, 32>>();
 }
+
+TEST_CASE("rows of more blocks than are looked at together: run-time and typed agree") {
+  const index_t cols = 64 * 65 + 40;  // odd numbers of blocks, a short one
+  const words x = numbers(5 * cols, 11);
+  for (const std::int64_t axis : {-1, -2}) {
+    const cann::dims sizes = axis == -1 ? cann::dims{5, cols} : cann::dims{cols, 5};
+    const mx_result r = single(x, type::bf16, sizes, axis, {.dst_type = type::e4m3});
+    const auto same = [&](const auto& t, const auto& scales) {
+      CHECK(r.y == copied(t.codes()));
+      CHECK(r.scales == scales);
+    };
+    if (axis == -1) {
+      const auto t = quantize<cann::mx<e4m3>>(source<bf16>(x.data(), matrix_extents(5, cols)));
+      same(t, cann::mxscale1(t));
+    } else {
+      const auto t =
+          quantize<cann::mx<e4m3, nearest_even, mx_floor, 32, -2>>(source<bf16>(x.data(), matrix_extents(cols, 5)));
+      same(t, cann::mxscale2(t));
+    }
+  }
+}

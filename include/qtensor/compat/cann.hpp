@@ -196,18 +196,18 @@ inline std::optional<round_mode> round_mode_of(const char* name) {
   return std::nullopt;
 }
 
-/// Codes under given scales: CANN's saturating casts, which turn NaN into 0.
-template <format Code, class Rounding>
-using codes_of = with<scheme<Code, per_tensor, static_only>, Rounding, nan_to_zero>;
+/// Codes under given scales in a format: CANN's saturating casts, which turn NaN into 0.
+template <format Code, format Scale, class Rounding>
+using codes_of = with<scheme<Code, per_tensor, scale_as<Scale>, static_only>, Rounding, nan_to_zero>;
 
-template <format Code>
+template <format Code, format Scale>
 codec codec_by(round_mode mode) {
-  return mode == round_mode::round ? codec_of<codes_of<Code, nearest_away>>()
-                                   : codec_of<codes_of<Code, nearest_even>>();
+  return mode == round_mode::round ? codec_of<codes_of<Code, Scale, nearest_away>>()
+                                   : codec_of<codes_of<Code, Scale, nearest_even>>();
 }
 template <format Code>
 codec fp4_codec_by(round_mode mode) {
-  return mode == round_mode::floor ? codec_of<codes_of<Code, toward_negative>>() : codec_by<Code>(mode);
+  return mode == round_mode::floor ? codec_of<codes_of<Code, e8m0, toward_negative>>() : codec_by<Code, e8m0>(mode);
 }
 
 /// MX: scale code and power of two by a rule of this library. A NaN scale makes every code 0, an infinite one +0 or -0.
@@ -245,26 +245,26 @@ inline block_scale multiplied_block(std::uint32_t amax_bits, const scale_rule& r
 
 inline codec mx_codec(const mx_attributes& how) {
   const round_mode mode = *round_mode_of(how.round_mode);
-  if (how.dst_type == type::e5m2) return codec_of<codes_of<e5m2, nearest_even>>();
-  if (how.dst_type == type::e4m3) return codec_of<codes_of<e4m3, nearest_even>>();
+  if (how.dst_type == type::e5m2) return codec_of<codes_of<e5m2, e8m0, nearest_even>>();
+  if (how.dst_type == type::e4m3) return codec_of<codes_of<e4m3, e8m0, nearest_even>>();
   return how.dst_type == type::e2m1 ? fp4_codec_by<e2m1>(mode) : fp4_codec_by<e1m2>(mode);
 }
 inline scale_rule mx_rule(const mx_attributes& how) {
   scale_rule r{nullptr, static_cast<float>(how.max_low_bound), 0.f, how.subnormals == subnormals::to_zero};
   const bool e5m2_codes = how.dst_type == type::e5m2;
   if (how.scale_alg == 1) {
-    r.of = e5m2_codes ? mx_block<mx_rceil, e5m2> : mx_block<mx_rceil, e4m3>;
+    r.of = e5m2_codes ? each_block<mx_block<mx_rceil, e5m2>> : each_block<mx_block<mx_rceil, e4m3>>;
   } else if (how.scale_alg == 2) {
     const float max = static_cast<float>(how.dst_type_max);
-    r.of = max == 0.f || max == 6.f ? mx_block<mx_dynamic_range<6>, e2m1>
-           : max == 7.f             ? mx_block<mx_dynamic_range<7>, e2m1>
-                                    : mx_ranged_block;
-    if (r.of == mx_ranged_block) r.bound = 1.f / max;
+    r.of = max == 0.f || max == 6.f ? each_block<mx_block<mx_dynamic_range<6>, e2m1>>
+           : max == 7.f             ? each_block<mx_block<mx_dynamic_range<7>, e2m1>>
+                                    : each_block<mx_ranged_block>;
+    if (max != 0.f && max != 6.f && max != 7.f) r.bound = 1.f / max;
   } else {
-    r.of = e5m2_codes                   ? mx_block<mx_floor, e5m2>
-           : how.dst_type == type::e4m3 ? mx_block<mx_floor, e4m3>
-           : how.dst_type == type::e2m1 ? mx_block<mx_floor, e2m1>
-                                        : mx_block<mx_floor, e1m2>;
+    r.of = e5m2_codes                   ? each_block<mx_block<mx_floor, e5m2>>
+           : how.dst_type == type::e4m3 ? each_block<mx_block<mx_floor, e4m3>>
+           : how.dst_type == type::e2m1 ? each_block<mx_block<mx_floor, e2m1>>
+                                        : each_block<mx_block<mx_floor, e1m2>>;
   }
   return r;
 }
@@ -448,19 +448,21 @@ inline status dynamic_block_quant(const input& x, const block_attributes& how, c
   if (status s = parts::check_apart("y", y, "scale", scale); !s.ok()) return s;
   if (parts::is_empty(x)) return {};
 
-  using multiplied = with<parts::codes_of<int8, nearest_even>, reciprocal_amax<>, rule_multiplier>;
+  using multiplied = with<parts::codes_of<int8, f32, nearest_even>, reciprocal_amax<>, rule_multiplier>;
   const bool by_reciprocals = how.platform == platform::a2_a3;
   const parts::codec codes = by_reciprocals               ? parts::codec_of<multiplied>()
-                             : int8_codes                 ? parts::codec_by<int8>(*mode)
-                             : hif8_codes                 ? parts::codec_by<hif8>(*mode)
-                             : how.dst_type == type::e5m2 ? parts::codec_by<e5m2>(*mode)
-                                                          : parts::codec_by<e4m3>(*mode);
+                             : int8_codes                 ? parts::codec_by<int8, f32>(*mode)
+                             : hif8_codes                 ? parts::codec_by<hif8, f32>(*mode)
+                             : how.dst_type == type::e5m2 ? parts::codec_by<e5m2, f32>(*mode)
+                                                          : parts::codec_by<e4m3, f32>(*mode);
   const float largest = most != 0.f                  ? most
                         : int8_codes                 ? static_cast<float>(int8::max)
                         : hif8_codes                 ? hif8::max
                         : how.dst_type == type::e5m2 ? e5m2::max
                                                      : e4m3::max;
-  const parts::scale_rule rule{by_reciprocals ? parts::multiplied_block : parts::divided_block, largest, how.min_scale};
+  const parts::scale_rule rule{
+      by_reciprocals ? parts::each_block<parts::multiplied_block> : parts::each_block<parts::divided_block>, largest,
+      how.min_scale};
   const parts::job job{
       how.row_block_size, how.col_block_size, codes, rule, how.nonfinites == nonfinites::ignored, &y, &scale,
       parts::pairs::none};

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <qtensor/compat/cann_arrays.hpp>
-#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/quantize_columns.hpp>
+#include <qtensor/simd/statistics.hpp>
 #include <qtensor/simd/statistics_columns.hpp>
 
 namespace qtensor::compat::cann::parts::inline QTENSOR_ABI {
@@ -15,30 +16,45 @@ struct block_scale {
   float for_codes;
 };
 
-/// A scale rule with the numbers it got at run time.
+/// A scale rule with the numbers it got at run time: what n blocks store, and what their codes are made with.
 struct scale_rule {
-  block_scale (*of)(std::uint32_t amax_bits, const scale_rule&) = nullptr;
+  void (*of)(const std::uint32_t* amax_bits, index_t n, const scale_rule&, std::uint32_t* stored,
+             float* for_codes) = nullptr;
   float bound = 0.f;  // largest code, low bound of amax, or 1 / dst_type_max
   float min_scale = 0.f;
   bool flush_subnormals = false;
 };
 
-/// The kernels of one format and rounding: codes from numbers and scales.
+/// A rule for one block, for all of some.
+template <block_scale (*One)(std::uint32_t amax_bits, const scale_rule&)>
+void each_block(const std::uint32_t* amax_bits, index_t n, const scale_rule& rule, std::uint32_t* stored,
+                float* for_codes) {
+  for (index_t i = 0; i < n; ++i) {
+    const block_scale s = One(amax_bits[i], rule);
+    stored[i] = s.stored;
+    for_codes[i] = s.for_codes;
+  }
+}
+
+/// The kernels of one format and rounding: codes from numbers and scales. Of `columns` every row has the same scales,
+/// one a number; rows of numbers are x_step apart, rows of codes code_step bytes.
 struct codec {
   int bits = 0;
   void (*grouped)(const float* x, index_t n, index_t group, const float* scales, void* codes) = nullptr;
-  void (*vector)(const float* x, index_t n, const float* scales, void* codes) = nullptr;
+  void (*columns)(const float* x, index_t rows, index_t x_step, index_t n, const float* scales, void* codes,
+                  index_t code_step) = nullptr;
 };
 template <quantization_scheme S>
 codec codec_of() {
   using unit = simd::code_unit_t<S>;
-  return {S::code_format::bits,
-          [](const float* x, index_t n, index_t group, const float* scales, void* codes) {
-            simd::encode_grouped<S>(x, n, group, scales, nullptr, static_cast<unit*>(codes));
-          },
-          [](const float* x, index_t n, const float* scales, void* codes) {
-            simd::encode_vector<S>(x, n, scales, nullptr, static_cast<unit*>(codes));
-          }};
+  return {
+      S::code_format::bits,
+      [](const float* x, index_t n, index_t group, const float* scales, void* codes) {
+        simd::encode_grouped<S>(x, n, group, scales, nullptr, static_cast<unit*>(codes));
+      },
+      [](const float* x, index_t rows, index_t x_step, index_t n, const float* scales, void* codes, index_t code_step) {
+        simd::encode_columns<S>(x, rows, x_step, n, scales, nullptr, static_cast<unit*>(codes), code_step);
+      }};
 }
 
 /// Axis along which the scales of two neighbouring blocks stand together, an odd one beside a 0.
@@ -111,9 +127,19 @@ inline void join_amax(const float* x, index_t n, index_t length, bool finite_onl
       if (is_finite(x[i])) amax[i / length] = std::max(amax[i / length], bits_of(x[i]) & magnitude_bits);
   } else if (length == 1) {
     simd::accumulate_amax_bits<arch>(x, n, amax);
+  } else if (length > 32) {
+    for (index_t i = 0; i < n; i += length, ++amax)
+      *amax = std::max(*amax, simd::amax_bits<arch>(x + i, std::min(length, n - i)));
   } else {
-    for (index_t i = 0, b = 0; i < n; i += length, ++b)
-      amax[b] = std::max(amax[b], simd::amax_bits<arch>(x + i, std::min(length, n - i)));
+    constexpr index_t at_once = 64;
+    std::uint32_t found[at_once];
+    for (index_t left = n; left > 0; left -= at_once * length, x += at_once * length, amax += at_once) {
+      const index_t whole = std::min(left / length, at_once);
+      simd::amax_blocks<arch>(x, whole, length, found);
+      for (index_t b = 0; b < whole; ++b) amax[b] = std::max(amax[b], found[b]);
+      if (whole < at_once && whole * length < left)
+        amax[whole] = std::max(amax[whole], simd::amax_bits<arch>(x + whole * length, left - whole * length));
+    }
   }
 }
 
@@ -162,9 +188,12 @@ class block_walk {
     if (__builtin_mul_overflow(height, width, &tile) || __builtin_mul_overflow(tile, index_t{16}, &bytes)) return false;
     tile_.reset(new (std::nothrow) float[static_cast<std::size_t>(tile)]);
     amax_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
-    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(width)]);
+    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(2 * width)]);  // of blocks, and of columns
+    width_ = width;
+    stored_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
     codes_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(width)]);
-    if (tile_ == nullptr || amax_ == nullptr || scales_ == nullptr || codes_ == nullptr) return false;
+    if (tile_ == nullptr || amax_ == nullptr || scales_ == nullptr || stored_ == nullptr || codes_ == nullptr)
+      return false;
 
     std::array<index_t, dims::most> index{};
     std::array<index_t, 5> start{};  // of the matrix at this index, in every array
@@ -211,48 +240,67 @@ class block_walk {
     const index_t length = std::min(job.col_block, cols.size), blocks = divide_up(width, length);
     std::fill_n(amax_.get(), blocks, 0u);
     for (index_t r = 0; r < height; ++r) join_amax(tile + r * stride, width, length, job.finite_only, amax_.get());
-    for (index_t b = 0; b < blocks; ++b) {
-      const block_scale s = job.rule.of(amax_[static_cast<std::size_t>(b)], job.rule);
-      scales_[static_cast<std::size_t>(b)] = s.for_codes;
-      store_scale(j, rows, cols, start[scales_of(j)], row / job.row_block, col / length + b, s.stored);
+    job.rule.of(amax_.get(), blocks, job.rule, stored_.get(), scales_.get());
+    store_scales(j, rows, cols, start[scales_of(j)], row / job.row_block, col / length, blocks);
+    const index_t step = rows.stride[y_of(j)], along = cols.stride[y_of(j)];
+    const index_t at = start[y_of(j)] + row * step + col * along;
+    if ((length == 1 || height > 1) && is_direct(job, along, at, width) && (job.codes.bits == 8 || step % 2 == 0)) {
+      float* scales = scales_.get();
+      if (length > 1) {
+        scales += width_;
+        for (index_t b = 0, first = 0; b < blocks; ++b, first += length)
+          std::fill_n(scales + first, std::min(length, width - first), scales_[static_cast<std::size_t>(b)]);
+      }
+      return job.codes.columns(tile, height, stride, width, scales, place(job, at), step * job.codes.bits / 8);
     }
-    for (index_t r = 0; r < height; ++r)
-      encode_row(j, cols.stride[y_of(j)],
-                 start[y_of(j)] + (row + r) * rows.stride[y_of(j)] + col * cols.stride[y_of(j)], tile + r * stride,
-                 width, length);
+    for (index_t r = 0; r < height; ++r) encode_row(job, along, at + r * step, tile + r * stride, width, length);
   }
 
-  void store_scale(int j, const walk_axis& rows, const walk_axis& cols, index_t start, index_t row, index_t col,
-                   std::uint32_t stored) const {
+  /// Those of `blocks` blocks of a row of blocks, from block (row, col) on.
+  void store_scales(int j, const walk_axis& rows, const walk_axis& cols, index_t start, index_t row, index_t col,
+                    index_t blocks) const {
     const job& job = jobs_[j];
-    const bool on_rows = job.paired == pairs::rows, on_cols = job.paired == pairs::cols;
-    const index_t pair = pair_[static_cast<std::size_t>(j)], block = on_rows ? row : col;
-    index_t at = start + (on_rows ? row / 2 : row) * rows.stride[scales_of(j)] +
-                 (on_cols ? col / 2 : col) * cols.stride[scales_of(j)];
+    const index_t row_step = rows.stride[scales_of(j)], step = cols.stride[scales_of(j)];
+    const std::uint32_t* stored = stored_.get();
     if (job.paired == pairs::none) {
-      static_cast<float*>(job.scales->data)[at] = float_of(stored);
+      float* to = static_cast<float*>(job.scales->data) + start + row * row_step + col * step;
+      for (index_t b = 0; b < blocks; ++b) to[b * step] = float_of(stored[b]);
       return;
     }
-    std::uint8_t* scales = static_cast<std::uint8_t*>(job.scales->data);
-    scales[at + block % 2 * pair] = static_cast<std::uint8_t>(stored);
-    const bool last =
-        block + 1 == (on_rows ? divide_up(rows.size, job.row_block) : divide_up(cols.size, job.col_block));
-    if (last && block % 2 == 0) scales[at + pair] = 0;
+    const index_t pair = pair_[static_cast<std::size_t>(j)];
+    std::uint8_t* scales = static_cast<std::uint8_t*>(job.scales->data) + start;
+    if (job.paired == pairs::rows) {
+      std::uint8_t* to = scales + row / 2 * row_step + col * step;
+      const bool alone = row % 2 == 0 && row + 1 == divide_up(rows.size, job.row_block);
+      for (index_t b = 0; b < blocks; ++b) to[b * step + row % 2 * pair] = static_cast<std::uint8_t>(stored[b]);
+      for (index_t b = 0; b < blocks && alone; ++b) to[b * step + pair] = 0;
+    } else {
+      std::uint8_t* to = scales + row * row_step;
+      for (index_t b = 0, at = col; b < blocks; ++b, ++at)
+        to[at / 2 * step + at % 2 * pair] = static_cast<std::uint8_t>(stored[b]);
+      const index_t last = col + blocks - 1;
+      if (last % 2 == 0 && last + 1 == divide_up(cols.size, job.col_block)) to[last / 2 * step + pair] = 0;
+    }
   }
 
-  void encode_row(int j, index_t stride, index_t at, const float* x, index_t n, index_t length) {
-    const job& job = jobs_[j];
-    const bool nibbles = job.codes.bits == 4;
-    std::uint8_t* y = static_cast<std::uint8_t*>(job.y->data);
-    const bool direct = stride == 1 && !(nibbles && (at % 2 != 0 || n % 2 != 0));
-    std::uint8_t* to = !direct ? codes_.get() : nibbles ? y + at / 2 : y + at;
+  /// Whether n codes from element `at` of y on are whole bytes there, one beside the other.
+  static bool is_direct(const job& job, index_t stride, index_t at, index_t n) {
+    return stride == 1 && (job.codes.bits == 8 || (at % 2 == 0 && n % 2 == 0));
+  }
+  static std::uint8_t* place(const job& job, index_t at) {
+    return static_cast<std::uint8_t*>(job.y->data) + at * job.codes.bits / 8;
+  }
+  void encode_row(const job& job, index_t stride, index_t at, const float* x, index_t n, index_t length) {
+    const bool direct = is_direct(job, stride, at, n);
+    std::uint8_t* to = direct ? place(job, at) : codes_.get();
     if (length == 1)
-      job.codes.vector(x, n, scales_.get(), to);
+      job.codes.columns(x, 1, n, n, scales_.get(), to, 0);
     else
       job.codes.grouped(x, n, length, scales_.get(), to);
     if (direct) return;
+    std::uint8_t* y = static_cast<std::uint8_t*>(job.y->data);
     for (index_t i = 0; i < n; ++i) {
-      if (nibbles)
+      if (job.codes.bits == 4)
         store_nibble(y, at + i * stride, to[i / 2] >> (i % 2 * 4) & 0xFu);
       else
         y[at + i * stride] = to[i];
@@ -265,8 +313,9 @@ class block_walk {
   std::array<walk_axis, dims::most> list_{};
   int axes_ = 0, row_at_ = -1;
   std::array<index_t, 2> pair_{};
+  index_t width_ = 0;  // of a tile
   std::unique_ptr<float[]> tile_, scales_;
-  std::unique_ptr<std::uint32_t[]> amax_;
+  std::unique_ptr<std::uint32_t[]> amax_, stored_;
   std::unique_ptr<std::uint8_t[]> codes_;
 };
 
