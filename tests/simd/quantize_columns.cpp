@@ -137,6 +137,27 @@ TEST_CASE("encode_columns: more columns than are prepared at a time") {
   CHECK(got == want);
 }
 
+TEST_CASE_TEMPLATE("encode_columns: sources of 16 bits, zero points far from the codes among them", From,
+                   simd::from_bf16, simd::from_f16) {
+  using far_zeros = scheme<uint8, per_channel<1>, zero_point<int32>, static_only>;
+  constexpr index_t rows = 3, cols = 150;
+  for (const bool odd : {false, true}) {
+    const column_input<far_zeros> in(rows, cols, odd);
+    std::vector<std::uint16_t> x;
+    for (const float v : in.x)
+      x.push_back(static_cast<std::uint16_t>(std::is_same_v<From, simd::from_bf16> ? encode<bf16>(v) : encode<f16>(v)));
+    std::vector<std::uint8_t> got(static_cast<std::size_t>(rows * cols));
+    simd::encode_columns<far_zeros, From>(x.data(), rows, cols, cols, in.scales.data(), in.zeros.data(), got.data(),
+                                          cols);
+    int different = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const std::size_t col = i % static_cast<std::size_t>(cols);
+      different += got[i] != quantize_element<far_zeros>(simd::number<From>(x[i]), {in.scales[col]}, in.zeros[col]);
+    }
+    CHECK(different == 0);
+  }
+}
+
 TEST_CASE("column_encoder: scales that columns share") {
   check_shared<int8_per_tensor>();
   check_shared<uint8_per_tensor>();

@@ -10,7 +10,7 @@
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
 #include <qtensor/simd/memory.hpp>
-#include <qtensor/simd/quantize.hpp>
+#include <qtensor/simd/quantize_columns.hpp>
 #include <qtensor/simd/statistics.hpp>
 
 // q = clamp(rint(x / scale) + zero point), an IEEE division, ties to even, an integer addition; y = (q - zero point) *
@@ -66,8 +66,9 @@ std::uint8_t x86_code(float x, float scale, std::int32_t zero) {
       std::clamp(r, static_cast<std::int32_t>(S::codes.low), static_cast<std::int32_t>(S::codes.high)));
 }
 
-/// Elements that pass through tiles at a time, and the shortest block that is worth a run of its own.
-inline constexpr index_t most = 1024, run = 64;
+/// Elements that pass through tiles at a time, the shortest block that is worth a run of its own, and the shortest that
+/// kernels take as a group.
+inline constexpr index_t most = 1024, run = 64, least_group = 8;
 
 struct tiles {
   alignas(64) float values[static_cast<std::size_t>(most)];
@@ -76,14 +77,14 @@ struct tiles {
   alignas(64) std::uint8_t codes[static_cast<std::size_t>(most)];
 };
 
-/// The parameters of a piece of a row: one of each (group = n), or one an element (group = 1).
+/// The parameters of a piece of a row: one of each for every `group` elements.
 struct parameters {
   index_t n, group;
   const float* scales;
   const std::int32_t* zeros;
 
-  float scale(index_t i) const { return scales[group == 1 ? i : 0]; }
-  std::int32_t zero(index_t i) const { return zeros[group == 1 ? i : 0]; }
+  float scale(index_t i) const { return scales[i / group]; }
+  std::int32_t zero(index_t i) const { return zeros[i / group]; }
 };
 
 /// out[i] = read(entry of column col + i).
@@ -110,18 +111,25 @@ inline parameters parameters_at(const job& j, index_t row, index_t col, index_t 
     t.zeros[0] = j.zero.data != nullptr ? j.zero.zero(z1) : 0;
     return {n, n, t.scales, t.zeros};
   }
-  const index_t n = std::min(most, left);
-  parameters p{n, 1, t.scales, t.zeros};
+  // Where both begin and end together they stay as they are, else every element gets its own.
+  const bool alike = j.scale.data == nullptr || j.zero.data == nullptr || s.length == z.length;
+  const index_t both = j.zero.data == nullptr ? s.length : z.length,
+                group = alike && both >= least_group && both < run && col % both == 0 ? both : 1;
+  const index_t n = std::min(most / group * group, left), entries = divide_up(n, group);
+  parameters p{n, group, t.scales, t.zeros};
+  const auto entry_of = [&](const detail::entry_map& at, index_t first) { return first + col / at.length; };
   if (j.scale.data == nullptr)
-    std::fill_n(t.scales, n, 1.f);
-  else if (s.length == 1 && j.scale.type == data_type_t::f32)
-    p.scales = static_cast<const float*>(j.scale.data) + s0 + col;
+    std::fill_n(t.scales, entries, 1.f);
+  else if (s.length == group && j.scale.type == data_type_t::f32)
+    p.scales = static_cast<const float*>(j.scale.data) + entry_of(s, s0);
+  else if (s.length == group)
+    for (index_t e = 0; e < entries; ++e) t.scales[e] = j.scale.scale(entry_of(s, s0) + e);
   else
     spread(s, s0, col, n, t.scales, [&](index_t i) { return j.scale.scale(i); });
   if (j.zero.data == nullptr)
-    std::fill_n(t.zeros, n, 0);
-  else if (z.length == 1)
-    p.zeros = static_cast<const std::int32_t*>(j.zero.data) + z0 + col;
+    std::fill_n(t.zeros, entries, 0);
+  else if (z.length == group)
+    p.zeros = static_cast<const std::int32_t*>(j.zero.data) + entry_of(z, z0);
   else
     spread(z, z0, col, n, t.zeros, [&](index_t i) { return j.zero.zero(i); });
   return p;
@@ -178,10 +186,12 @@ void quantize(const job& j, const float* x, const parameters& p, std::byte* to) 
     for (index_t i = 0; i < p.n; ++i) to[i] = static_cast<std::byte>(x86_code<S>(x[i], p.scale(i), p.zero(i)));
   else if (j.reference)
     simd::kernel<simd::op::encode, S, simd::scalar_arch>::grouped(x, p.n, p.group, p.scales, p.zeros, 1.f, codes);
-  else if (p.group == 1 && p.n > 1)
+  else if (p.group >= p.n)
+    simd::encode_uniform<S>(x, p.n, element_scale{*p.scales}, *p.zeros, codes);
+  else if (p.group == 1)
     simd::encode_vector<S>(x, p.n, p.scales, p.zeros, codes);
   else
-    simd::encode_uniform<S>(x, p.n, element_scale{*p.scales}, *p.zeros, codes);
+    simd::encode_grouped<S>(x, p.n, p.group, p.scales, p.zeros, codes);
 }
 
 template <class S>
@@ -193,10 +203,12 @@ void dequantize(const job& j, const std::byte* from, const parameters& p, float*
       y[i] = (decode<code>(static_cast<std::uint8_t>(from[i])) - static_cast<float>(p.zero(i))) * p.scale(i);
   else if (j.reference)
     simd::kernel<simd::op::decode, stored<S>, simd::scalar_arch>::grouped(codes, p.n, p.group, {p.scales, p.zeros}, y);
-  else if (p.group == 1 && p.n > 1)
+  else if (p.group >= p.n)
+    simd::decode_uniform<S>(codes, p.n, element_scale{*p.scales}, *p.zeros, y);
+  else if (p.group == 1)
     simd::decode_vector<S>(codes, p.n, p.scales, p.zeros, y);
   else
-    simd::decode_uniform<S>(codes, p.n, element_scale{*p.scales}, *p.zeros, y);
+    simd::decode_grouped<S>(codes, p.n, p.group, p.scales, p.zeros, y);
 }
 
 /// Wide to wide: y may be x.
@@ -234,9 +246,53 @@ inline void reorder_piece(const job& j, const std::byte* from, const parameters&
   store_floats(j.to, j.reference, x, p.n, to);
 }
 
+/// Rows from `row` on that share their parameters.
+inline index_t rows_alike(const job& j, index_t row) {
+  index_t n = j.rows - row;
+  for (const detail::entry_map* at : {&j.scale.at, &j.zero.at})
+    if (at->row_step != 0) n = std::min(n, at->row_block - row % at->row_period % at->row_block);
+  return n;
+}
+
+/// Codes of columns that have their own parameters, for rows that share those.
+template <class S, simd::float_source From>
+void quantize_columns(const job& j, tiles& t) {
+  using unit = simd::code_unit_t<S>;
+  for (index_t b = 0; b < j.batch; ++b)
+    for (index_t row = 0, rows; row < j.rows; row += rows) {
+      rows = rows_alike(j, row);
+      const auto* from = reinterpret_cast<const typename From::type*>(j.src) + b * j.batch_stride + row * j.row_stride;
+      unit* to = reinterpret_cast<unit*>(j.dst) + (b * j.rows + row) * j.cols;
+      for (index_t col = 0; col < j.cols;) {
+        const parameters p = parameters_at(j, row, col, most, t);
+        simd::encode_columns<S, From>(from + col, rows, j.row_stride, p.n, p.scales, p.zeros, to + col, j.cols);
+        col += p.n;
+      }
+    }
+}
+template <class S>
+void quantize_columns(const job& j, tiles& t) {
+  if (j.from == data_type_t::f32)
+    quantize_columns<S, simd::from_f32>(j, t);
+  else if (j.from == data_type_t::bf16)
+    quantize_columns<S, simd::from_bf16>(j, t);
+  else
+    quantize_columns<S, simd::from_f16>(j, t);
+}
+/// Whether every column has parameters of its own, which several rows share.
+inline bool has_columns(const job& j) {
+  const auto& s = j.scale.at;
+  const auto& z = j.zero.at;
+  const bool own = (s.length == 1 || s.length >= j.cols) && (z.length == 1 || z.length >= j.cols) &&
+                   (s.length == 1 || z.length == 1);
+  return own && j.cols > 1 && detail::is_code(j.to) && !detail::is_code(j.from) && j.col_stride == 1 && !j.x86 &&
+         !j.reference && rows_alike(j, 0) > 1;
+}
+
 /// Codes (or floats) of the whole tensor.
 inline void reorder_all(const job& j) {
   tiles t;
+  if (has_columns(j)) return j.to == data_type_t::s8 ? quantize_columns<s8>(j, t) : quantize_columns<u8>(j, t);
   const index_t from_size = detail::size_of(j.from), to_size = detail::size_of(j.to);
   // Nothing passes through a tile between f32 and codes: long runs are one call.
   const bool direct = j.col_stride == 1 && ((j.from == data_type_t::f32 && detail::is_code(j.to)) ||
@@ -258,11 +314,25 @@ inline void reorder_all(const job& j) {
 /// Joins the finite ones of n elements to the ranges of their entries, `length` columns each.
 inline void join_ranges(const float* x, index_t n, index_t length, float* low, float* high) {
   if (length == 1) {
-    for (index_t i = 0; i < n; ++i) {
-      const float v = x[i], l = low[i], h = high[i];
-      const bool finite = magnitude(v) < infinity;
-      low[i] = finite && v < l ? v : l;
-      high[i] = finite && v > h ? v : h;
+    constexpr index_t step = simd::lanes<arch>;
+    const auto join = [](const auto& v, auto& l, auto& h) {
+      const auto size = simd::bits_as<std::uint32_t>(v) & simd::words<arch>(magnitude_bits);
+      const auto finite = simd::mask_as<float>(simd::below(size, simd::words<arch>(infinity_bits)));
+      l = simd::select(finite & (v < l), v, l);
+      h = simd::select(finite & (v > h), v, h);
+    };
+    index_t i = 0;
+    for (; i + step <= n; i += step) {
+      auto l = simd::load<arch>(low + i), h = simd::load<arch>(high + i);
+      join(simd::load<arch>(x + i), l, h);
+      simd::store(low + i, l);
+      simd::store(high + i, h);
+    }
+    if (i < n) {
+      auto l = simd::load_n<arch>(low + i, n - i), h = simd::load_n<arch>(high + i, n - i);
+      join(simd::load_n<arch>(x + i, n - i), l, h);
+      simd::store_n(low + i, n - i, l);
+      simd::store_n(high + i, n - i, h);
     }
     return;
   }

@@ -269,8 +269,9 @@ class basic_column_encoder {
       for (index_t i = 0; i < n; ++i)
         if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
           for (index_t r = 0; r < rows; ++r)
-            to[r * to_step + i] = static_cast<std::uint8_t>(quantize_element<S>(
-                x[r * x_step + i], {plain.scales[i], tensor_scale_}, plain.zeros != nullptr ? plain.zeros[i] : 0));
+            to[r * to_step + i] = static_cast<std::uint8_t>(
+                quantize_element<S>(number<From>(x[r * x_step + i]), {plain.scales[i], tensor_scale_},
+                                    plain.zeros != nullptr ? plain.zeros[i] : 0));
   }
 
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
