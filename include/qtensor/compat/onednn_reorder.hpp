@@ -36,7 +36,7 @@ struct job {
 /// A parameter for the elements of a tile: one number, or one an element.
 struct column {
   bool one = true;
-  tile numbers;
+  alignas(64) float numbers[static_cast<std::size_t>(most + simd::lanes<arch>)];  // and room for a batch behind
 
   /// For n elements from column `col` of a row whose first element has entry `entry`.
   void read(const detail::parameter_map& p, index_t entry, index_t col, index_t n) {
@@ -45,11 +45,7 @@ struct column {
     if (one || run == 1) return load(p.type, p.data, first, one ? 1 : n, numbers);
     tile distinct;
     load(p.type, p.data, first, divide_up(col % run + n, run), distinct);
-    index_t left = run - col % run;
-    for (index_t i = 0, k = 0; i < n; ++i, --left) {
-      if (left == 0) ++k, left = run;
-      numbers[i] = distinct[k];
-    }
+    simd::spread_entries<arch>(static_cast<const float*>(distinct), run, col % run, n, numbers);
   }
   float operator[](index_t i) const { return numbers[one ? 0 : i]; }
 };
