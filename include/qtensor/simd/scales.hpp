@@ -100,10 +100,9 @@ QTENSOR_INLINE floats<A> power_of_two(const ints<A>& code) {
 /// subnormal numbers, which the reference looks at.
 template <class A>
 QTENSOR_INLINE floats<A> power_of_log2(const words<A>& number, const ints<A>& e, int of_zero) {
-  const auto zero = number == words<A>(0u), small = simd::below(number, words<A>(0x00800000u));
+  const auto zero = number == words<A>(0u), small = simd::below(number - words<A>(1u), words<A>(low_bits(23)));
   const ints<A> wanted = simd::select(simd::mask_as<std::int32_t>(zero), ints<A>(of_zero), e);
-  return simd::select(simd::mask_as<float>(small & !zero), floats<A>(quiet_nan),
-                      power_of_two<A>(wanted + ints<A>(127)));
+  return simd::select(simd::mask_as<float>(small), floats<A>(quiet_nan), power_of_two<A>(wanted + ints<A>(127)));
 }
 
 /// What the rules of policy/scale_rule.hpp over the absolute maximum have in common.
@@ -256,7 +255,8 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         codes[k] = detail::scale_codes<F, A>(s);
         s = detail::small_scale_values<F, A>(codes[k]);
         auto usable = inside;
-        if constexpr (!detail::has_own_inverse<S>) usable = usable & !(simd::bits_as<std::uint32_t>(s) == words<A>(0u));
+        if constexpr (!detail::has_own_inverse<S>)
+          usable = usable & simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
         largest = simd::max(largest, simd::select(usable, words<A>(0u), words<A>(infinity_bits)));
       }
       if constexpr (moves) {  // zeros fit any scale
