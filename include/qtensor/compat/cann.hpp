@@ -259,7 +259,7 @@ inline scale_rule mx_rule(const mx_attributes& how) {
     r.of = max == 0.f || max == 6.f ? each_block<mx_block<mx_dynamic_range<6>, e2m1>>
            : max == 7.f             ? each_block<mx_block<mx_dynamic_range<7>, e2m1>>
                                     : each_block<mx_ranged_block>;
-    if (max != 0.f && max != 6.f && max != 7.f) r.bound = 1.f / max;
+    if (r.of == each_block<mx_ranged_block>) r.bound = 1.f / max;
   } else {
     r.of = e5m2_codes                   ? each_block<mx_block<mx_floor, e5m2>>
            : how.dst_type == type::e4m3 ? each_block<mx_block<mx_floor, e4m3>>

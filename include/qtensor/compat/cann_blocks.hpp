@@ -188,8 +188,8 @@ class block_walk {
     if (__builtin_mul_overflow(height, width, &tile) || __builtin_mul_overflow(tile, index_t{16}, &bytes)) return false;
     tile_.reset(new (std::nothrow) float[static_cast<std::size_t>(tile)]);
     amax_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
-    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(2 * width)]);  // of blocks, and of columns
-    width_ = width;
+    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(2 * width + simd::lanes<simd::best_arch>)]);
+    width_ = width;  // scales of blocks, then those of columns with room for a batch behind
     stored_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
     codes_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(width)]);
     if (tile_ == nullptr || amax_ == nullptr || scales_ == nullptr || stored_ == nullptr || codes_ == nullptr)
@@ -248,8 +248,7 @@ class block_walk {
       float* scales = scales_.get();
       if (length > 1) {
         scales += width_;
-        for (index_t b = 0, first = 0; b < blocks; ++b, first += length)
-          std::fill_n(scales + first, std::min(length, width - first), scales_[static_cast<std::size_t>(b)]);
+        simd::spread_entries<simd::best_arch>(static_cast<const float*>(scales_.get()), length, 0, width, scales);
       }
       return job.codes.columns(tile, height, stride, width, scales, place(job, at), step * job.codes.bits / 8);
     }

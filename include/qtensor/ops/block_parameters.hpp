@@ -44,12 +44,9 @@ struct statistics_view {
 
 template <class S>
 inline constexpr bool needs_extremes = extremes_rule<typename S::rule>;
-/// Whether some elements do not count.
-template <class S>
-inline constexpr bool leaves_out = std::is_same_v<typename S::nonfinite_block, block_ignores> ||
-                                   std::is_same_v<typename S::nonfinite_block, block_ignores_nan>;
+using simd::leaves_out;
 
-/// From which magnitude on (as bits) they do not.
+/// From which magnitude on (as bits) elements do not count, where some do not.
 template <class S>
 inline constexpr std::uint32_t least_left_out = infinity_bits +
                                                 (std::is_same_v<typename S::nonfinite_block, block_ignores> ? 0 : 1);

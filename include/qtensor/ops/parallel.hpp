@@ -137,18 +137,21 @@ void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const By& 
   quantize_below(x, out, tensor_level::of<S>(most), by, parts);
 }
 
-/// How many parts of a tensor of a two-level scheme are quantized on their own, which may be one.
-template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
-index_t two_level_parts(const X& x, const tensor_span<S, E, O>& out, const By& by) {
+/// Calls use(source, parts) where a tensor of a two-level scheme is quantized in several parts, or returns false.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By, class Use>
+bool in_two_level_parts(const X& x, const tensor_span<S, E, O>& out, const By& by, const Use& use) {
   using axis_type = outer_axis<tensor_span<S, E, O>>;
   if constexpr (!std::same_as<By, serial> && axis_type::exists && reads_in_parts<X>() && X::reads_twice &&
                 walks_rows<S>) {
     check_source(x, out);
     const axis_type axis(out);
     if (axis.scale_block < axis.count && piece_step<S>(axis.block_length, x.cols()) != 0)
-      return detail::part_count(by, axis.count, axis.step(), axis.weight);
+      if (const index_t parts = detail::part_count(by, axis.count, axis.step(), axis.weight); parts > 1) {
+        use(source_for<S>(x), parts);
+        return true;
+      }
   }
-  return 1;
+  return false;
 }
 
 }  // namespace ops
@@ -158,9 +161,10 @@ template <tile_source X, quantization_scheme S, tensor_extents E, storage_order 
 void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
   using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
   if constexpr (S::has_tensor_scale) {
-    if (const index_t parts = ops::two_level_parts(x, out, on.by); parts > 1)
-      if constexpr (axis_type::exists && ops::reads_in_parts<X>() && X::reads_twice && ops::walks_rows<S>)
-        return ops::quantize_two_levels(ops::source_for<S>(x), out, on.by, parts);
+    if (ops::in_two_level_parts(x, out, on.by, [&](const auto& source, index_t parts) {
+          ops::quantize_two_levels(source, out, on.by, parts);
+        }))
+      return;
   } else if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
                        !random_rounding<typename S::rounding>) {
     ops::check_source(x, out);
@@ -184,11 +188,9 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 requires(S::has_tensor_scale) void quantize_into(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level,
                                                  const execution<By>& on) {
-  if (const index_t parts = ops::two_level_parts(x, out, on.by); parts > 1)
-    if constexpr (ops::outer_axis<tensor_span<S, E, O>>::exists && ops::reads_in_parts<X>() && X::reads_twice &&
-                  ops::walks_rows<S>)
-      return ops::quantize_below(ops::source_for<S>(x), out, level, on.by, parts);
-  quantize_into(x, out, level);
+  const bool done = ops::in_two_level_parts(
+      x, out, on.by, [&](const auto& source, index_t parts) { ops::quantize_below(source, out, level, on.by, parts); });
+  if (!done) quantize_into(x, out, level);
 }
 
 /// quantize_static_into(x, out) on an executor.

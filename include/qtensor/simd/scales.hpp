@@ -186,6 +186,10 @@ struct vector_rule<mx_rceil, S, A> : detail::known_rule<mx_rceil, S, A> {
   }
 };
 
+/// Schemes whose statistics leave some elements out.
+template <class S>
+inline constexpr bool leaves_out = detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan>;
+
 namespace detail {
 
 /// Policies for blocks with a subnormal maximum that do nothing to others.
@@ -224,8 +228,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   constexpr index_t step = lanes<A>;
   constexpr bool moves = detail::moves_grid<S>();
   // Numbers that statistics leave out may be anything, and so may those over a scale that had to be cut.
-  constexpr bool may_fit = !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> &&
-                           (rule::bounded || std::same_as<F, e8m0>);
+  constexpr bool may_fit = !leaves_out<S> && (rule::bounded || std::same_as<F, e8m0>);
   constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
   words<A> largest(0u), smallest(~0u), least_scale(infinity_bits), most_scale(0u);
   for (index_t first = 0; first < n; first += 4 * step) {
@@ -291,8 +294,7 @@ concept vector_ranged =
     quantization_scheme<S> && S::has_zero_point && S::zero_points_as_scales && !S::has_offset && !S::has_tensor_scale &&
     std::same_as<typename S::rule, qtensor::min_max> && std::same_as<typename S::scale_format, f32> &&
     std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
-    !detail::one_of<typename S::nonfinite_block, block_literal, block_ignores, block_ignores_nan> &&
-    (S::code_format::bits <= 8);
+    !leaves_out<S> && !std::same_as<typename S::nonfinite_block, block_literal> && (S::code_format::bits <= 8);
 
 /// Scales and zero points of n neighbouring blocks from their extremes with 0. Where blocks are special - not finite
 /// (amax, as bits, says so), or with a scale that is not - nothing of use is written; all others fit.
