@@ -170,7 +170,7 @@ template <quantized T, parameter_values Scales>
 std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
   using code = typename T::scheme_type::code_format;
   const auto view = as_view(x);
-  const auto s = qtensor::detail::as_numbers(scales);
+  const auto s = qtensor::ops::as_numbers(scales);
   require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
   std::vector<float> out(static_cast<std::size_t>(view.size()));
@@ -205,8 +205,8 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   constexpr int rank = Extents::rank;
   detail::check_axis(axis, rank);
   const int on = qtensor::detail::from_front(axis, rank);
-  const auto s = qtensor::detail::as_numbers(scales);
-  const auto z = qtensor::detail::as_numbers(zero_points);
+  const auto s = qtensor::ops::as_numbers(scales);
+  const auto z = qtensor::ops::as_numbers(zero_points);
   const index_t channels = x.extents[on];
   require(quant_min <= quant_max, "quant_min ", quant_min, " is above quant_max ", quant_max, ".");
   require(

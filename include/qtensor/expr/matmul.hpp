@@ -107,9 +107,9 @@ template <class T>
 constexpr matmul_option kind_of_option() {
   if constexpr (is_product_option<T>)
     return matmul_option::product;
-  else if constexpr (qtensor::detail::is_destination<T>)
+  else if constexpr (qtensor::ops::is_destination<T>)
     return matmul_option::destination;
-  else if constexpr (qtensor::detail::is_result_scales<T>)
+  else if constexpr (qtensor::ops::is_result_scales<T>)
     return matmul_option::scales;
   else if constexpr (is_epilogue<T>)
     return matmul_option::epilogue;
@@ -183,16 +183,16 @@ void store_matrix(const Call& call, Dst& dst) {
 }
 
 /// Where the scales of a quantized result come from: with_scales(...), or its own numbers.
-enum class result_scales { given, computed };
+enum class scales_are { given, computed };
 
 /// A product into a quantized tensor of Y's shape: tile by tile where that can be, else through floats.
-template <result_scales Scales, class Call, quantization_scheme S, tensor_extents E, storage_order O>
+template <scales_are Scales, class Call, quantization_scheme S, tensor_extents E, storage_order O>
 void store_quantized(const Call& call, const tensor_span<S, E, O>& out) {
   call.check_result(out.rows(), out.cols());
   if (out.size() == 0) return;
   if constexpr (std::is_same_v<O, col_major>) {
     const ops::quantized_lines<S, E, O> lines(out);
-    if constexpr (Scales == result_scales::given) {
+    if constexpr (Scales == scales_are::given) {
       if constexpr (ops::encode_tiles<S, E, O>::may_encode) return call.to(ops::encode_tiles<S, E, O>(lines));
     } else if (ops::quantize_tiles<S, E, O>::may_quantize(out, Call::tile_outputs)) {
       return call.to(ops::quantize_tiles<S, E, O>{lines});
@@ -204,7 +204,7 @@ void store_quantized(const Call& call, const tensor_span<S, E, O>& out) {
   const auto memory = memory_of(floats);
   const auto source = std::is_same_v<O, col_major> ? memory.transposed() : memory;
   const execution<typename std::remove_cvref_t<decltype(call.options)>::executor_type> by{call.options.by};
-  if constexpr (Scales == result_scales::given)
+  if constexpr (Scales == scales_are::given)
     quantize_static_into(source, out, by);
   else
     quantize_into(source, out, by);
@@ -293,7 +293,7 @@ auto matmul(const W& w, const X& x, const Option&... option) {
         call{weights, activations, options, epilogue};
     const auto quantize_to = [&](const auto& span) {
       store_given_scales<Order>(span, scales);
-      store_quantized<is_static ? result_scales::given : result_scales::computed>(call, span);
+      store_quantized<is_static ? scales_are::given : scales_are::computed>(call, span);
     };
     if constexpr (count_options<matmul_option::destination, Option...> == 1) {
       auto& dst =

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <qtensor/core/error.hpp>
+#include <qtensor/simd/abi.hpp>
 #include <qtensor/tensor/shape.hpp>
 #include <span>
 #include <vector>
 
-namespace qtensor {
+namespace qtensor::inline QTENSOR_ABI {
 
 /// The last two dimensions of both operands are matrices (m x k and k x n), the leading ones are broadcast; a vector on
 /// the left is a row, on the right a column, and its dimension is left out of the result.
@@ -68,4 +69,4 @@ inline index_t element_count(std::span<const index_t> dims) {
   return count;
 }
 
-}  // namespace qtensor
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -4,11 +4,12 @@
 
 #include <qtensor/core/error.hpp>
 #include <qtensor/reference/convolution.hpp>
+#include <qtensor/simd/abi.hpp>
 #include <qtensor/tensor/shape.hpp>
 #include <string_view>
 #include <vector>
 
-namespace qtensor {
+namespace qtensor::inline QTENSOR_ABI {
 
 /// A tensor in memory as its dimensions are called, outermost first. Activations: N batch, C channels, and D, H, W
 /// depth, height, width (W, HW or DHW must be there). Weights: O outputs, I input channels, D, H, W taps, and G groups,
@@ -53,7 +54,7 @@ struct kernel_map {
   }
 };
 
-namespace detail {
+namespace ops {
 
 /// Where a spatial letter stands in a position.
 constexpr std::size_t axis_of(char letter) { return letter == 'D' ? 0 : letter == 'H' ? 1 : 2; }
@@ -92,7 +93,7 @@ inline letters letters_of(const char* what, const convolution_layout& l, std::st
             "\"; extents are at least 0.");
     out.extent[static_cast<std::size_t>(c)] = l.extents[i];
     out.stride[static_cast<std::size_t>(c)] = l.strides.empty() ? dense : l.strides[i];
-    if (!none) dense = checked_product(dense, l.extents[i]);
+    if (!none) dense = detail::checked_product(dense, l.extents[i]);
   }
   for (const char c : needed)
     require(out.has(c), "the layout \"", l.order, "\" of ", what, " lacks a letter; it needs ", needed,
@@ -103,18 +104,18 @@ inline letters letters_of(const char* what, const convolution_layout& l, std::st
   return out;
 }
 
-}  // namespace detail
+}  // namespace ops
 
 /// A layout of activations, read. Throws on letters that are missing, unknown or twice, and on extents and strides that
 /// do not go with them.
 inline activation_map activations(const convolution_layout& l) {
-  const detail::letters a = detail::letters_of("the activations", l, "NCW", "NCDHW");
+  const ops::letters a = ops::letters_of("the activations", l, "NCW", "NCDHW");
   return {a.size('N'), a.size('C'), a.sizes(), a.step('N'), a.step('C'), a.steps()};
 }
 /// A layout of weights for a convolution of so many groups, read. Throws as `activations` does, and where G or O does
 /// not go with the groups.
 inline kernel_map weights(const convolution_layout& l, index_t groups) {
-  const detail::letters k = detail::letters_of("the weights", l, "OIW", "GOIDHW");
+  const ops::letters k = ops::letters_of("the weights", l, "OIW", "GOIDHW");
   require(groups >= 1, "the convolution has ", groups, " groups; there is at least 1.");
   kernel_map m{groups, k.size('O'), k.size('I'), k.sizes(), 0, k.step('O'), k.step('I'), k.steps()};
   if (k.has('G')) {
@@ -140,7 +141,7 @@ struct convolution_plan {
     for (const char c : order)
       l.extents.push_back(c == 'N'   ? shape.result_batch()
                           : c == 'C' ? shape.outputs
-                                     : shape.axes[detail::axis_of(c)].out());
+                                     : shape.axes[ops::axis_of(c)].out());
     return activations(l);
   }
 };
@@ -154,8 +155,8 @@ inline convolution_plan plan_convolution(const convolution_layout& x, const conv
           "the convolution has ", how.groups, " groups and ", how.batch_groups,
           " batch groups; both are at least 1, and one of them is 1.");
   p.kernel = weights(w, how.groups * how.batch_groups);
-  const auto rank = static_cast<std::size_t>(detail::letters_of("the activations", x, "NCW", "NCDHW").spatial);
-  require(rank == static_cast<std::size_t>(detail::letters_of("the weights", w, "OIW", "GOIDHW").spatial),
+  const auto rank = static_cast<std::size_t>(ops::letters_of("the activations", x, "NCW", "NCDHW").spatial);
+  require(rank == static_cast<std::size_t>(ops::letters_of("the weights", w, "OIW", "GOIDHW").spatial),
           "the activations are \"", x.order, "\", the weights \"", w.order, "\"; they have the same spatial letters.");
   convolution_shape& s = p.shape;
   s.batch = p.input.batch;
@@ -198,4 +199,4 @@ inline convolution_plan plan_convolution(const convolution_layout& x, const conv
   return p;
 }
 
-}  // namespace qtensor
+}  // namespace qtensor::inline QTENSOR_ABI

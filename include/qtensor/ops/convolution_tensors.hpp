@@ -68,7 +68,7 @@ class tensor_activations {
 
   void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
     index_array index = reordered<typename View::order_type>(index_under<index_array>(order_, [&](char c) {
-      return c == 'N' ? batch : c == 'C' ? first : at[detail::axis_of(c)];
+      return c == 'N' ? batch : c == 'C' ? first : at[ops::axis_of(c)];
     }));
     if (channel_axis_ + 1 == index.size()) return decode_(index, first, n, to);
     for (index_t c = 0; c < n; ++c) {
@@ -171,7 +171,7 @@ class tensor_convolution {
     const index_t each = plan_.kernel.group_outputs;
     const bool grouped = order.find('G') != std::string_view::npos;
     return reordered<typename Weights::order_type>(ops::index_under<typename Weights::index_array>(order, [&](char c) {
-      return c == 'G' ? o / each : c == 'O' ? (grouped ? o % each : o) : c == 'I' ? i : tap[detail::axis_of(c)];
+      return c == 'G' ? o / each : c == 'O' ? (grouped ? o % each : o) : c == 'I' ? i : tap[ops::axis_of(c)];
     }));
   }
   /// Whether an entry of the grid holds all weights of an output.

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <concepts>
 #include <qtensor/reference/quantize.hpp>
+#include <qtensor/simd/abi.hpp>
 #include <type_traits>
 
-namespace qtensor {
+namespace qtensor::inline QTENSOR_ABI {
 
-namespace detail {
+namespace ops {
 
 /// What may be passed as scales or zero points: one number, or anything contiguous of numbers (std::vector, std::array,
 /// a built-in array, an Eigen vector).
@@ -51,18 +52,18 @@ constexpr auto as_numbers(const R& r) {
                                                            static_cast<index_t>(r.innerStride())};
 }
 
-}  // namespace detail
+}  // namespace ops
 
 /// One number, or a contiguous range of numbers.
 template <class T>
-concept parameter_values = detail::number<T> || detail::contiguous_numbers<T> || detail::eigen_numbers<T>;
+concept parameter_values = ops::number<T> || ops::contiguous_numbers<T> || ops::eigen_numbers<T>;
 
 /// Stores scales in a tensor, after checking all of them: a single one serves every block; a range has one a block, in
 /// storage order. A scale must be finite and positive, before and after it is rounded to the scheme's scale format.
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values Scales>
 constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scales) {
   using format = typename S::scale_format;
-  const auto given = detail::as_numbers(scales);
+  const auto given = ops::as_numbers(scales);
   const index_t needed = out.shape().scale_count();
   require(given.step == 0 || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ",
           needed, " blocks; pass one scale a block, or a single number.");
@@ -85,7 +86,7 @@ template <quantization_scheme S, tensor_extents E, storage_order O, parameter_va
 constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoints& zero_points) {
   static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it takes no zero points.");
   using format = typename S::zero_point_format;
-  const auto given = detail::as_numbers(zero_points);
+  const auto given = ops::as_numbers(zero_points);
   static_assert(std::is_integral_v<std::remove_cvref_t<decltype(given[0])>>, "qtensor: zero points are integers.");
   const index_t needed = out.shape().zero_point_count();
   require(given.step == 0 || given.count == needed, "quantize is given ", given.count,
@@ -103,4 +104,4 @@ constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoin
   });
 }
 
-}  // namespace qtensor
+}  // namespace qtensor::inline QTENSOR_ABI

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <qtensor/core/executor.hpp>
+#include <qtensor/simd/abi.hpp>
 #include <tuple>
 
-namespace qtensor {
+namespace qtensor::inline QTENSOR_ABI {
 
 /// How a product computes.
 ///   fixed_order   integers exactly, everything else by one fma chain over ascending k: the same bits on every CPU
@@ -46,7 +47,7 @@ constexpr result_scales<Values...> with_scales(Values&&... values) {
   return {std::tuple<Values...>(std::forward<Values>(values)...)};
 }
 
-namespace detail {
+namespace ops {
 
 template <class T>
 inline constexpr bool is_arithmetic_option = false;
@@ -78,11 +79,11 @@ constexpr auto arithmetic_in(const Option& option) {
     return std::tuple<>();
 }
 
-}  // namespace detail
+}  // namespace ops
 
 /// What every product takes: an arithmetic or an executor.
 template <class Option>
-inline constexpr bool is_product_option = detail::is_arithmetic_option<Option> || detail::is_execution<Option>;
+inline constexpr bool is_product_option = ops::is_arithmetic_option<Option> || detail::is_execution<Option>;
 
 /// The options of a product, read: `math` as a constant, `by` as a value.
 template <product_math Math, executor By>
@@ -98,15 +99,15 @@ auto read_product_options(const Option&... option) {
   static_assert((is_product_option<Option> && ...),
                 "qtensor: a product takes bf16_math, f16_math, int8_activations or int8_group_activations, and "
                 "on(executor); matmul also takes into(destination), with_scales(...) and an epilogue.");
-  static_assert((0 + ... + (detail::is_arithmetic_option<Option> ? 1 : 0)) <= 1,
+  static_assert((0 + ... + (ops::is_arithmetic_option<Option> ? 1 : 0)) <= 1,
                 "qtensor: a product computes in one arithmetic; keep one of bf16_math, f16_math, int8_activations and "
                 "int8_group_activations.");
   static_assert((0 + ... + (detail::is_execution<Option> ? 1 : 0)) <= 1,
                 "qtensor: a product runs on one executor; keep one on(...).");
   constexpr product_arithmetic<product_math::fixed_order> usual{};
-  const auto math = detail::only_or(std::tuple_cat(detail::arithmetic_in(option)...), usual);
+  const auto math = ops::only_or(std::tuple_cat(ops::arithmetic_in(option)...), usual);
   const auto on =
-      detail::only_or(std::tuple_cat(detail::only<detail::arguments::executors>(option)...), execution<serial>{});
+      ops::only_or(std::tuple_cat(detail::only<detail::arguments::executors>(option)...), execution<serial>{});
   return product_options<decltype(math)::math, decltype(on.by)>{on.by};
 }
 
@@ -123,4 +124,4 @@ auto attach_options(std::type_identity<Matrix>, std::type_identity_t<Matrix> mat
   return with_product_options<Matrix, std::remove_const_t<decltype(options)>>{matrix, options};
 }
 
-}  // namespace qtensor
+}  // namespace qtensor::inline QTENSOR_ABI

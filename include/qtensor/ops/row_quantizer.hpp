@@ -4,7 +4,7 @@
 
 #include <qtensor/ops/block_parameters.hpp>
 #include <qtensor/ops/padded_rows.hpp>
-#include <qtensor/ops/tensor_level.hpp>
+#include <qtensor/reference/tensor_level.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/reference/codec.hpp>
+#include <qtensor/reference/tensor_level.hpp>
 #include <qtensor/tensor/tensor.hpp>
 
 namespace qtensor::reference {
@@ -77,7 +78,7 @@ struct block_parameters {
 };
 
 /// Statistics -> stored scale, zero point, offset, and how the block's codes are made. `tensor_term` is what the rule
-/// of a two-level scheme wants to know of the tensor: detail::tensor_term_of.
+/// of a two-level scheme wants to know of the tensor: tensor_level::term.
 template <quantization_scheme S>
 constexpr block_parameters parameters_of(const block_statistics& seen, float tensor_term = 1.f) {
   using code = typename S::code_format;
@@ -114,7 +115,7 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
     s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes, tensor_term);
   else
     s = rule::template scale<code, scale_format>(float_of(amax_bits), S::codes);
-  if (literal && is_nan(s)) s = quiet_nan;  // one NaN, whatever the payloads it came of
+  if (literal && is_nan(s)) s = quiet_nan;     // one NaN, whatever the payloads it came of
   if (!literal && is_nan(s)) return poison();  // mx_even rounded the maximum past the largest power of two
 
   if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer) out.plus_zeros = amax_bits == 0;
@@ -126,8 +127,7 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
     using offset_format = typename S::offset_format;
     const float offset = rule::offset(seen.own_low, seen.own_high);
     out.offset_code = encode<offset_format, nearest_even, to_special>(offset);
-    out.offset =
-        std::is_same_v<typename S::code_scale, stored_scale> ? decode<offset_format>(out.offset_code) : offset;
+    out.offset = std::is_same_v<typename S::code_scale, stored_scale> ? decode<offset_format>(out.offset_code) : offset;
   }
   if constexpr (extremes_rule<rule>) {
     const std::int64_t zero = round_to_integer<nearest_even>(rule::zero_point(seen.low, out.code_scale, S::codes));
@@ -175,16 +175,6 @@ constexpr std::uint32_t random_word(const typename Extents::array& index, const 
   } else {
     return 0;
   }
-}
-
-/// What a two-level rule wants to know of the tensor when it scales a block: its own term, else the tensor's scale.
-template <quantization_scheme S>
-constexpr float tensor_term_of(float tensor_amax, float tensor_scale) {
-  using rule = typename S::rule;
-  if constexpr (requires { rule::tensor_term(tensor_amax, S::codes); })
-    return rule::tensor_term(tensor_amax, S::codes);
-  else
-    return tensor_scale;
 }
 
 /// Stores the sum of the codes [first, first + count) times their scale, where the layout has room for it.
@@ -238,11 +228,9 @@ constexpr void quantize(const Source& x, const tensor_span<S, E, O>& out) {
     block_statistics all;
     for_each_index(index_array{}, out.storage_extents(),
                    [&](const index_array& i) { all.add<qtensor::with<S, block_ignores>>(x(reordered<O>(i))); });
-    const float amax = float_of(all.amax_bits);
-    const float tensor_scale =
-        S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
-    *out.memory().tensor_scale = tensor_scale;
-    tensor_term = detail::tensor_term_of<S>(amax, tensor_scale);
+    const auto level = tensor_level::of<S>(float_of(all.amax_bits));
+    *out.memory().tensor_scale = level.scale;
+    tensor_term = level.term;
   }
   quantize_blocks(x, tensor_term, out);
 }
@@ -257,9 +245,8 @@ constexpr void quantize_static(const Source& x, const tensor_span<S, E, O>& out)
   for_each_index(index_array{}, out.storage_extents(), [&](const index_array& i) {
     const index_array index = reordered<O>(i);
     const element_scale s{decode<typename S::scale_format>(out.storage_scale_code(i)), out.tensor_scale()};
-    out.set_storage_code(
-        i, quantize_element<S>(x(index), s, out.storage_zero_point(i), detail::random_word<S>(index, out.extents()),
-                               out.storage_offset(i)));
+    out.set_storage_code(i, quantize_element<S>(x(index), s, out.storage_zero_point(i),
+                                                detail::random_word<S>(index, out.extents()), out.storage_offset(i)));
   });
   if constexpr (S::has_code_sum)
     for_each_block(out.scale_grid(), out.storage_extents(), [&](const index_array& first, const index_array& count) {

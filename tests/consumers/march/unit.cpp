@@ -38,5 +38,15 @@ std::uint64_t QTENSOR_UNIT() {
   sum = use<qt::int8_per_tensor>(a, x, sum);
   sum = use<qt::uint8_per_channel<0>>(a, x, sum);
   sum = use<qt::mxfp8_e4m3>(a, x, sum);
-  return use<qt::mxfp4>(a, x, sum);
+  sum = use<qt::mxfp4>(a, x, sum);
+
+  // Scales that are known, and options of products.
+  using two_levels = qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>;
+  const qt::tensor<two_levels> w = qt::quantize<two_levels>(a, qt::tensor_level::of<two_levels>(8.f));
+  const qt::tensor<qt::int8_per_channel<0>> v = qt::quantize<qt::int8_per_channel<0>>(a, .0625f);
+  Eigen::VectorXf y(a.rows());
+  qt::matmul(w, x, qt::into(y));
+  sum = digest(y.data(), y.size(), sum);
+  qt::matmul(v, x, qt::int8_activations, qt::into(y));
+  return digest(y.data(), y.size(), sum);
 }

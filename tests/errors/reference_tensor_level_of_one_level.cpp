@@ -1,6 +1,6 @@
 // EXPECT: qtensor: this scheme has one level of scales; the largest magnitude of a tensor does not matter.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <qtensor/ops/tensor_level.hpp>
+#include <qtensor/reference/tensor_level.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 using namespace qtensor;

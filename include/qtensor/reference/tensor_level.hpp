@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/reference/quantize.hpp>
+#include <qtensor/scheme/scheme.hpp>
 
 namespace qtensor {
 
@@ -18,9 +18,12 @@ struct tensor_level {
     static_assert(S::has_tensor_scale,
                   "qtensor: this scheme has one level of scales; the largest magnitude of a tensor does not matter.");
     require(!(amax < 0.f), "the largest magnitude of a tensor is given as ", amax, "; it cannot be negative.");
-    const float scale =
-        S::rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
-    return {scale, reference::detail::tensor_term_of<S>(amax, scale)};
+    using rule = typename S::rule;
+    const float scale = rule::template tensor_scale<typename S::code_format, typename S::scale_format>(amax, S::codes);
+    if constexpr (requires { rule::tensor_term(amax, S::codes); })
+      return {scale, rule::tensor_term(amax, S::codes)};
+    else
+      return {scale, scale};
   }
   /// That of a tensor whose scale is given, for rules that take it as it is. Not negative.
   static constexpr tensor_level of_scale(float scale) {
