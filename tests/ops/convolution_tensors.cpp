@@ -1,12 +1,8 @@
 // Mirrors include/qtensor/ops/convolution_tensors.hpp: schemes decide which product, both equal their definition.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <doctest/doctest.h>
-
 #include <qtensor/ops/convolution_tensors.hpp>
-#include <qtensor/scheme/schemes.hpp>
-#include <random>
-#include <string>
 
+#include "check.hpp"
 #include "threads.hpp"
 
 namespace qt = qtensor;
@@ -27,7 +23,7 @@ auto random_tensor(const Extents& extents, unsigned seed) {
   std::mt19937 bits(seed);
   std::vector<float> x(static_cast<std::size_t>(extents.size()));
   for (float& v : x) v = static_cast<float>(static_cast<int>(bits() % 4001) - 1500) / 997.f;
-  return qt::quantize<S, Order>(qt::source(x.data(), extents));
+  return check::expected<S, Order>(x, extents);
 }
 
 enum class product { exact, floats };
@@ -85,8 +81,8 @@ std::vector<float> expected(const X& x, const std::string& x_order, const W& w, 
 }
 
 template <class X, class W>
-void check(const X& x_tensor, const char* x_order, const W& w_tensor, const char* w_order, product kind,
-           const qt::convolution_options& how = {}) {
+void compare(const X& x_tensor, const char* x_order, const W& w_tensor, const char* w_order, product kind,
+             const qt::convolution_options& how = {}) {
   INFO(x_order, " by ", w_order, " groups ", how.groups, " stride ", how.strides.empty() ? 1 : how.strides[0]);
   const auto x = qt::as_view(x_tensor);
   const auto w = qt::as_view(w_tensor);
@@ -122,13 +118,13 @@ void check(const X& x_tensor, const char* x_order, const W& w_tensor, const char
 TEST_CASE("integers meet integers whose scales are the outputs'") {
   const auto x = random_tensor<per_tensor_zp<qt::uint8>>(qt::extents(2, 7, 6, 5), 1);
   const auto wide = random_tensor<channels<qt::int8, 0>>(qt::extents(9, 5, 3, 3), 2);
-  check(x, "NHWC", wide, "OIHW", product::exact, {.strides = {2, 1}, .pad_low = {1, 1}, .pad_high = {1, 0}});
-  check(x, "NHWC", random_tensor<qt::int8_per_tensor>(qt::extents(9, 5, 3, 3), 3), "OIHW", product::exact);
-  check(x, "NHWC", random_tensor<channels<qt::int4, 0>>(qt::extents(9, 5, 3, 3), 4), "OIHW", product::exact);
-  check(x, "NHWC", random_tensor<channels_zp<qt::uint4, 0>>(qt::extents(9, 5, 3, 3), 5), "OIHW", product::exact);
-  check(x, "NHWC", random_tensor<channels<qt::int8, 3>>(qt::extents(3, 3, 5, 9), 6), "HWIO", product::exact);
-  check(x, "NHWC", random_tensor<channels<qt::int8, 3>, qt::col_major>(qt::extents(3, 3, 5, 9), 6), "HWIO",
-        product::exact);
+  compare(x, "NHWC", wide, "OIHW", product::exact, {.strides = {2, 1}, .pad_low = {1, 1}, .pad_high = {1, 0}});
+  compare(x, "NHWC", random_tensor<qt::int8_per_tensor>(qt::extents(9, 5, 3, 3), 3), "OIHW", product::exact);
+  compare(x, "NHWC", random_tensor<channels<qt::int4, 0>>(qt::extents(9, 5, 3, 3), 4), "OIHW", product::exact);
+  compare(x, "NHWC", random_tensor<channels_zp<qt::uint4, 0>>(qt::extents(9, 5, 3, 3), 5), "OIHW", product::exact);
+  compare(x, "NHWC", random_tensor<channels<qt::int8, 3>>(qt::extents(3, 3, 5, 9), 6), "HWIO", product::exact);
+  compare(x, "NHWC", random_tensor<channels<qt::int8, 3>, qt::col_major>(qt::extents(3, 3, 5, 9), 6), "HWIO",
+          product::exact);
 }
 
 TEST_CASE("zero points that are no codes of their tensor: integers all the same") {
@@ -137,33 +133,33 @@ TEST_CASE("zero points that are no codes of their tensor: integers all the same"
   auto w =
       random_tensor<qt::scheme<qt::uint8, qt::per_channel<0>, qt::zero_point<qt::int32>>>(qt::extents(4, 7, 3, 3), 28);
   for (const int o : {0, 1, 3}) w.zero_points()[static_cast<std::size_t>(o)] = 1000 * o - 500;
-  check(x, "NHWC", w, "OIHW", product::exact, {.strides = {2, 1}, .pad_low = {1, 2}, .pad_high = {0, 1}});
+  compare(x, "NHWC", w, "OIHW", product::exact, {.strides = {2, 1}, .pad_low = {1, 2}, .pad_high = {0, 1}});
 }
 
 TEST_CASE("other axes, groups and orders of memory") {
   const auto line = random_tensor<qt::int8_per_tensor>(qt::extents(2, 6, 11), 7);
-  check(line, "NCW", random_tensor<channels<qt::int8, 0>>(qt::extents(4, 3, 3), 8), "OIW", product::exact,
-        {.dilations = {2}, .groups = 2});
+  compare(line, "NCW", random_tensor<channels<qt::int8, 0>>(qt::extents(4, 3, 3), 8), "OIW", product::exact,
+          {.dilations = {2}, .groups = 2});
   const auto grouped = random_tensor<channels<qt::int8, 1>>(qt::extents(2, 2, 3, 3), 9);  // scales of O alone
-  check(line, "NCW", grouped, "GOIW", product::exact, {.groups = 2});
+  compare(line, "NCW", grouped, "GOIW", product::exact, {.groups = 2});
   const auto cube = random_tensor<qt::int8_per_tensor, qt::col_major>(qt::extents(1, 4, 3, 4, 3), 10);
-  check(cube, "NDHWC", random_tensor<channels<qt::int8, 0>>(qt::extents(2, 2, 2, 2, 3), 11), "ODHWI", product::exact);
+  compare(cube, "NDHWC", random_tensor<channels<qt::int8, 0>>(qt::extents(2, 2, 2, 2, 3), 11), "ODHWI", product::exact);
   const auto all = random_tensor<qt::int8_per_tensor>(qt::extents(3, 6, 6, 4), 12);
-  check(all.view().slice<1>(1, 4), "NHWC", random_tensor<channels<qt::int8, 0>>(qt::extents(3, 4, 2, 2), 13), "OIHW",
-        product::exact);
+  compare(all.view().slice<1>(1, 4), "NHWC", random_tensor<channels<qt::int8, 0>>(qt::extents(3, 4, 2, 2), 13), "OIHW",
+          product::exact);
 }
 
 TEST_CASE("scales along the input channels, blocks and float codes take float products") {
   const auto x = random_tensor<qt::int8_per_tensor>(qt::extents(1, 6, 5, 32), 14);
   const auto w = random_tensor<channels<qt::int8, 0>>(qt::extents(5, 32, 2, 3), 15);
-  check(x, "NHWC", random_tensor<channels<qt::int8, 1>>(qt::extents(5, 32, 2, 3), 16), "OIHW", product::floats);
-  check(x, "NHWC", random_tensor<qt::int4_group<32>>(qt::extents(5, 2, 3, 32), 17), "OHWI", product::floats);
-  check(x, "NHWC", random_tensor<qt::mxfp4>(qt::extents(5, 2, 3, 32), 18), "OHWI", product::floats);
-  check(random_tensor<channels<qt::int8, 1>>(qt::extents(1, 32, 5, 4), 19), "NCHW", w, "OIHW", product::floats);
-  check(random_tensor<qt::mxfp8_e4m3>(qt::extents(1, 5, 4, 32), 20), "NHWC", w, "OIHW", product::floats,
-        {.strides = {1, 2}, .pad_low = {1, 0}, .pad_high = {0, 1}});
-  check(random_tensor<qt::scheme<qt::e4m3, qt::per_tensor>, qt::col_major>(qt::extents(1, 5, 4, 32), 21), "NHWC", w,
-        "OIHW", product::floats);
+  compare(x, "NHWC", random_tensor<channels<qt::int8, 1>>(qt::extents(5, 32, 2, 3), 16), "OIHW", product::floats);
+  compare(x, "NHWC", random_tensor<qt::int4_group<32>>(qt::extents(5, 2, 3, 32), 17), "OHWI", product::floats);
+  compare(x, "NHWC", random_tensor<qt::mxfp4>(qt::extents(5, 2, 3, 32), 18), "OHWI", product::floats);
+  compare(random_tensor<channels<qt::int8, 1>>(qt::extents(1, 32, 5, 4), 19), "NCHW", w, "OIHW", product::floats);
+  compare(random_tensor<qt::mxfp8_e4m3>(qt::extents(1, 5, 4, 32), 20), "NHWC", w, "OIHW", product::floats,
+          {.strides = {1, 2}, .pad_low = {1, 0}, .pad_high = {0, 1}});
+  compare(random_tensor<qt::scheme<qt::e4m3, qt::per_tensor>, qt::col_major>(qt::extents(1, 5, 4, 32), 21), "NHWC", w,
+          "OIHW", product::floats);
 }
 
 TEST_CASE("what does not fit is refused") {

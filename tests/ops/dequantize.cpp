@@ -12,7 +12,7 @@ namespace {
 template <quantization_scheme S, storage_order Order, class E>
 void compare(const E& extents, unsigned seed) {
   const std::vector<float> x = check::numbers(extents.size(), seed);
-  const auto t = quantize<S, Order>(source(x.data(), extents));
+  const auto t = check::expected<S, Order>(x, extents);
   const auto view = t.view();
   const auto same = [](float a, float b) { return bits_of(a) == bits_of(b) || (is_nan(a) && is_nan(b)); };
   INFO(std::string(name<S>), " rank ", E::rank, " last extent ", extents[E::rank - 1]);

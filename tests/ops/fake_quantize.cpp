@@ -13,15 +13,18 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float x, float y) { return bits_of(x) == bits_of(y); });
 }
 
-/// What the promise says, in two steps through a tensor of everything.
+/// What the promise says, in two steps through a tensor of everything: the reference's where nothing is given.
 template <class S, class Order = row_major, class Extents, class... How>
 std::vector<float> in_two_steps(const std::vector<float>& x, const Extents& e, const How&... how) {
-  const auto t = quantize<S, Order>(source(x.data(), e), how...);
-  std::vector<float> out(x.size());
-  typename Extents::array strides{};
-  index_t next = 1;
-  for (std::size_t axis = strides.size(); axis-- > 0; next *= e[static_cast<int>(axis)]) strides[axis] = next;
-  dequantize_into(t.view(), out.data(), strides);
+  const auto t = [&] {
+    if constexpr (sizeof...(How) == 0)
+      return check::expected<S, Order>(x, e);
+    else
+      return quantize<S, Order>(source(x.data(), e), how...);
+  }();
+  std::vector<float> out;
+  reference::for_each_index(typename Extents::array{}, e.to_array(),
+                            [&](const auto& index) { out.push_back(reference::value(t.view(), index)); });
   return out;
 }
 

@@ -1,13 +1,11 @@
 // Mirrors include/qtensor/ops/multiply.hpp: which engine the types and options choose, by the bits that come out.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <doctest/doctest.h>
-
 #include <cmath>
 #include <qtensor/ops/multiply.hpp>
 #include <qtensor/reference/matmul.hpp>
 #include <qtensor/reference/product.hpp>
-#include <vector>
 
+#include "check.hpp"
 #include "threads.hpp"
 
 using namespace qtensor;
@@ -28,8 +26,7 @@ std::vector<float> numbers(index_t n, index_t seed = 0) {
 }
 template <class S, class Order = row_major>
 tensor<S, matrix_extents, Order> random_tensor(index_t rows, index_t cols, index_t seed) {
-  const auto x = numbers(rows * cols, seed);
-  return quantize<S, Order>(source(x.data(), extents(rows, cols)));
+  return check::expected<S, Order>(numbers(rows * cols, seed), extents(rows, cols));
 }
 
 /// A row (Axis 0) or column of a tensor as reference/product.hpp wants an operand.
