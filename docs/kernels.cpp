@@ -46,7 +46,8 @@ constexpr bool quantizes_on_vectors() {
   if constexpr (S::is_interleaved)
     return qt::simd::block_encodable<S>;
   else
-    return qt::ops::walks_rows<S> && qt::simd::kernel_name<qt::simd::op::encode, S>() != "reference";
+    return qt::ops::walks_rows<S> &&
+           qt::simd::kernel_name<qt::simd::op::encode, typename qt::ops::run_scheme<S>::type>() != "reference";
 }
 template <class S>
 constexpr bool dequantizes_on_vectors() {
@@ -104,7 +105,10 @@ int main() {
   ROW("", scheme<nf4, group<32>>);
   ROW("more than 8 bits a code: no smaller than bf16, kept for exchange", scheme<int16, per_tensor>);
   ROW("more than 8 bits a code: no smaller than f32, kept for exchange", scheme<int32, per_tensor>);
-  ROW("a random number an element, by its index", with<int8_per_tensor, stochastic<1>>);
+  ROW("", with<int8_per_tensor, stochastic<1>>);
+  ROW("", with<mxfp4, stochastic<1>>);
+  ROW("vectors round at random on grids with one step a binade: HiFloat8 and lists of values have others",
+      with<hif8_block<1, 128>, stochastic<1>>);
   ROW("", compat::ggml::q8_0);
   ROW("", compat::ggml::q8_1);
   ROW("", compat::ggml::q4_0);

@@ -337,6 +337,18 @@ TEST_CASE("round_to_int, truncate_to_int, to_float, nearest, floor, truncate") {
   });
 }
 
+TEST_CASE("multiply_wide: both halves of products with a constant") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    using u = std::uint32_t;
+    for (const u b : {0u, 1u, 0x80000000u, 0xD2511F53u, 0xffffffffu}) {
+      integers<u, A>([&](auto a, auto) { return simd::multiply_wide(a, b)[0]; }, [&](u a, u) { return a * b; }, "low");
+      integers<u, A>([&](auto a, auto) { return simd::multiply_wide(a, b)[1]; },
+                     [&](u a, u) { return static_cast<u>(std::uint64_t{a} * b >> 32); }, "high");
+    }
+  });
+}
+
 TEST_CASE("shift_left, shift_right: by a count of its own for each lane") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

@@ -4,6 +4,7 @@
 
 #include <qtensor/compat/onednn_attributes.hpp>
 #include <qtensor/compat/onednn_elements.hpp>
+#include <qtensor/simd/random.hpp>
 #include <qtensor/simd/statistics.hpp>
 
 namespace qtensor::compat::onednn {
@@ -74,26 +75,37 @@ void apply(float* d, index_t n, const column& c, Step step) {
 }
 
 inline bool is_stochastic(const attributes& how) { return how.rounding != rounding_mode::nearest_even; }
-inline std::uint32_t random_word(const attributes& how, index_t at) {
-  return qtensor::philox(static_cast<std::uint64_t>(at) + how.offset, static_cast<std::uint32_t>(how.seed));
+
+/// Rounds numbers to a type as `stochastic` does, so that nothing is left to round; elements [at, at + n) of the
+/// destination. Floats beyond the type's range become what it has for them.
+inline void round_at_random(const job& j, float* d, index_t n, index_t at) {
+  alignas(64) std::uint32_t words[static_cast<std::size_t>(most + 2 * simd::lanes<arch>)];
+  simd::random_words<arch>(static_cast<std::uint64_t>(at) + j.how.offset, 1, n, static_cast<std::uint32_t>(j.how.seed),
+                           words);
+  with_format(j.to, [&]<format F>(std::type_identity<F>) {
+    if constexpr (simd::stepwise_format<F>) {
+      for (index_t i = 0; i < n; i += simd::lanes<arch>)
+        simd::store(d + i, simd::round_at_random<F>(simd::load<arch>(d + i), simd::load<arch>(words + i)));
+      if constexpr (!F::is_integer)
+        for (index_t i = 0; i < n; ++i)
+          if (magnitude(d[i]) > F::max) d[i] = decode<F>(encode<F, to_special>(d[i]));
+    } else if constexpr (!std::is_same_v<F, f32>) {
+      for (index_t i = 0; i < n; ++i)
+        if (!is_nan(d[i])) d[i] = decode<F>(encode<F, stochastic<>, to_special>(d[i], words[i]));
+    }
+  });
 }
 
-/// Rounds numbers to a float type at random, so that nothing is left to round.
+/// Rounds numbers to a float type at random, likewise.
 inline void round_floats_at_random(const job& j, float* d, index_t n, index_t at) {
-  if (j.how.rounding == rounding_mode::stochastic)
-    return with_format(j.to, [&]<format F>(std::type_identity<F>) {
-      if constexpr (!F::is_integer && !std::is_same_v<F, f32>)
-        for (index_t i = 0; i < n; ++i)
-          if (!is_nan(d[i])) d[i] = decode<F>(encode<F, stochastic<>, to_special>(d[i], random_word(j.how, at + i)));
-    });
+  if (j.how.rounding == rounding_mode::stochastic) return round_at_random(j, d, n, at);
   const generator from =
       j.how.rounding == rounding_mode::stochastic_onednn ? generator::current : generator::source_2025_03;
   const auto by = [&]<format F>(std::type_identity<F>) {
-    for (index_t i = 0; i < n; ++i) {
-      const auto index = static_cast<std::uint32_t>(static_cast<std::uint64_t>(at + i) + j.how.offset);
-      d[i] =
-          stochastically_rounded<F>(d[i], rounding_bias(index, static_cast<std::uint32_t>(j.how.seed), F::bits, from));
-    }
+    rounding_biases bias(static_cast<std::uint32_t>(j.how.seed), F::bits, from);
+    for (index_t i = 0; i < n; ++i)
+      d[i] = stochastically_rounded<F>(
+          d[i], bias(static_cast<std::uint32_t>(static_cast<std::uint64_t>(at + i) + j.how.offset)));
   };
   if (j.to == data_type::bf16) by(std::type_identity<bf16>{});
   if (j.to == data_type::f16) by(std::type_identity<f16>{});
@@ -143,16 +155,14 @@ inline void finish_integers(const job& j, float* d, index_t n, index_t at, const
   if (before || !shifts) {
     if (is_stochastic(j.how)) {
       const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
-      for (index_t i = 0; i < n; ++i) {
-        const float inside = d[i] < low ? low : d[i] > high ? high : d[i];
-        d[i] = static_cast<float>(round_to_integer<stochastic<>>(inside, random_word(j.how, at + i)));
-      }
+      for (index_t i = 0; i < n; ++i) d[i] = d[i] < low ? low : d[i] > high ? high : d[i];
+      round_at_random(j, d, n, at);
     }
     return store(j.to, d, n, j.dst, at, j.count);
   }
+  if (is_stochastic(j.how)) round_at_random(j, d, n, at);
   for (index_t i = 0; i < n; ++i) {
-    const std::int64_t q = is_stochastic(j.how) ? round_to_integer<stochastic<>>(d[i], random_word(j.how, at + i))
-                                                : round_to_integer<nearest_even>(d[i]);
+    const std::int64_t q = round_to_integer<nearest_even>(d[i]);
     const std::int64_t z = static_cast<std::int64_t>(zero[i]);
     store_code(j.to, j.dst, at + i, j.count, static_cast<std::uint32_t>(std::clamp(q + z, range.low, range.high)));
   }

@@ -48,10 +48,11 @@ void check_source(const X& x, const tensor_span<S, E, O>& out) {
           x.cols(), " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
 }
 
-/// Calls use(x, out), with the axes of both joined where x is memory and that leaves blocks as they are.
+/// Calls use(x, out), with the axes of both joined where x is memory and that leaves blocks as they are, and positions.
 template <class X, quantization_scheme S, tensor_extents E, storage_order O, class Use>
 void along_fewest_axes(const X& x, const tensor_span<S, E, O>& out, const Use& use) {
-  if constexpr (requires { x.along(x.sizes, x.strides); })
+  constexpr bool stays = !goes_by_position<S> || std::same_as<O, row_major>;
+  if constexpr (stays && requires { x.along(x.sizes, x.strides); })
     if (with_joined_axes(out, x.strides, [&](const auto& joined, const auto& sizes, const auto& steps) {
           use(x.along(sizes, steps), joined);
         }))
@@ -107,11 +108,18 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
                             out.size() >= streaming_floats;
       const bool once =
           in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
-      const auto padding = quantizer.padding();
-      const auto narrow = narrow_panels::of(out);
       const bool once_is_enough = !S::has_tensor_scale || known.has_value();
       if constexpr (S::has_tensor_scale)
         if (known) quantizer.take(*known);
+      // Several rows together, where they are short or share scales.
+      const auto in_tiles = [&](const auto& source) {
+        if constexpr (!goes_by_position<S>) {
+          if (const auto padding = quantizer.padding()) return quantize_padded_rows(source, quantizer, *padding), true;
+          if (const auto narrow = narrow_panels::of(out))
+            return narrow_panel_quantizer(source, quantizer, *narrow).quantize(), true;
+        }
+        return false;
+      };
       const auto by_rows = [&](const auto& source) {
         if constexpr (S::has_tensor_scale)
           if (!known) {
@@ -119,22 +127,16 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
             *out.memory().tensor_scale = level.scale;
             quantizer.take(level);
           }
-        if (quantize_across(source, quantizer, step)) return;
-        if (padding)
-          quantize_padded_rows(source, quantizer, *padding);
-        else if (narrow)
-          narrow_panel_quantizer(source, quantizer, *narrow).quantize();
-        else if (once)
+        if (quantize_across(source, quantizer, step) || in_tiles(source)) return;
+        if (once)
           quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
         else
           quantize_in_two_passes(source, quantizer, step);
       };
       if constexpr (X::reads_twice)
         by_rows(x);
-      else if (padding && once_is_enough)
-        quantize_padded_rows(x, quantizer, *padding);
-      else if (narrow && once_is_enough)
-        narrow_panel_quantizer(x, quantizer, *narrow).quantize();
+      else if (once_is_enough && in_tiles(x))
+        return;
       else if (once && once_is_enough)
         quantize_in_one_pass(x, quantizer, row_is_block ? cols : step);
       else
@@ -168,10 +170,12 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       float scales[tile_floats];
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
-      if (same && encode_across(x, q, step)) return;
-      if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
-      if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
-      if (same && encode_static_panels(x, q, step)) return;
+      if constexpr (!goes_by_position<S>) {
+        if (same && encode_across(x, q, step)) return;
+        if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
+        if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
+        if (same && encode_static_panels(x, q, step)) return;
+      }
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);
         for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {

@@ -191,13 +191,14 @@ class panel_encoder {
   template <class Reader>
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
               const statistics_view& seen, simd::blocks_are blocks, simd::box_requests asks = {}) {
-    const bool own = q_.block_length() == 1;
-    if (by_columns_ && blocks != simd::blocks_are::special) {
-      if (own) return encode_columns(elements, start, rows, first, n, p.from(first), blocks, asks);
-      if (rows >= many)
-        return encode_columns(elements, start, rows, first, n, of_columns(p, first, n), blocks, asks,
-                              {p.scales, q_.block_length(), first});
-    }
+    [[maybe_unused]] const bool own = q_.block_length() == 1;
+    if constexpr (!goes_by_position<S>)
+      if (by_columns_ && blocks != simd::blocks_are::special) {
+        if (own) return encode_columns(elements, start, rows, first, n, p.from(first), blocks, asks);
+        if (rows >= many)
+          return encode_columns(elements, start, rows, first, n, of_columns(p, first, n), blocks, asks,
+                                {p.scales, q_.block_length(), first});
+      }
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
         encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);
@@ -225,6 +226,7 @@ class panel_encoder {
   /// Blocks of a column, and those of many rows for which copies of their parameters are made once.
   static bool takes_columns(const Quantizer& q) {
     constexpr index_t longest = 1024;
+    if (goes_by_position<S>) return false;
     const bool shares = q.block_length() <= longest && q.panel_rows() >= many;
     return (q.block_length() == 1 || shares) && !q.is_flat() && q.rows_are_even();
   }

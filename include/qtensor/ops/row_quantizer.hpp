@@ -6,6 +6,7 @@
 #include <qtensor/ops/padded_rows.hpp>
 #include <qtensor/reference/tensor_level.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
+#include <qtensor/simd/random.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
@@ -43,18 +44,35 @@ constexpr index_t common_multiple(index_t length, index_t step) {
   return multiple;
 }
 
-/// What the walk over rows needs: one array a parameter, codes in order, no random numbers. Everything else is
-/// quantized by the reference.
+/// What the walk over rows needs: one array a parameter, codes in order, random numbers that vectors can draw.
+/// Everything else is quantized by the reference.
 template <class S>
 inline constexpr bool walks_rows =
     !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
-    !random_rounding<typename S::rounding> && !S::has_offset && !peak_rule<typename S::rule>;
+    (!random_rounding<typename S::rounding> || simd::rounds_at_random<S>)&&!S::has_offset &&
+    !peak_rule<typename S::rule>;
+
+/// Whether rows are encoded one after the other, by the positions of their elements.
+template <class S>
+inline constexpr bool goes_by_position = random_rounding<typename S::rounding>;
+
+/// S as kernels of runs take it: after a rounding at random nothing is left to divide or to round.
+template <class S>
+struct run_scheme {
+  using type = S;
+};
+template <class S>
+requires goes_by_position<S>
+struct run_scheme<S> {
+  using type = with<S, nearest_even, exact_division>;
+};
 
 /// The rows of a tensor and the blocks in them, and how codes get there from elements as `From` reads them: the state
 /// that all passes share.
 template <quantization_scheme S, tensor_extents E, storage_order O, simd::float_source From = simd::from_f32>
 class row_quantizer {
   using span = tensor_span<S, E, O>;
+  using runs = typename run_scheme<S>::type;
   using unit = detail::code_unit_t<S>;
   using element = typename From::type;
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
@@ -221,7 +239,10 @@ class row_quantizer {
               simd::traffic asks = {simd::best_requests().once}) const {
     asks.streams = streams_;
     if (!streams_ || !direct_) asks.fetches = simd::fetch::nothing;
-    encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), asks);
+    if constexpr (goes_by_position<S>)
+      encode_at_random(row, col, n, x, length, p);
+    else
+      encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), asks);
   }
   /// How they are asked for by the second reading of a panel, which finds its numbers in a cache: those of the next
   /// one, where it is a row that leaves them room there.
@@ -268,7 +289,7 @@ class row_quantizer {
         const index_t position = col + k;
         index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
         at[last] = rows_.flat ? position % extents_[last] : position;
-        out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[k]), p, tensor_scale(), 0));
+        out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[k]), p, tensor_scale(), random_word(at)));
       }
     }
   }
@@ -278,7 +299,7 @@ class row_quantizer {
     const auto p = reference::parameters_of<S>(seen, level_.term);
     if (!is_special(p)) return;
     for (index_t i = 0; i < n; ++i, ++at[last])
-      out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), 0));
+      out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), random_word(at)));
   }
 
   /// The same for all special blocks of n rows of a tile.
@@ -332,7 +353,7 @@ class row_quantizer {
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
   /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats). `shared`: what they
   /// are copies of, if they are.
-  using columns_type = simd::column_encoder<S, From>;
+  using columns_type = simd::column_encoder<runs, From>;
   columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks,
                               const simd::shared_scales& shared = {}) const {
     return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting, shared};
@@ -382,6 +403,55 @@ class row_quantizer {
       }
     }
     return blocks_are::special;
+  }
+  /// What random numbers go by, of the element at an index in storage order.
+  std::uint64_t position(const index_array& at) const {
+    return reference::detail::position(reordered<O>(at), out_.extents());
+  }
+  std::uint32_t random_word(const index_array& at) const {
+    return reference::detail::random_word<S>(reordered<O>(at), out_.extents());
+  }
+  /// What encode() does, where each element has a random word by its position: numbers over their scales are rounded a
+  /// tile at a time, then they are codes.
+  void encode_at_random(const index_array& row, index_t col, index_t n, const element* x, index_t length,
+                        const parameters_view& p) const {
+    constexpr index_t most = 512, room = most + 2 * simd::lanes<simd::best_arch>;
+    alignas(64) float tile[room];
+    float scales[room];
+    std::uint32_t random[room];
+    std::int32_t zeros[S::has_zero_point ? room : 1];
+    const auto spread = [&](const auto* entries, index_t first, index_t count, auto* to) {
+      simd::spread_entries<simd::best_arch>(entries, length, first, count, to);
+    };
+    for (index_t done = 0, count; done < n; done += count) {
+      count = std::min(most, n - done);
+      draw(row, col + done, count, random);
+      spread(static_cast<const float*>(p.scales), done, count, scales);
+      simd::round_quotients_at_random<S, From>(x + done, scales, tensor_scale(), random, count, tile);
+      if constexpr (S::has_zero_point) spread(static_cast<const std::int32_t*>(p.zero_points), done, count, zeros);
+      std::fill_n(scales, S::has_zero_point ? count : 1, 1.f);
+      encode_piece<runs>(tile, count, S::has_zero_point ? 1 : count, {scales, S::has_zero_point ? zeros : nullptr}, 1.f,
+                         simd::blocks_are::ordinary, codes(row, col + done));
+    }
+  }
+  /// The random words of elements [col, col + n) of a row, of which there are many in one long row.
+  void draw(const index_array& row, index_t col, index_t n, std::uint32_t* words) const {
+    const index_t cols = extents_[last];
+    if (!is_flat()) return draw_from(row, col, n, words);
+    if (std::same_as<O, row_major>) return draw_from({}, col, n, words);  // in the order of their positions
+    for (index_t i = 0, count; i < n; i += count) {
+      const index_t inside = (col + i) % cols;
+      count = std::min(n - i, cols - inside);
+      draw_from(row_index((col + i) / cols, extents_), inside, count, words + i);
+    }
+  }
+  void draw_from(index_array row, index_t col, index_t n, std::uint32_t* words) const {
+    row[last] = 0;
+    const std::uint64_t begin = position(row);
+    row[last] = 1;
+    const std::uint64_t step = position(row) - begin;
+    simd::random_words<simd::best_arch>(begin + static_cast<std::uint64_t>(col) * step, step, n, S::rounding::seed,
+                                        words);
   }
   /// from[0, n), to every step-th entry. Neighbours are written as vectors.
   template <class To>

@@ -160,18 +160,25 @@ constexpr std::uint32_t code_of(float x, const block_parameters& p, float tensor
 
 namespace detail {
 
-/// The random word of the element at an index: its position in row-major order of the tensor's axes counts.
+/// The place of an index in row-major order of the tensor's axes.
+template <class Extents>
+constexpr std::uint64_t position(const typename Extents::array& index, const Extents& extents) {
+  std::uint64_t place = 0;
+  for (int axis = 0; axis < Extents::rank; ++axis)
+    place = place * static_cast<std::uint64_t>(extents[axis]) +
+            static_cast<std::uint64_t>(index[static_cast<std::size_t>(axis)]);
+  return place;
+}
+
+/// The random word of the element at an index: its position counts.
 template <quantization_scheme S, class Extents>
 constexpr std::uint32_t random_word(const typename Extents::array& index, const Extents& extents) {
   if constexpr (random_rounding<typename S::rounding> && requires { S::rounding::seed; }) {
-    std::uint64_t position = 0;
-    for (int axis = 0; axis < Extents::rank; ++axis)
-      position = position * static_cast<std::uint64_t>(extents[axis]) +
-                 static_cast<std::uint64_t>(index[static_cast<std::size_t>(axis)]);
-    if constexpr (requires { S::rounding::random_word(position); })
-      return S::rounding::random_word(position);
+    const std::uint64_t place = position(index, extents);
+    if constexpr (requires { S::rounding::random_word(place); })
+      return S::rounding::random_word(place);
     else
-      return philox(position, S::rounding::seed);
+      return philox(place, S::rounding::seed);
   } else {
     return 0;
   }

@@ -205,6 +205,12 @@ QTENSOR_INLINE words<A> shift_right(const words<A>& v, const words<A>& count) {
   return shift_right(detail::isa<A>{}, v, count);
 }
 
+/// The lower and the upper halves of a's lanes times b. Cost: 7 / 7 / 7 / 4.
+template <usable_arch A>
+QTENSOR_INLINE std::array<words<A>, 2> multiply_wide(const words<A>& a, std::uint32_t b) {
+  return multiply_wide(detail::isa<A>{}, a, b);
+}
+
 // ---- Memory: any alignment; nothing outside the stated elements is touched ------------------------------------------
 
 /// A whole batch: lanes elements of 32 bits, 2 * lanes of 16, 4 * lanes of 8. Cost: 1.

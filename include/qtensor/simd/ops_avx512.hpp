@@ -139,6 +139,12 @@ QTENSOR_INLINE words512 shift_left(avx512_isa, const words512& v, const words512
 QTENSOR_INLINE words512 shift_right(avx512_isa, const words512& v, const words512& count) {
   return _mm512_srlv_epi32(v.data, count.data);
 }
+QTENSOR_INLINE std::array<words512, 2> multiply_wide(avx512_isa, const words512& a, std::uint32_t b) {
+  const __m512i m = _mm512_set1_epi32(static_cast<int>(b));
+  const __m512i even = _mm512_mul_epu32(a.data, m), odd = _mm512_mul_epu32(_mm512_srli_epi64(a.data, 32), m);
+  return {words512(_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32))),
+          words512(_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd))};
+}
 
 // The first n of 16, 32 or 64 lanes; n may be all of them.
 QTENSOR_INLINE std::uint64_t first_lanes_mask(index_t n) {

@@ -279,6 +279,16 @@ QTENSOR_INLINE words<A> shift_right(any_isa, const words<A>& v, const words<A>& 
   return x.batch();
 }
 
+template <class A>
+QTENSOR_INLINE std::array<words<A>, 2> multiply_wide(any_isa, const words<A>& a, std::uint32_t b) {
+  buffer<std::uint32_t, A> low(a), high;
+  for (index_t i = 0; i < low.size; ++i) {
+    const std::uint64_t product = std::uint64_t{low[i]} * b;
+    low[i] = static_cast<std::uint32_t>(product), high[i] = static_cast<std::uint32_t>(product >> 32);
+  }
+  return {low.batch(), high.batch()};
+}
+
 template <class A, class T>
 QTENSOR_INLINE xsimd::batch<T, A> load_n(any_isa, const T* from, index_t n, T fill) {
   buffer<T, A> b;

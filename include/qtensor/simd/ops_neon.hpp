@@ -80,6 +80,11 @@ QTENSOR_INLINE words_neon shift_left(neon_isa, const words_neon& v, const words_
 QTENSOR_INLINE words_neon shift_right(neon_isa, const words_neon& v, const words_neon& count) {
   return vshlq_u32(v.data, vnegq_s32(vreinterpretq_s32_u32(count.data)));
 }
+QTENSOR_INLINE std::array<words_neon, 2> multiply_wide(neon_isa, const words_neon& a, std::uint32_t b) {
+  const uint32x4_t low = vreinterpretq_u32_u64(vmull_n_u32(vget_low_u32(a.data), b));
+  const uint32x4_t high = vreinterpretq_u32_u64(vmull_n_u32(vget_high_u32(a.data), b));
+  return {words_neon(vuzp1q_u32(low, high)), words_neon(vuzp2q_u32(low, high))};
+}
 
 QTENSOR_INLINE uint8x8_t load32(const void* from) {
   std::uint32_t v;

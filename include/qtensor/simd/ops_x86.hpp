@@ -108,6 +108,13 @@ QTENSOR_INLINE floats128 nearest(sse42_isa, const floats128& x) { return _mm_rou
 QTENSOR_INLINE floats128 floor(sse42_isa, const floats128& x) { return _mm_round_ps(x.data, 9); }
 QTENSOR_INLINE floats128 truncate(sse42_isa, const floats128& x) { return _mm_round_ps(x.data, 11); }
 
+QTENSOR_INLINE std::array<words128, 2> multiply_wide(sse42_isa, const words128& a, std::uint32_t b) {
+  const __m128i m = _mm_set1_epi32(static_cast<int>(b));
+  const __m128i even = _mm_mul_epu32(a.data, m), odd = _mm_mul_epu32(_mm_srli_epi64(a.data, 32), m);
+  return {words128(_mm_blend_epi16(even, _mm_slli_epi64(odd, 32), 0xcc)),
+          words128(_mm_blend_epi16(_mm_srli_epi64(even, 32), odd, 0xcc))};
+}
+
 QTENSOR_INLINE __m128i load32(const void* from) {
   std::int32_t v;
   std::memcpy(&v, from, sizeof v);
@@ -362,6 +369,13 @@ QTENSOR_INLINE words256 shift_left(avx2_isa, const words256& v, const words256& 
 }
 QTENSOR_INLINE words256 shift_right(avx2_isa, const words256& v, const words256& count) {
   return _mm256_srlv_epi32(v.data, count.data);
+}
+
+QTENSOR_INLINE std::array<words256, 2> multiply_wide(avx2_isa, const words256& a, std::uint32_t b) {
+  const __m256i m = _mm256_set1_epi32(static_cast<int>(b));
+  const __m256i even = _mm256_mul_epu32(a.data, m), odd = _mm256_mul_epu32(_mm256_srli_epi64(a.data, 32), m);
+  return {words256(_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa)),
+          words256(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa))};
 }
 
 // The first n of 8 lanes.

@@ -68,7 +68,7 @@ inline constexpr bool divides_by_products =
 template <class S>
 constexpr bool moves_grid() {
   using code = typename S::code_format;
-  if constexpr (shiftable_format<code>)
+  if constexpr (shiftable_format<code> && deterministic_rounding<typename S::rounding>)
     return std::same_as<typename S::scale_format, e8m0> && !S::has_tensor_scale && ties_to_even<typename S::rounding> &&
            !has_intermediate<S> && !changes_quotients<S> && std::same_as<typename S::division_type, f32> &&
            one_of<ordinary_division<S>, exact_division, reciprocal> &&
