@@ -33,8 +33,10 @@ inline std::vector<float> with_specials(index_t n, unsigned seed) {
   return x;
 }
 
-/// Both formats with and without specials; bf16 also in the other storage order and of its transpose.
-template <class S>
+enum class orders { one, both };
+
+/// Both formats with and without specials; bf16 also of its transpose, and into both storage orders where asked for.
+template <class S, orders Of = orders::one>
 void check_scheme() {
   INFO(std::string(name<S>), " ", std::string(choices<S>));
   const auto one = [](const auto& x, index_t rows, index_t cols, auto format) {
@@ -45,7 +47,7 @@ void check_scheme() {
     const auto rows_first = source<F>(v.data(), shape);
     CHECK(check::same_bytes(quantize<S>(rows_first), check::expected<S, row_major>(v.floats, shape)));
     if constexpr (std::is_same_v<F, f16>) return;
-    if constexpr (!S::is_interleaved)
+    if constexpr (Of == orders::both)
       CHECK(check::same_bytes(quantize<S, col_major>(rows_first), check::expected<S, col_major>(v.floats, shape)));
     std::vector<float> turned(v.floats.size());
     for (index_t r = 0; r < rows; ++r)

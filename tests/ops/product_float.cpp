@@ -20,6 +20,9 @@ auto unpacked(const W& w) {
   return ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols>(view);
 }
 
+template <class T, class... Choices>
+concept one_of = (std::same_as<T, Choices> || ...);
+
 /// Groups of 5: quads that are not full, a short last group.
 using odd_groups = uint4_group<5>;
 
@@ -67,7 +70,7 @@ TEST_CASE_TEMPLATE("multiply_floats: few rows over more groups than a run has, e
       CAPTURE(m);
       CAPTURE(k);
       CHECK(same(product<best_arch>(pack(w), x.ref()), want));
-      CHECK(same(product<best_arch>(unpacked(w), x.ref()), want));
+      if constexpr (one_of<S, nvfp4, odd_groups, mxfp4>) CHECK(same(product<best_arch>(unpacked(w), x.ref()), want));
     }
 }
 

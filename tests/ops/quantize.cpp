@@ -58,7 +58,7 @@ TEST_CASE("quantize: the other storage order") {
   compare_matrices<scheme<e5m2, block<whole, 16>>, col_major>();
 }
 
-TEST_CASE("quantize: schemes the walk over rows leaves to the reference") {
+TEST_CASE("quantize: two levels of scales; roundings at random") {
   compare_matrices<with<nvfp4, tensor_scale<f32>>>();
   compare_matrices<with<int8_per_tensor, stochastic<7>>>();
 }

@@ -6,7 +6,7 @@
 
 using namespace halves_check;
 
-TEST_CASE("16-bit sources: blocks of 2 and 128") { check_scheme<fp8_block<2, 128>>(); }
+TEST_CASE("16-bit sources: blocks of 2 and 128") { check_scheme<fp8_block<2, 128>, orders::both>(); }
 TEST_CASE("16-bit sources: hif8, reciprocals") {
   check_scheme<hif8_block<1, 64>>();
   check_scheme<with<int8_per_channel<0>, reciprocal>>();
@@ -18,5 +18,5 @@ TEST_CASE("16-bit sources: ggml's blocks") {
   check_scheme<compat::ggml::mxfp4>();
 }
 TEST_CASE("16-bit sources: what only the reference quantizes") {
-  check_scheme<scheme<int4, group<32>, planar<high_first>>>();
+  check_scheme<scheme<int4, group<32>, planar<high_first>>, orders::both>();
 }

@@ -90,6 +90,14 @@ TEST_CASE("stochastic: zeros, infinities, NaNs, subnormals and far scales") {
   special_blocks::check_scheme<with<mxfp8_e4m3, stochastic<5>>>();
 }
 
+TEST_CASE("stochastic: sources that are read in tiles") {
+  using S = with<mxfp4, stochastic<3>>;
+  const std::vector<float> x = with_specials(40 * 70, 5);
+  tensor<S> t(extents(40, 70));
+  quantize_into(check::tiled_source{{x.data(), 40, 70, 70, 1}}, t.span());
+  CHECK(check::same_bytes(t, check::expected<S, row_major>(x, extents(40, 70))));
+}
+
 TEST_CASE("stochastic: parts of a tensor that lie apart draw by their place in the part") {
   using S = with<int8_per_channel<0>, stochastic<2>>;
   const std::vector<float> x = check::numbers(20 * 30, 3);
