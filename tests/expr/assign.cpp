@@ -67,6 +67,11 @@ TEST_CASE("assign: every size around registers, tiles and cache lines, in both s
   }
 }
 
+TEST_CASE("assign: several tiles, two levels of scales") {
+  check_destinations(check::tensor_of<qt::int4_group<32>>(150, 137));
+  check_destinations(check::tensor_of<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>(70, 200));
+}
+
 TEST_CASE("assign: blocks of a quantized matrix that start inside groups and bytes") {
   const auto t = check::tensor_of<qt::mxfp4>(40, 90);
   const auto w = qt::dequantize(t);
@@ -76,6 +81,10 @@ TEST_CASE("assign: blocks of a quantized matrix that start inside groups and byt
   REACHES(y = w.block(3, 7, 30, 61), y, d.block(3, 7, 30, 61));
   REACHES(r = w.block(3, 7, 30, 61), r, d.block(3, 7, 30, 61));
   REACHES(y = w.block(3, 7, 30, 61).transpose(), y, d.block(3, 7, 30, 61).transpose());
+  REACHES(y = w.block(3, 32, 30, 57), y, d.block(3, 32, 30, 57));
+  REACHES(r = w.block(3, 32, 30, 57), r, d.block(3, 32, 30, 57));
+  REACHES(r += w.block(3, 7, 30, 57), r, d.block(3, 32, 30, 57) + d.block(3, 7, 30, 57));
+  REACHES(y += w.block(3, 7, 30, 57), y, d.block(3, 32, 30, 57) + d.block(3, 7, 30, 57));
   REACHES(y = w.topRows(3), y, d.topRows(3));
   VectorXf v;
   REACHES(v = w.col(31), v, d.col(31));

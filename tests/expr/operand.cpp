@@ -90,14 +90,3 @@ TEST_CASE("operand: sums, quotients and other expressions do not fold") {
                 !qt::folded<decltype(w.reverse())>);
   CHECK(check::same(w / 3.f, check::values(t) / 3.f));
 }
-
-TEST_CASE("operand: transpose_tile writes the transpose and nothing else, at every size around a register") {
-  for (index_t rows = 1; rows < 35; rows += 3)
-    for (index_t cols = 1; cols < 35; cols += 2) {
-      const check::row_matrix from = check::numbers(rows, cols + 2);
-      check::row_matrix to = check::row_matrix::Constant(cols, rows + 1, 5.f);
-      qt::expr_detail::transpose_tile(from.data(), cols + 2, rows, cols, to.data(), rows + 1);
-      REQUIRE(check::same(to.leftCols(rows), from.leftCols(cols).transpose()));
-      REQUIRE((to.col(rows).array() == 5.f).all());
-    }
-}

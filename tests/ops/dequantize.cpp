@@ -59,13 +59,23 @@ void compare(const E& extents, unsigned seed) {
   for (index_t first : {index_t{0}, index_t{1}, index_t{2}, index_t{7}, index_t{32}, cols / 2})
     for (index_t count : {index_t{1}, index_t{5}, index_t{33}, cols}) {
       if (first + count > cols) continue;
-      std::vector<float> tile(static_cast<std::size_t>(count));
-      dequantize_rows(view, rows - 1, 1, first, count, tile.data(), count);
-      auto at = view.storage_extents();
-      for (auto& a : at) --a;
-      for (index_t k = 0; k < count; ++k) {
-        at[at.size() - 1] = first + k;
-        ok = ok && same(tile[static_cast<std::size_t>(k)], reference::storage_value(view, at));
+      for (const index_t row : {rows - 1, rows / 2 / 16 * 16}) {
+        const index_t lines = rows - row, wide = count + 1, high = lines + 2;
+        std::vector<float> along(static_cast<std::size_t>(lines * wide), 3.f);
+        std::vector<float> across(static_cast<std::size_t>(count * high), 3.f);
+        dequantize_rows(view, row, lines, first, count, along.data(), wide);
+        dequantize_rows(view, row, lines, first, count, across.data(), 1, high);
+        for (index_t r = 0; r < lines; ++r)
+          for (index_t k = 0; k < count; ++k) {
+            auto at = ops::row_index(row + r, view.storage_extents());
+            at[at.size() - 1] = first + k;
+            const float want = reference::storage_value(view, at);
+            ok = ok && same(along[static_cast<std::size_t>(r * wide + k)], want) &&
+                 same(across[static_cast<std::size_t>(k * high + r)], want);
+          }
+        // Nothing between the rows is touched.
+        for (index_t r = 0; r < lines; ++r) ok = ok && along[static_cast<std::size_t>(r * wide + count)] == 3.f;
+        for (index_t k = 0; k < count; ++k) ok = ok && across[static_cast<std::size_t>(k * high + lines)] == 3.f;
       }
     }
   CHECK(ok);

@@ -185,3 +185,27 @@ TEST_CASE("slice: codes of odd widths start a byte at every eighth element") {
         "qtensor: a slice that starts at element 4 starts inside a byte of 3-bit codes; start at a multiple of 8.");
   CHECK(shows(t.view().middle_cols(8, 11), t.view(), {0, 8}));
 }
+
+TEST_CASE("slice: slices_from tells where one may begin") {
+  const auto accepts = [](auto slice) {
+    try {
+      slice();
+      return true;
+    } catch (const error&) {
+      return false;
+    }
+  };
+  const auto agrees = [&](const auto& t) {
+    const auto v = t.view();
+    for (index_t first = 0; first <= v.cols(); ++first)
+      CHECK(v.template slices_from<1>(first) == accepts([&] { v.middle_cols(first, 0); }));
+    for (index_t first = 0; first <= v.rows(); ++first)
+      CHECK(v.template slices_from<0>(first) == accepts([&] { v.middle_rows(first, 0); }));
+  };
+  agrees(numbered<int8_per_channel<0>>(matrix_extents(3, 20)));
+  agrees(numbered<fp8_block<4, 16>>(matrix_extents(9, 70)));
+  agrees(numbered<mxfp4>(matrix_extents(3, 20)));
+  agrees(numbered<scheme<int8, group<8>, zero_point<int8, group<32>>>>(matrix_extents(2, 100)));
+  agrees(numbered<scheme<e2m3, per_tensor>>(matrix_extents(2, 9)));
+  agrees(numbered<scheme<int4, group<32>, scale_as<f16>, interleaved<>>>(matrix_extents(2, 96)));
+}

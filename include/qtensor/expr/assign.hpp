@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/expr/product.hpp>
 
@@ -41,45 +42,38 @@ inline void merge_run(const float* from, index_t n, float* to, accumulate mode) 
     out -= in;
 }
 
-/// to(l, k) (=, +=, -=) element k of line l of a region, in both orders and with any strides. A tile of 16 lines is
-/// decoded in L1; where the destination's lines run the other way it is transposed in registers and stored in whole
-/// cache lines.
+/// to(l, k) (=, +=, -=) element k of line l of a region, in both orders and with any strides: straight to where it
+/// belongs as dequantize_into does it, or by way of a tile in L1 that has the destination's order.
 template <class View, class Order>
 void assign_region(const region_source<View, Order>& from, const matrix_ref<float>& to, accumulate mode) {
-  constexpr index_t most_lines = 16, most_elements = 256, floats_of_line = 16;
+  constexpr index_t most = 4096, side = 64;
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
-  if (to.col_stride == 1 && mode == accumulate::assign) return from.lines(0, lines, 0, length, to.data, to.row_stride);
+  const bool replaces = mode == accumulate::assign, across = to.row_stride == 1 && to.col_stride != 1;
+  if (replaces && from.factor == 1.f && (across || to.col_stride == 1))
+    return dequantize_rows(from.view, from.first_line, lines, from.first_element, length, to.data, to.row_stride,
+                           to.col_stride);
 
-  alignas(64) float tile[most_lines * most_elements];
-  alignas(64) float crossed[most_lines * most_elements];
-  // The first tile ends where a cache line of the destination ends, so that the others fill whole ones.
-  index_t first_lines = most_lines;
-  if (to.row_stride == 1)
-    first_lines -= static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to.data) / sizeof(float)) % floats_of_line;
-  for (index_t line = 0, some_lines = 0; line < lines; line += some_lines) {
-    const index_t at_most = line == 0 ? first_lines : most_lines;
-    some_lines = lines - line < at_most ? lines - line : at_most;
-    for (index_t i = 0; i < length; i += most_elements) {
-      const index_t n = length - i < most_elements ? length - i : most_elements;
-      from.lines(line, some_lines, i, n, tile, most_elements);
-      if (to.col_stride == 1) {
-        for (index_t l = 0; l < some_lines; ++l) merge_run(tile + l * most_elements, n, &to(line + l, i), mode);
-      } else if (to.row_stride == 1 && mode == accumulate::assign) {
-        transpose_tile(tile, most_elements, some_lines, n, &to(line, i), to.col_stride);
-      } else if (to.row_stride == 1) {
-        transpose_tile(tile, most_elements, some_lines, n, crossed, most_lines);
-        for (index_t k = 0; k < n; ++k) merge_run(crossed + k * most_lines, some_lines, &to(line, i + k), mode);
-      } else {
+  alignas(64) float tile[most];
+  const index_t wide = std::min(length, across ? side : most), high = most / wide;
+  for (index_t line = 0; line < lines; line += high)
+    for (index_t i = 0; i < length; i += wide) {
+      const index_t some_lines = std::min(high, lines - line), n = std::min(wide, length - i);
+      float* const corner = &to(line, i);
+      if (across) {
+        from.columns(line, some_lines, i, n, tile, high);
+        for (index_t k = 0; k < n; ++k) merge_run(tile + k * high, some_lines, corner + k * to.col_stride, mode);
+      } else if (to.col_stride != 1) {
+        from.lines(line, some_lines, i, n, tile, wide);
         for (index_t l = 0; l < some_lines; ++l)
-          for (index_t k = 0; k < n; ++k) {
-            float& out = to(line + l, i + k);
-            const float x = tile[l * most_elements + k];
-            out = mode == accumulate::assign ? x : mode == accumulate::add ? out + x : out - x;
-          }
+          for (index_t k = 0; k < n; ++k) merge_run(tile + l * wide + k, 1, &to(line + l, i + k), mode);
+      } else if (replaces) {
+        from.lines(line, some_lines, i, n, corner, to.row_stride);
+      } else {
+        from.lines(line, some_lines, i, n, tile, wide);
+        for (index_t l = 0; l < some_lines; ++l) merge_run(tile + l * wide, n, corner + l * to.row_stride, mode);
       }
     }
-  }
 }
 
 template <class Dst>

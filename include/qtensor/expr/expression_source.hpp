@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <array>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -11,6 +13,27 @@ namespace expr_detail {
 
 /// Reading costs of an element up to which a second reading is cheaper than a copy: some loads and arithmetic, no exp.
 inline constexpr int cheap_enough = 32;
+
+/// Lane c of packet r of a square of registers to to[c * to_stride + r]. `load(r)` gives packet r; `first` is load(0)
+/// and only there to be deduced (compilers warn where a register's type is written as a template argument).
+template <int Lanes, class Packet, class Load>
+EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float* to, index_t to_stride) {
+  if constexpr (Lanes == 16 && Lanes == simd::lanes<simd::best_arch>) {  // Eigen's own takes twice as many shuffles
+    std::array<simd::floats<simd::best_arch>, Lanes> square;
+    square[0] = first;
+#pragma GCC unroll 16
+    for (index_t k = 1; k < Lanes; ++k) square[static_cast<std::size_t>(k)] = load(k);
+    simd::turn_square<simd::best_arch>(square);
+#pragma GCC unroll 16
+    for (index_t k = 0; k < Lanes; ++k) simd::store(to + k * to_stride, square[static_cast<std::size_t>(k)]);
+  } else {
+    Eigen::internal::PacketBlock<Packet, Lanes> square;
+    square.packet[0] = first;
+    for (index_t k = 1; k < Lanes; ++k) square.packet[k] = load(k);
+    Eigen::internal::ptranspose(square);
+    for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
+  }
+}
 
 /// Expressions that may not be read twice, nor in any order: random numbers, callables with a state.
 template <class Evaluator>

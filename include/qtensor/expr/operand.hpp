@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/ops/dequantize.hpp>
-#include <qtensor/simd/ops_columns.hpp>
 
 /// Called with `products` or `assignments` whenever an expression reaches one of our kernels. Nothing, unless a test
 /// defines it before the first include.
@@ -16,57 +16,6 @@
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace expr_detail {
-
-/// Lane c of packet r of a square of registers to to[c * to_stride + r]. `load(r)` gives packet r; `first` is load(0)
-/// and only there to be deduced (compilers warn where a register's type is written as a template argument).
-template <int Lanes, class Packet, class Load>
-EIGEN_STRONG_INLINE void store_transposed(const Packet& first, Load load, float* to, index_t to_stride) {
-  if constexpr (Lanes == 16 && Lanes == simd::lanes<simd::best_arch>) {  // Eigen's own takes twice as many shuffles
-    std::array<simd::floats<simd::best_arch>, Lanes> square;
-    square[0] = first;
-#pragma GCC unroll 16
-    for (index_t k = 1; k < Lanes; ++k) square[static_cast<std::size_t>(k)] = load(k);
-    simd::turn_square<simd::best_arch>(square);
-#pragma GCC unroll 16
-    for (index_t k = 0; k < Lanes; ++k) simd::store(to + k * to_stride, square[static_cast<std::size_t>(k)]);
-  } else {
-    Eigen::internal::PacketBlock<Packet, Lanes> square;
-    square.packet[0] = first;
-    for (index_t k = 1; k < Lanes; ++k) square.packet[k] = load(k);
-    Eigen::internal::ptranspose(square);
-    for (index_t k = 0; k < Lanes; ++k) Eigen::internal::pstoreu(to + k * to_stride, square.packet[k]);
-  }
-}
-
-/// to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < cols. Squares of registers are transposed, and
-/// all `rows` floats of a column are written before the next columns are begun, so that a line is written once.
-inline void transpose_tile(const float* from, index_t from_stride, index_t rows, index_t cols, float* to,
-                           index_t to_stride) {
-  constexpr index_t side = packet_lanes;
-  index_t c = 0;
-  if constexpr (side > 1) {
-    const index_t square_rows = rows / side * side;
-    for (; c + side <= cols; c += side) {
-      for (index_t r = 0; r < square_rows; r += side) {
-        const auto load = [&](index_t k) {
-          return Eigen::internal::ploadu<float_packet>(from + (r + k) * from_stride + c);
-        };
-        store_transposed<packet_lanes>(load(0), load, to + c * to_stride + r, to_stride);
-      }
-      for (index_t k = 0; k < side; ++k)
-        for (index_t r = square_rows; r < rows; ++r) to[(c + k) * to_stride + r] = from[r * from_stride + c + k];
-    }
-  }
-  for (; c < cols; ++c)
-    for (index_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
-}
-
-/// x[0, n) times factor, each product rounded before whatever is done with it next.
-inline void scale_run(float* x, index_t n, float factor) {
-  if (factor == 1.f) return;
-  for (index_t i = 0; i < n; ++i) x[i] *= factor;
-  asm volatile("" : : "r"(x) : "memory");
-}
 
 /// A part of a view, in the view's own axes, times a factor.
 template <class View>
@@ -178,25 +127,34 @@ struct region_source {
   region_source without_factor() const { return {view, first_line, first_element, line_count, line_length, 1.f}; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    if constexpr (reads_rows) {
+    if constexpr (reads_rows)
       lines(row, rows, col, cols, tile, stride);
-    } else {
-      constexpr index_t most_lines = 16, most_elements = 64;
-      alignas(64) float part[most_lines * most_elements];
-      for (index_t c = 0; c < cols; c += most_lines)
-        for (index_t r = 0; r < rows; r += most_elements) {
-          const index_t some_lines = cols - c < most_lines ? cols - c : most_lines;
-          const index_t some_elements = rows - r < most_elements ? rows - r : most_elements;
-          lines(col + c, some_lines, row + r, some_elements, part, most_elements);
-          transpose_tile(part, most_elements, some_lines, some_elements, tile + r * stride + c, stride);
-        }
-    }
+    else
+      columns(col, cols, row, rows, tile, stride);
   }
-  /// Lines [line, line + lines) of the region, elements [i, i + n) of each, to tile[l * stride + k].
+  /// Lines [line, line + count) of the region, elements [i, i + n) of each, to tile[l * stride + k].
   void lines(index_t line, index_t count, index_t i, index_t n, float* tile, index_t stride) const {
     dequantize_rows(view, first_line + line, count, first_element + i, n, tile, stride);
+    scale(tile, count, n, stride);
+  }
+  /// The same to tile[k * stride + l].
+  void columns(index_t line, index_t count, index_t i, index_t n, float* tile, index_t stride) const {
+    dequantize_rows(view, first_line + line, count, first_element + i, n, tile, 1, stride);
+    scale(tile, n, count, stride);
+  }
+
+ private:
+  /// Runs of a tile times the factor, each product rounded before whatever is done with it next.
+  void scale(float* tile, index_t runs, index_t n, index_t stride) const {
+    using A = simd::best_arch;
+    constexpr index_t step = simd::lanes<A>;
     if (factor == 1.f) return;
-    for (index_t l = 0; l < count; ++l) scale_run(tile + l * stride, n, factor);
+    const simd::floats<A> by(factor);
+    for (index_t r = 0; r < runs; ++r, tile += stride) {
+      index_t i = 0;
+      for (; i + step <= n; i += step) simd::store(tile + i, simd::mul(simd::load<A>(tile + i), by));
+      if (i < n) simd::store_n(tile + i, n - i, simd::mul(simd::load_n<A>(tile + i, n - i), by));
+    }
   }
 };
 

@@ -166,7 +166,7 @@ class activation_rows {
     auto* const amax = reinterpret_cast<std::uint32_t*>(quad_sums_);  // free until the sums are taken
     for (index_t r = begin; r < begin + rows; ++r, x += step) {
       float* const scales = scales_ + r * groups_;
-      quantize_row_groups(x, form_.depth, form_.group, amax, scales, codes_of(r));
+      quantize_row_groups<row_scheme>(x, form_.depth, form_.group, amax, scales, codes_of(r));
       row_scales_[r] = groups_ > 0 ? scales[0] : 1.f;
       lay_out(codes_of(r), r);
     }

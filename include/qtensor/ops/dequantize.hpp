@@ -9,68 +9,6 @@
 
 namespace qtensor::inline QTENSOR_ABI {
 
-/// Rows [row, row + rows) of a view in storage order, elements [col, col + cols) of each, to tile[r * stride + c].
-template <quantization_scheme S, tensor_extents E, storage_order O, class A>
-void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols,
-                     float* tile, index_t stride) {
-  const ops::row_decoder<f32, basic_tensor_view<S, E, O, A>> decode(w);
-  for (index_t r = 0; r < rows; ++r) decode(ops::row_index(row + r, w.storage_extents()), col, cols, tile + r * stride);
-}
-
-/// A quantized view as a tile_source: its storage rows as floats.
-template <tensor_view_type View>
-struct view_source {
-  View view;
-  static constexpr bool reads_rows = true;
-  static constexpr bool reads_twice = true;
-
-  index_t rows() const { return view.shape().row_count(); }
-  index_t cols() const { return view.shape().row_length(); }
-  const float* direct(index_t, index_t) const { return nullptr; }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    dequantize_rows(view, row, rows, col, cols, tile, stride);
-  }
-};
-template <class View>
-view_source(View) -> view_source<View>;
-
-/// Any source with rows and columns exchanged. Tiles go through a small square, so that neither side is read element by
-/// element.
-template <tile_source X>
-struct transposed_source {
-  X source;
-  static constexpr bool reads_rows = false;
-  static constexpr bool reads_twice = X::reads_twice;
-
-  index_t rows() const { return source.cols(); }
-  index_t cols() const { return source.rows(); }
-  const float* direct(index_t, index_t) const { return nullptr; }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    constexpr index_t side = 32;
-    alignas(64) float square[side * side];
-    for (index_t c = 0; c < cols; c += side)
-      for (index_t r = 0; r < rows; r += side) {
-        const index_t down = rows - r < side ? rows - r : side, across = cols - c < side ? cols - c : side;
-        source.read(col + c, across, row + r, down, square, side);
-        simd::transpose(square, side, down, across, tile + r * stride + c, stride);
-      }
-  }
-};
-template <class X>
-transposed_source(X) -> transposed_source<X>;
-
-/// A view of a matrix as a source of the rows that a tensor of another order stores.
-template <storage_order Order, tensor_view_type View>
-auto source_in_order(const View& view) {
-  if constexpr (std::same_as<Order, typename View::order_type>)
-    return view_source<View>{view};
-  else {
-    static_assert(View::rank == 2,
-                  "qtensor: only matrices change their storage order here; use the same order for other ranks.");
-    return transposed_source<view_source<View>>{{view}};
-  }
-}
-
 namespace ops {
 
 /// Where the numbers of a tensor go: rows of them to memory, past the caches where there are many.
@@ -81,6 +19,7 @@ class number_writer {
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
   /// Elements of rows that share what each of them has of its own, and rows, that load it once.
   static constexpr index_t most_at_once = index_t{1} << 16, rows_at_once = 64;
+  static constexpr index_t short_row = 256;  // elements, which take as long as what comes before the first of them
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
@@ -91,6 +30,8 @@ class number_writer {
       write_short_rows(*tile);
     else if (decode_.is_flat() && is_dense())
       contiguous(index_array{}, size_, out_);
+    else if (decode_.is_flat() && steps_[last] == 1 && extents_[last] <= short_row)
+      write_flat_rows();
     else
       write_rows();
     if (streams_) simd::stream_fence<simd::best_arch>();
@@ -125,6 +66,18 @@ class number_writer {
         else
           for (index_t r = 0; r < n; ++r, to += steps_[last - 1]) scatter(numbers + r * tile.length, tile.cols, to);
       });
+  }
+
+  /// Several short rows as the one that they are, then apart.
+  void write_flat_rows() const {
+    if constexpr (last > 0) {
+      alignas(64) number tile[static_cast<std::size_t>(tile_floats)];
+      const index_t cols = extents_[last];
+      for_each_row_tile(extents_, tile_floats / cols, [&](index_t row, index_t n, const index_array& at) {
+        decode_(index_array{}, row * cols, n * cols, tile);
+        store_tile(tile, cols, n, cols, place_of(at), steps_[last - 1], streams_);
+      });
+    }
   }
 
   void write_rows() const {
@@ -310,6 +263,97 @@ void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, 
       }))
     return;
   ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, steps).write();
+}
+
+/// Rows [row, row + rows) of a view in storage order, elements [col, col + cols) of each, to
+/// out[r * row_step + c * step]. `step`, or else `row_step`, is 1.
+template <quantization_scheme S, tensor_extents E, storage_order O, class A>
+void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_t rows, index_t col, index_t cols,
+                     float* out, index_t row_step, index_t step = 1) {
+  if constexpr (E::rank == 2) {
+    constexpr int down = O::axis(2, 0), along = O::axis(2, 1);
+    if (rows * step != 1 && w.template slices_from<down>(row) && w.template slices_from<along>(col)) {
+      std::array<index_t, 2> steps{};
+      steps[down] = row_step, steps[along] = step;
+      return dequantize_into(w.template slice<down>(row, rows).template slice<along>(col, cols), out, steps);
+    }
+  }
+  const ops::row_decoder<f32, basic_tensor_view<S, E, O, A>> decode(w);
+  const auto decode_row = [&](index_t r, index_t first, index_t n, float* to) {
+    decode(ops::row_index(row + r, w.storage_extents()), col + first, n, to);
+  };
+  if (step == 1) {
+    for (index_t r = 0; r < rows; ++r) decode_row(r, 0, cols, out + r * row_step);
+    return;
+  }
+  constexpr index_t high = 16, wide = 64;
+  alignas(64) float tile[high * wide];
+  for (index_t c = 0; c < cols; c += wide)
+    for (index_t r = 0; r < rows; r += high) {
+      const index_t height = std::min(high, rows - r), width = std::min(wide, cols - c);
+      for (index_t k = 0; k < height; ++k) decode_row(r + k, c, width, tile + k * wide);
+      simd::transpose(static_cast<const float*>(tile), wide, width, height, out + r + c * step, step);
+    }
+}
+
+/// A quantized view as a tile_source: its storage rows as floats.
+template <tensor_view_type View>
+struct view_source {
+  View view;
+  static constexpr bool reads_rows = true;
+  static constexpr bool reads_twice = true;
+
+  index_t rows() const { return view.shape().row_count(); }
+  index_t cols() const { return view.shape().row_length(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    dequantize_rows(view, row, rows, col, cols, tile, stride);
+  }
+  /// The same to tile[c * stride + r].
+  void read_across(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    dequantize_rows(view, row, rows, col, cols, tile, 1, stride);
+  }
+};
+template <class View>
+view_source(View) -> view_source<View>;
+
+/// Any source with rows and columns exchanged. Tiles of one that cannot read across go through a small square, so that
+/// neither side is read element by element.
+template <tile_source X>
+struct transposed_source {
+  X source;
+  static constexpr bool reads_rows = false;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  index_t rows() const { return source.cols(); }
+  index_t cols() const { return source.rows(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    if constexpr (requires { source.read_across(col, cols, row, rows, tile, stride); })
+      return source.read_across(col, cols, row, rows, tile, stride);
+    constexpr index_t side = 32;
+    alignas(64) float square[side * side];
+    for (index_t c = 0; c < cols; c += side)
+      for (index_t r = 0; r < rows; r += side) {
+        const index_t down = rows - r < side ? rows - r : side, across = cols - c < side ? cols - c : side;
+        source.read(col + c, across, row + r, down, square, side);
+        simd::transpose(square, side, down, across, tile + r * stride + c, stride);
+      }
+  }
+};
+template <class X>
+transposed_source(X) -> transposed_source<X>;
+
+/// A view of a matrix as a source of the rows that a tensor of another order stores.
+template <storage_order Order, tensor_view_type View>
+auto source_in_order(const View& view) {
+  if constexpr (std::same_as<Order, typename View::order_type>)
+    return view_source<View>{view};
+  else {
+    static_assert(View::rank == 2,
+                  "qtensor: only matrices change their storage order here; use the same order for other ranks.");
+    return transposed_source<view_source<View>>{{view}};
+  }
 }
 
 /// Any scheme to any other, as quantize(dequantize(x)) in one pass: a tensor of the same extents.

@@ -16,9 +16,9 @@ using row_scheme = scheme<int8, qtensor::group<dynamic>>;
 /// Codes and scales of a row of n floats in groups, as int8_group<> has them (amax_scale of NUMERICS 11); the last
 /// group may be short. A group with an infinity or NaN has a NaN scale and codes 0. `amax` is memory for a word a
 /// group.
-inline void quantize_row_groups(const float* x, index_t n, index_t group, std::uint32_t* amax, float* scales,
-                                std::int8_t* codes) {
-  using S = row_scheme;
+template <quantization_scheme S>
+void quantize_row_groups(const float* x, index_t n, index_t group, std::uint32_t* amax, float* scales,
+                         std::int8_t* codes) {
   const index_t whole = n / group, groups = divide_up(n, group);
   if (group == 32)
     simd::amax_blocks_of<simd::best_arch, 32>(x, whole, amax);
@@ -59,7 +59,7 @@ void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float*
         if (fit)
           simd::encode_fitting<row_scheme>(x + r * step, n, std::max(n, index_t{1}), scales + r, nullptr, codes);
         else
-          quantize_row_groups(x + r * step, n, std::max(n, index_t{1}), amax, scales + r, codes);
+          quantize_row_groups<row_scheme>(x + r * step, n, std::max(n, index_t{1}), amax, scales + r, codes);
       });
   }
 }

@@ -327,6 +327,16 @@ class basic_tensor_view {
         row_strides_, scale_grid_, zero_grid_);
   }
 
+  /// Whether slice<Axis>(first, ...) may begin there.
+  template <int Axis>
+  constexpr bool slices_from(index_t first) const {
+    if (!starts_block(granularity_, Axis, first)) return false;
+    if constexpr (S::has_zero_point)
+      if (!starts_block(zero_granularity_, Axis, first)) return false;
+    if constexpr (Order::axis(rank, Axis) == rank - 1) return starts_unit(first);
+    return true;
+  }
+
   /// The view with options for products: `W.with(int8_activations, on(pool)) * X` (see ops/product_options.hpp).
   template <class... Option>
   auto with(const Option&... option) const {
@@ -377,20 +387,31 @@ class basic_tensor_view {
   template <class G>
   constexpr void check_block_start(const G& g, int axis, index_t first, const char* what) const {
     const index_t block = g.block_extent(rank, axis, extents_[axis]);
-    require(first % block == 0 || block >= extents_[axis] || first == extents_[axis], "a slice that starts at element ",
-            first, " of axis ", axis, " cuts a block of ", block, " elements that share a ", what,
-            "; start at a multiple of ", block, ".");
+    require(starts_block(g, axis, first), "a slice that starts at element ", first, " of axis ", axis,
+            " cuts a block of ", block, " elements that share a ", what, "; start at a multiple of ", block, ".");
+  }
+  template <class G>
+  constexpr bool starts_block(const G& g, int axis, index_t first) const {
+    const index_t block = g.block_extent(rank, axis, extents_[axis]);
+    return first % block == 0 || block >= extents_[axis] || first == extents_[axis];
+  }
+  /// Whether an element of a row is the first of an interleaved block, or of a byte.
+  constexpr bool starts_unit(index_t first) const {
+    if constexpr (S::is_interleaved)
+      return first % interleaved_block<S>::elements(granularity_) == 0;
+    else
+      return !is_packed<typename S::code_format> || first * S::code_format::bits % 8 == 0;
   }
   /// Code units before element `first` of a row.
   constexpr index_t units_before(index_t first) const {
     if constexpr (S::is_interleaved) {
       const index_t n = interleaved_block<S>::elements(granularity_);
-      require(first % n == 0, "a slice that starts at element ", first, " cuts an interleaved block of ", n,
+      require(starts_unit(first), "a slice that starts at element ", first, " cuts an interleaved block of ", n,
               " elements; start at a multiple of it.");
       return first / n * interleaved_block<S>::bytes(granularity_);
     } else if constexpr (is_packed<typename S::code_format>) {
-      require(first * S::code_format::bits % 8 == 0, "a slice that starts at element ", first,
-              " starts inside a byte of ", S::code_format::bits, "-bit codes; start at a multiple of ",
+      require(starts_unit(first), "a slice that starts at element ", first, " starts inside a byte of ",
+              S::code_format::bits, "-bit codes; start at a multiple of ",
               8 / (S::code_format::bits & -S::code_format::bits), ".");
       return first * S::code_format::bits / 8;
     } else
