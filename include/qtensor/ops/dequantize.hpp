@@ -136,6 +136,10 @@ class number_writer {
         const simd::fetch how = streams_ ? simd::best_requests().once : simd::fetch::nothing;
         return decode_.narrow_columns(at, rows, together, to, {how, streams_});
       }
+      if (decode_.ends_inside_bytes())
+        return decode_.for_each_tile_alike(at, rows, [&](index_t row, index_t n, number* numbers, index_t length) {
+          store_tile(numbers, length, n, extents_[last], to + row * step, step, streams_);
+        });
       if (!streams_)
         return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});

@@ -21,10 +21,15 @@ inline index_t rows_as_one(index_t n, index_t rows) {
   return (n < step ? together : 2 * together) <= rows ? together : 1;
 }
 
-/// The n parameters of a narrow row, once for each row of a wide one.
+/// The n parameters of a narrow row, once for each row of a wide one, `step` entries apart.
+template <class T>
+void repeat_entries(const T* from, index_t n, index_t rows, T* to, index_t step) {
+  for (index_t r = 0; r < rows; ++r) std::copy_n(from, n, to + r * step);
+}
+/// The same side by side.
 template <class T>
 void repeat_entries(const T* from, index_t n, index_t rows, T* to) {
-  for (index_t r = 0; r < rows; ++r) std::copy_n(from, n, to + r * n);
+  repeat_entries(from, n, rows, to, n);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

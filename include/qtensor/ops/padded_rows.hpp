@@ -59,6 +59,13 @@ struct padded_rows {
   }
 };
 
+/// Whether rows of n elements that share parameters are padded to whole bytes: short ones that end inside one.
+template <class S>
+constexpr bool ends_inside_bytes(index_t n) {
+  constexpr index_t longest = 96;
+  return n <= longest && n % byte_step<S> != 0;
+}
+
 /// Code units of a row of n elements.
 template <class S>
 constexpr index_t units_of_row(index_t n) {

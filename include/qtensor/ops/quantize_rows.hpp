@@ -160,8 +160,9 @@ class panel_encoder {
  public:
   /// `step`: elements that pieces of rows are multiples of; `asks`: how a source is asked for numbers further on in it.
   panel_encoder(const Quantizer& q, index_t cols, index_t step, simd::traffic asks = {simd::best_requests().once})
-      : q_(q), step_(step), asks_(asks), by_columns_(takes_columns(q)) {
-    if (!by_columns_) return;
+      : q_(q), step_(step), asks_(asks), by_columns_(takes_columns(q)), pads_(takes_padded(q, cols)) {
+    if (pads_) spread_.emplace(tile_floats + simd::lanes<simd::best_arch>);
+    if (!by_columns_ || pads_) return;
     const bool own = q.block_length() == 1;
     together_ = own && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
     memory_ = line_array<float>::for_overwrite(Quantizer::columns_type::memory_for(cols * together_));
@@ -169,7 +170,7 @@ class panel_encoder {
   }
 
   /// Whether rows are encoded by columns, each with parameters of its own or with a copy of its block's.
-  bool by_columns() const { return by_columns_; }
+  bool by_columns() const { return by_columns_ || pads_; }
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
   /// `asks`: for what meanwhile; `shared`: what the scales are copies of, if they are.
@@ -192,6 +193,8 @@ class panel_encoder {
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
               const statistics_view& seen, simd::blocks_are blocks, simd::box_requests asks = {}) {
     [[maybe_unused]] const bool own = q_.block_length() == 1;
+    if constexpr (!goes_by_position<S>)
+      if (pads_ && blocks != simd::blocks_are::special) return encode_padded(elements, start, rows, n, p, blocks);
     if constexpr (!goes_by_position<S>)
       if (by_columns_ && blocks != simd::blocks_are::special) {
         if (own) return encode_columns(elements, start, rows, first, n, p.from(first), blocks, asks);
@@ -230,6 +233,35 @@ class panel_encoder {
     const bool shares = q.block_length() <= longest && q.panel_rows() >= many;
     return (q.block_length() == 1 || shares) && !q.is_flat() && q.rows_are_even();
   }
+  /// Rows that end inside bytes, padded in a tile.
+  static bool takes_padded(const Quantizer& q, index_t cols) {
+    const bool shares = q.panel_rows() >= many && cols == q.extents()[Quantizer::rank - 1];
+    return !goes_by_position<S> && ends_inside_bytes<S>(cols) && shares && q.rows_are_even();
+  }
+  template <class Reader>
+  void encode_padded(Reader& elements, index_t start, index_t rows, index_t n, const parameters_view& p,
+                     simd::blocks_are blocks) {
+    const index_t length = round_up(n, byte_step<S>);
+    const padded_rows tile{n, length, 1, length, std::min(rows, tile_floats / length)};
+    const parameters_view own = spread_->view();
+    for (index_t r = 0; r < tile.most; ++r) {
+      simd::spread_entries<simd::best_arch>(p.scales, q_.block_length(), 0, n, own.scales + r * length);
+      std::fill_n(own.scales + r * length + n, length - n, 1.f);
+      if (p.zero_points == nullptr) continue;
+      simd::spread_entries<simd::best_arch>(p.zero_points, q_.block_length(), 0, n, own.zero_points + r * length);
+      std::fill_n(own.zero_points + r * length + n, length - n, 0);
+    }
+    using element = typename Quantizer::source_type::type;
+    alignas(64) element padded[tile_floats];
+    std::fill_n(padded, tile.most * length, element{});
+    elements.for_each_box(start, rows, 0, n, [&](index_t row, index_t, const auto& box) {
+      for (index_t r = 0, count; r < box.rows(); r += count) {
+        count = std::min(tile.most, box.rows() - r);
+        simd::copy_rows(box.data + r * box.row_stride, box.row_stride, count, n, padded, length);
+        q_.encode_rows(q_.index_of_row(row + r), count, tile, padded, own, blocks);
+      }
+    });
+  }
   /// The parameters of n columns, once for each of the rows that are encoded as one.
   parameters_view repeated(const parameters_view& p, index_t n) {
     const parameters_view to = spread_->view();
@@ -250,7 +282,7 @@ class panel_encoder {
   const Quantizer& q_;
   index_t step_;
   simd::traffic asks_;
-  bool by_columns_;
+  bool by_columns_, pads_;
   index_t together_ = 1;  // narrow rows that are encoded as one
   line_array<float> memory_;
   std::optional<parameters_memory<S>> spread_;

@@ -181,6 +181,37 @@ class row_decoder {
       decode(whole, rows - whole, 1);
     }
   }
+  /// Whether rows alike come in tiles: short ones that end inside bytes.
+  bool ends_inside_bytes() const { return decodes_runs<S> && ops::ends_inside_bytes<S>(w_.storage_extents()[last]); }
+  /// Such rows from the one at an index on: calls visit(row, n, numbers, length) for tiles of n of them, `length`
+  /// numbers from one to the next.
+  template <class Visit>
+  void for_each_tile_alike(const index_array& at, index_t rows, Visit visit) const {
+    if constexpr (decodes_runs<S> && last > 0) {
+      const index_t cols = w_.storage_extents()[last], length = round_up(cols, byte_step<S>);
+      const index_t most = std::min(rows, tile_floats / length), step = unit_of_element<S>(length);
+      alignas(64) detail::code_unit_t<S> codes[tile_floats];
+      alignas(64) number numbers[tile_floats];
+      float scales[tile_floats];
+      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      std::fill_n(codes, most * step, detail::code_unit_t<S>{});
+      std::fill_n(scales, most * length, 0.f);
+      run_parameters parameters(w_, at, 1);
+      repeat_entries(parameters.load(0, cols), cols, most, scales, length);
+      if constexpr (S::has_zero_point) {
+        std::fill_n(zeros, most * length, 0);
+        repeat_entries(parameters.zero_points(), cols, most, zeros, length);
+      }
+      const index_t code_step = w_.row_strides()[last - 1];
+      for (index_t row = 0, n; row < rows; row += n) {
+        n = std::min(most, rows - row);
+        simd::copy_rows(w_.row(at) + row * code_step, code_step, n, units_of_row<S>(cols), codes, step);
+        simd::decode_vector<S, F>(codes, n * length, scales, S::has_zero_point ? zeros : nullptr, numbers,
+                                  w_.tensor_scale(), nullptr, simd::traffic{});
+        visit(row, n, numbers, length);
+      }
+    }
+  }
   /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, but not where
   /// every column changes its scale every few rows, or where parts of columns begin inside groups.
   bool decodes_down(const index_array& at) const {

@@ -131,8 +131,11 @@ class row_quantizer {
     grid.block[last] = extents_[last];
     reference::for_each_block(grid, extents_, visit);
   }
-  /// Rows that share a scale along the first axis.
-  index_t panel_rows() const { return grid_.block[0] < extents_[0] ? grid_.block[0] : extents_[0]; }
+  /// Rows side by side that share a scale.
+  index_t panel_rows() const {
+    constexpr std::size_t side = last - (last > 0);
+    return std::min(grid_.block[side], extents_[side]);
+  }
   /// Rows in a box of the leading axes.
   static index_t rows_of(const index_array& count) {
     index_t rows = 1;
