@@ -20,7 +20,7 @@ TEST_CASE("quantize_row_groups: codes and scales of int8_group, whatever the gro
         check::fenced<float> scales(groups);
         check::fenced<std::int8_t> codes(n);
         std::vector<std::uint32_t> amax(static_cast<std::size_t>(groups));
-        ops::quantize_row_groups(values.data(), n, size, amax.data(), scales.data(), codes.data());
+        ops::quantize_row_groups<ops::row_scheme>(values.data(), n, size, amax.data(), scales.data(), codes.data());
         for (index_t g = 0; g < groups; ++g)
           REQUIRE(check::same_or_nan(scales[g], want.scales()[static_cast<std::size_t>(g)]));
         for (index_t k = 0; k < n; ++k) REQUIRE(codes[k] == want.codes()[static_cast<std::size_t>(k)]);

@@ -67,7 +67,7 @@ void check_down(const tensor<S>& t) {
   const ops::row_decoder<F, decltype(t.view())> decode(w);
   REQUIRE(decode.decodes_down({0, 0}));
   using codes_type = ops::turned_codes<typename decltype(t.view())::scheme_type>;
-  codes_type codes(height, width);
+  codes_type codes(height);
   std::vector<storage_t<F>> out(static_cast<std::size_t>(width * height));
   for (index_t from = 0; from < width; from += codes_type::most_cols) {
     const index_t end = std::min(width, from + codes_type::most_cols);

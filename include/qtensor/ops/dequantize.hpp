@@ -198,7 +198,7 @@ class number_writer {
   void down(index_array at, index_t rows, number* to) const {
     using codes_type = turned_codes<typename View::scheme_type>;
     constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
-    codes_type codes(rows, extents_[last]);
+    codes_type codes(rows);
     for (index_t row = 0; row < rows; row += high, at[last - 1] += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
         const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);

@@ -27,15 +27,13 @@ class turned_codes {
   static constexpr bool possible = (bits == 8 || bits == 4) && sizeof(unit) == 1;
   static constexpr index_t most_rows = 128, most_cols = 128;
 
-  /// For parts of a matrix of this size.
-  turned_codes(index_t rows, index_t cols)
-      : apart_(round_up(std::min(rows, most_rows), 64) + 64),
-        memory_(line_array<std::uint8_t>::for_overwrite((std::min(cols, most_cols) + 1) * apart_)) {}
+  /// For parts of a matrix of so many rows.
+  explicit turned_codes(index_t rows) : apart_(round_up(std::min(rows, most_rows), 64) + 64) {}
 
   /// Codes of n elements of each of some rows, whose codes lie `step` units apart.
   void turn(const unit* codes, index_t step, index_t rows, index_t n) {
     const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
-    std::uint8_t* to = memory_.data();
+    std::uint8_t* to = memory_;
     if constexpr (bits == 8) {
       simd::transpose(from, step, n, rows, to, apart_);
     } else {
@@ -49,11 +47,11 @@ class turned_codes {
     }
   }
   index_t step() const { return apart_; }
-  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_.data() + c * apart_); }
+  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_ + c * apart_); }
 
  private:
   index_t apart_;
-  line_array<std::uint8_t> memory_;
+  alignas(64) std::uint8_t memory_[(most_cols + 1) * (most_rows + 64)];
 };
 
 /// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
