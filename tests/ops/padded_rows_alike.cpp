@@ -80,6 +80,17 @@ TEST_CASE("rows alike in a tile: weights of convolutions") {
   check_tensor<uint8_per_channel<3>>(check::numbers(8 * 9 * 10 * 7, 4), extents(8, 9, 10, 7));
 }
 
+TEST_CASE("rows alike in a tile: panels from memory") {
+  using S = scheme<int4, block<100, 5>>;
+  const matrix_extents shape(ops::streaming_floats / 95 + 1, 95);
+  const std::vector<float> x = check::numbers(shape.size(), 5);
+  const auto want = check::expected<S, row_major>(x, shape);
+  CHECK(check::same_bytes(quantize<S>(source(x.data(), shape)), want));
+  const auto scales = want.scales();
+  CHECK(
+      check::same_bytes(quantize<S>(source(x.data(), shape), std::vector<float>(scales.begin(), scales.end())), want));
+}
+
 TEST_CASE("rows alike in a tile: 16-bit sources, scales that are given, past the caches") {
   using S = scheme<int4, per_tensor>;
   const matrix_extents shape(75, 33);

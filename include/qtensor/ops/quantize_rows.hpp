@@ -356,9 +356,11 @@ index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step
 }
 
 /// Those of a panel that comes from memory while the next box is asked for: about as many as fit the first-level cache;
-/// 0 where blocks are larger, or so high that memory would be read in lines here and there.
+/// 0 where blocks are larger, or so high that memory would be read in lines here and there, and where rows are padded,
+/// which takes whole ones.
 template <class Quantizer>
 index_t asked_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
+  if (ends_inside_bytes<typename Quantizer::scheme_type>(cols)) return 0;
   constexpr index_t least = 64;
   const index_t width = piece_length(step, 2 * tile_floats / rows);
   const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 4 * tile_floats;
