@@ -80,6 +80,16 @@ TEST_CASE("rows alike in a tile: weights of convolutions") {
   check_tensor<uint8_per_channel<3>>(check::numbers(8 * 9 * 10 * 7, 4), extents(8, 9, 10, 7));
 }
 
+TEST_CASE("rows alike in a tile: zero points of columns beside one scale") {
+  using S = scheme<uint4, per_tensor, zero_point<uint4, per_channel<1>>>;
+  const matrix_extents shape(40, 21);
+  std::vector<std::int32_t> zeros(21);
+  for (std::size_t c = 0; c < zeros.size(); ++c) zeros[c] = static_cast<std::int32_t>(c % 13);
+  const std::vector<float> x = check::numbers(shape.size(), 3);
+  const auto t = quantize<S>(source(x.data(), shape), .5f, zeros);
+  check_numbers(t.view());
+}
+
 TEST_CASE("rows alike in a tile: panels from memory") {
   using S = scheme<int4, block<100, 5>>;
   const matrix_extents shape(ops::streaming_floats / 95 + 1, 95);

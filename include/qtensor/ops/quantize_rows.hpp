@@ -244,13 +244,15 @@ class panel_encoder {
     const index_t length = round_up(n, byte_step<S>);
     const padded_rows tile{n, length, 1, length, std::min(rows, tile_floats / length)};
     const parameters_view own = spread_->view();
-    for (index_t r = 0; r < tile.most; ++r) {
-      simd::spread_entries<simd::best_arch>(p.scales, q_.block_length(), 0, n, own.scales + r * length);
-      std::fill_n(own.scales + r * length + n, length - n, 1.f);
-      if (p.zero_points == nullptr) continue;
-      simd::spread_entries<simd::best_arch>(p.zero_points, q_.block_length(), 0, n, own.zero_points + r * length);
-      std::fill_n(own.zero_points + r * length + n, length - n, 0);
-    }
+    const auto lay_out = [&](const auto* entries, auto* to) {
+      if (q_.block_length() >= n) return fill_entries(entries[0], tile.most * length, to);
+      for (index_t r = 0; r < tile.most; ++r, to += length) {
+        simd::spread_entries<simd::best_arch>(entries, q_.block_length(), 0, n, to);
+        std::fill_n(to + n, length - n, entries[0]);
+      }
+    };
+    lay_out(static_cast<const float*>(p.scales), own.scales);
+    if (p.zero_points != nullptr) lay_out(static_cast<const std::int32_t*>(p.zero_points), own.zero_points);
     using element = typename Quantizer::source_type::type;
     alignas(64) element padded[tile_floats];
     std::fill_n(padded, tile.most * length, element{});

@@ -193,13 +193,13 @@ class row_decoder {
       float scales[tile_floats];
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       std::fill_n(codes, most * step, detail::code_unit_t<S>{});
-      std::fill_n(scales, most * length, 0.f);
       run_parameters parameters(w_, at, 1);
-      repeat_entries(parameters.load(0, cols), cols, most, scales, length);
-      if constexpr (S::has_zero_point) {
-        std::fill_n(zeros, most * length, 0);
-        repeat_entries(parameters.zero_points(), cols, most, zeros, length);
-      }
+      const auto lay_out = [&](const auto& grid, const auto* entries, auto* to) {
+        fill_entries(entries[0], most * length, to);
+        if (grid.block[last] < cols) repeat_entries(entries, cols, most, to, length);
+      };
+      lay_out(w_.scale_grid(), parameters.load(0, cols), scales);
+      if constexpr (S::has_zero_point) lay_out(w_.zero_grid(), parameters.zero_points(), zeros);
       const index_t code_step = w_.row_strides()[last - 1];
       for (index_t row = 0, n; row < rows; row += n) {
         n = std::min(most, rows - row);
