@@ -24,7 +24,8 @@ QTENSOR_INLINE simd::half_table16<A> results_of_group(const Parameters& p, int k
       const float* counts = value_decoder<code, A, decoding::integers>::table.counts.data();
       return simd::to_float(simd::bits_as<std::int32_t>(simd::load<A>(counts + first)) - p.zero(k));
     } else {
-      return simd::load<A>(decode_table<code>.data() + first);
+      // In registers: g++ would make one half of the results from the other, and with it the sign of a NaN.
+      return simd::rounded(simd::load<A>(decode_table<code>.data() + first));
     }
   };
   const auto results = [&](index_t first)
