@@ -370,8 +370,9 @@ TEST_CASE("onnx: every answer of its node tests, its reference and ONNX Runtime 
   MESSAGE(t.broadcasts,
           " cases of QLinearConv left out: the reference broadcasts w_scale over the wrong axis unless x "
           "has 4 dimensions");
-  for (const auto& [op, why] : elsewhere) {
-    const auto count = std::count_if(samples.begin(), samples.end(), [&](const sample& s) { return s.op == op; });
-    MESSAGE(count, " cases of ", op, " left out: ", why);
+  for (const auto& left_out : elsewhere) {
+    const auto count =
+        std::count_if(samples.begin(), samples.end(), [&](const sample& s) { return s.op == left_out.first; });
+    MESSAGE(count, " cases of ", left_out.first, " left out: ", left_out.second);
   }
 }

@@ -205,8 +205,9 @@ TEST_CASE("torch: every answer of torch is ours, or a listed exception") {
   CHECK(t.cases + t.elsewhere == samples.size());
   MESSAGE(t.cases, " cases, ", t.elements, " elements compared");
   for (const auto& [why, count] : t.excepted) MESSAGE(count, " exceptions: ", why);
-  for (const auto& [op, why] : elsewhere) {
-    const auto count = std::count_if(samples.begin(), samples.end(), [&](const sample& s) { return s.op == op; });
-    MESSAGE(count, " cases of ", op, " left out: ", why);
+  for (const auto& left_out : elsewhere) {
+    const auto count =
+        std::count_if(samples.begin(), samples.end(), [&](const sample& s) { return s.op == left_out.first; });
+    MESSAGE(count, " cases of ", left_out.first, " left out: ", left_out.second);
   }
 }

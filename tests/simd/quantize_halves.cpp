@@ -79,10 +79,12 @@ void check_every_number(std::int32_t zero) {
     scales.push_back(static_cast<float>(128 + check::random_below(128)) * 0x1p-20f /
                      (static_cast<float>(128 + check::random_below(127)) + 0.5f));
 
+  // The reference takes many times longer for what has no integers, and one product serves them all alike.
+  constexpr std::size_t one_in = check::one_in * (S::code_format::is_integer ? 1 : 8);
   std::vector<std::uint8_t> got(x.size()), want(x.size());
   const auto codes_in = [](auto& bytes) { return reinterpret_cast<simd::code_unit_t<S>*>(bytes.data()); };
   const auto n = static_cast<index_t>(x.size());
-  for (std::size_t k = 0; k < scales.size(); k += check::one_in) {
+  for (std::size_t k = 0; k < scales.size(); k += one_in) {
     const float s = scales[k];
     simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero, codes_in(want));
     simd::archs::for_each([&](auto arch) {
