@@ -8,43 +8,40 @@ nothing else in it is wrong.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import fcntl
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from flags import compiler_and_flags
+from flags import compiler_and_flags, is_clang, precompile
 
 
 def compile_file(compiler, flags, source):
     """(compiles, diagnostics) of one file; no code is generated."""
-    no_echo = '-fno-caret-diagnostics' if 'clang' in version_of(compiler) else '-fno-diagnostics-show-caret'
+    no_echo = '-fno-caret-diagnostics' if is_clang(compiler) else '-fno-diagnostics-show-caret'
     run = subprocess.run([*compiler, *flags, no_echo, '-fsyntax-only', str(source)], capture_output=True, text=True)
     return run.returncode == 0, run.stderr
 
 
-def version_of(compiler):
-    return subprocess.run([*compiler, '--version'], capture_output=True, text=True).stdout.splitlines()[0]
-
-
 def with_precompiled(compiler, flags, folder):
-    """The flags, and behind them what makes g++ begin with the whole library, precompiled in that folder.
+    """The flags, and behind them what makes the compiler begin with the whole library, precompiled in that folder.
 
     It is made there once for all files; seconds become tenths. That a header needs no other before it is what
     headers_alone.py checks.
     """
     include = next((Path(f) for f in flags if (Path(f) / 'qtensor/qtensor.hpp').is_file()), None)
-    if not include or 'clang' in version_of(compiler):
+    if not include:
         return flags
     folder.mkdir(parents=True, exist_ok=True)
-    header, made = folder / 'library.hpp', folder / 'library.hpp.gch'
+    options = folder / 'options.json'
     newest = max(path.stat().st_mtime for path in include.rglob('*.hpp'))
     with open(folder / 'lock', 'w', encoding='utf-8') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not made.exists() or made.stat().st_mtime < newest:
-            header.write_text('#include <qtensor/qtensor.hpp>\n')
-            subprocess.run([*compiler, *flags, str(header), '-o', str(made)], check=False, capture_output=True)
-    return [*flags, '-include', str(header)] if made.exists() else flags
+        if not options.exists() or options.stat().st_mtime < newest:
+            found = precompile([*compiler, *flags], folder / 'library.hpp', '#include <qtensor/qtensor.hpp>\n')
+            options.write_text(json.dumps(found))
+    return [*flags, *json.loads(options.read_text())]
 
 
 def complaints(compiler, flags, source):

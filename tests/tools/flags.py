@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 
@@ -28,3 +29,22 @@ def compiler_and_flags(build):
             folder = word[len(option):] or following
             flags += [option, str((Path(entry['directory']) / folder).resolve())]
     return words[:first], flags
+
+
+def is_clang(compiler):
+    version = subprocess.run([*compiler, '--version'], capture_output=True, text=True, check=True).stdout
+    return 'clang' in version.splitlines()[0]
+
+
+def precompile(command, header, text):
+    """Writes `text` as a header and precompiles it; returns the options that let other units begin with it.
+
+    command: the compiler and the options that those units are compiled with. [] where that does not work.
+    """
+    header.write_text(text)
+    clang = is_clang(command[:1])
+    made = header.with_suffix('.pch') if clang else header.with_name(header.name + '.gch')
+    run = subprocess.run([*command, '-x', 'c++-header', str(header), '-o', str(made)], capture_output=True)
+    if run.returncode != 0:
+        return []
+    return ['-include-pch', str(made)] if clang else ['-include', str(header)]
