@@ -93,7 +93,7 @@ case $(uname -m) in
     fi ;;
   *) levels=default named=default lowest= other=default ;;
 esac
-every_folder=-Dfolders=simd,ops,expr,compat,usage gcc_folders=$every_folder
+every_folder=-Dfolders=simd,ops,expr,compat,usage,conformance gcc_folders=$every_folder
 if ! command -v clang++ >/dev/null; then
   note_skip "clang++ is not installed"
   levels=${lowest:+$lowest,}$levels lowest=
@@ -114,20 +114,20 @@ if [ ! -e "$newest/eigen3/Eigen/Core" ] || [ ! -e "$newest/xsimd/xsimd.hpp" ]; t
   fi
 fi
 
-# Optimized as for debugging, which compiles sooner than -O1 and is fast enough to run. Headers compile alone by clang++,
-# the faster of the two, where it is there.
-alone=()
-if command -v clang++ >/dev/null; then alone=(--no-suite headers); fi
+# Optimized as for debugging, which compiles sooner than -O1 and is fast enough to run. Headers compile alone, and with
+# the newest of others, by clang++, the faster of the two, where it is there.
+alone=() sooner=g++
+if command -v clang++ >/dev/null; then alone=(--no-suite headers) sooner=clang++; fi
 # g++ compiles sooner where it seldom looks for memory that it no longer needs.
 CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels $gcc_folders \
   "-Dnewest_headers=$newest" -Dcpp_args=--param=ggc-min-heapsize=1000000
 if [ -n "$lowest" ]; then
-  CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests" --suite simd --suite ops \
-    --suite expr --suite compat --suite usage -- -Doptimization=0 -Ddebug=false -Dlevels=$lowest \
-    -Dfolders=simd,expr,compat,usage -Dwerror=true
+  CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
+    --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
+    -Dlevels=$lowest -Dfolders=simd,expr,compat,usage,conformance -Dwerror=true
 fi
 if [ -n "$newest" ]; then
-  CXX=g++ part newest usage_tests --suite usage -- -Doptimization=g -Ddebug=false -Dlevels=native \
+  CXX=$sooner part newest newest_tests --suite newest -- -Doptimization=0 -Ddebug=false -Dlevels=native \
     "-Dcpp_args=-isystem $newest/eigen3 -isystem $newest"
 fi
 if command -v clang++ >/dev/null; then
