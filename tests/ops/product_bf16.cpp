@@ -52,8 +52,8 @@ void check_scheme() {
 
 }  // namespace
 
-TEST_CASE("multiply_bf16: every small shape within the bound, groups of any size, on every architecture") {
-  check::on_every_arch([](auto arch) {
+TEST_CASE("multiply_bf16: every small shape within the bound, groups of any size") {
+  check::on_archs<check::first_and_last>([](auto arch) {
     using A = decltype(arch);
     for (index_t n = 1; n <= 18; ++n)
       for (index_t k = 1; k <= 18; ++k) {

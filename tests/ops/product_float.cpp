@@ -29,7 +29,7 @@ using odd_groups = uint4_group<5>;
 }  // namespace
 
 TEST_CASE("multiply_floats: every small shape is reference::dot of the dequantized weights, bit for bit") {
-  check::on_every_arch([](auto arch) {
+  check::on_archs<check::first_and_last>([](auto arch) {
     using A = decltype(arch);
     for (index_t n = 1; n <= 18; ++n)
       for (index_t k = 1; k <= 18; ++k) {

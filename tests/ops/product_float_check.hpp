@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/dequantize.hpp>
 #include <qtensor/ops/product_float.hpp>
 #include <qtensor/reference/matmul.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
 #include "../simd/check.hpp"
+#include "check.hpp"
 
 namespace product_check {
 
@@ -46,10 +46,10 @@ struct tiles_only {
 };
 
 /// Quantized weights of n x k; `hard` changes some of the scales to NaN, infinities and zeros where floats hold them.
+/// Made, and read below, by the reference, which compiles much sooner than kernels.
 template <class S>
 auto weights(index_t n, index_t k, bool hard = false) {
-  matrix w = matrix(n, k).fill(plain);
-  auto q = make_quantized<S, row_major>(w.ref(), extents(n, k));
+  auto q = check::expected<S, row_major>(matrix(n, k).fill(plain).data, extents(n, k));
   if constexpr (S::has_tensor_scale) q.set_tensor_scale(0.77f);
   if constexpr (std::is_same_v<typename S::scale_format, f32>) {
     for (float& s : q.scales())
@@ -63,7 +63,9 @@ auto weights(index_t n, index_t k, bool hard = false) {
 template <class W>
 matrix dense(const W& w) {
   matrix d(w.extents()[0], w.extents()[1]);
-  dequantize_into(as_view(w), d.data.data(), {d.cols, index_t{1}});
+  const auto& view = as_view(w);
+  for (index_t r = 0; r < d.rows; ++r)
+    for (index_t c = 0; c < d.cols; ++c) d(r, c) = reference::value(view, {r, c});
   return d;
 }
 

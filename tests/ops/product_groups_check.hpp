@@ -124,9 +124,6 @@ auto outputs_by_rows(const View& v) {
   return ops::weights_of<View, depth_axis::cols>(v);
 }
 
-/// The architecture with the most instructions and the one with the fewest.
-using first_and_last = simd::arch_list<simd::best_arch, simd::scalar_arch>;
-
 /// Weights times m rows of floats, by both kinds of scales, on every architecture of the list.
 template <class Archs = simd::archs, class W, class By = serial>
 void compare_floats(const W& wt, index_t m, const By& by = {}) {

@@ -106,14 +106,21 @@ inline bool same_or_nan(float a, float b) {
   return qtensor::bits_of(a) == qtensor::bits_of(b) || (qtensor::is_nan(a) && qtensor::is_nan(b));
 }
 
-/// Calls test(Arch{}) for every architecture of this build.
-template <class F>
-void on_every_arch(F test) {
-  qtensor::simd::archs::for_each([&](auto arch) {
+/// Calls test(Arch{}) for the architectures of a list.
+template <class Archs, class F>
+void on_archs(F test) {
+  Archs::for_each([&](auto arch) {
     const std::string name(qtensor::simd::arch_name<decltype(arch)>);
     CAPTURE(name);
     test(arch);
   });
 }
+/// For every one of this build, ...
+template <class F>
+void on_every_arch(F test) {
+  on_archs<qtensor::simd::archs>(test);
+}
+/// ... or for the best, and for plain code, where that much is to compile.
+using first_and_last = qtensor::simd::arch_list<qtensor::simd::best_arch, qtensor::simd::scalar_arch>;
 
 }  // namespace check
