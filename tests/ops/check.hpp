@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "../main/in_full.hpp"
+
 namespace check {
 
 using namespace qtensor;

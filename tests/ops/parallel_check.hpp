@@ -12,6 +12,7 @@
 #include <random>
 #include <vector>
 
+#include "../main/in_full.hpp"
 #include "threads.hpp"
 
 namespace parallel_check {
@@ -68,7 +69,7 @@ bool same(const Tensor& a, const Tensor& b) {
 
 /// Quantizing and dequantizing by 1, 2, 3 and 5 threads is what one thread gives; says whether more than one ran.
 template <class S, qt::storage_order Order = qt::row_major, class Extents>
-void check(const Extents& extents, const std::vector<float>& x, bool splits = true) {
+void check_tensor(const Extents& extents, const std::vector<float>& x, bool splits = true) {
   const auto source = qt::source(x.data(), extents);
   const auto expected = qt::quantize<S, Order>(source);
   const auto numbers_of = [&](auto... on) {
@@ -93,8 +94,8 @@ void check(const Extents& extents, const std::vector<float>& x, bool splits = tr
 template <class S, qt::storage_order Order = qt::row_major>
 void check_matrix(bool splits = true) {
   const auto x = numbers(rows * cols);
-  check<S, Order>(qt::extents(rows, cols), x, splits);
-  check<S, Order>(qt::extents(rows, cols), with_specials(x), splits);
+  check_tensor<S, Order>(qt::extents(rows, cols), x, splits);
+  check_tensor<S, Order>(qt::extents(rows, cols), with_specials(x), splits);
 }
 
 }  // namespace parallel_check
