@@ -42,7 +42,7 @@ class piece_quantizer {
     const statistics_view seen{amax_, needs_extremes<S> ? low_ : nullptr, needs_extremes<S> ? high_ : nullptr};
     const parameters_view p{scales_, S::has_zero_point ? zeros_ : nullptr};
     const index_t length = q_.block_length(), first = col / length;
-    block_statistics<S, From>(elements, n, length, seen, q_.fetches_while_reading());
+    block_statistics<S, From>(elements, n, length, seen, q_.fetches_before_codes());
     const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
     q_.encode(row, col, n, elements, length, p, blocks, {simd::fetch::far});
     if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
@@ -401,7 +401,7 @@ class panel_quantizer {
   template <class Reader, class Index>
   void operator()(Reader& elements, const Index& first, const Index& count, index_t col, index_t n,
                   simd::box_requests asks = {}) {
-    const simd::fetch fetches = asks.ahead != 0 ? simd::fetch::nothing : q_.fetches_while_reading();
+    const simd::fetch fetches = asks.ahead != 0 ? simd::fetch::nothing : q_.fetches_before_codes();
     const index_t length = q_.block_length(), block = col / length, blocks = divide_up(n, length);
     const statistics_view seen = statistics_.view();
     const parameters_view p = parameters_.view();

@@ -234,6 +234,13 @@ class row_quantizer {
   simd::fetch fetches_while_reading() const {
     return streams_ && direct_ ? simd::best_requests().only : simd::fetch::nothing;
   }
+  /// The same where they are read again for their codes: those of long blocks come in order for long enough.
+  simd::fetch fetches_before_codes() const {
+    constexpr index_t long_block = 512;
+    if constexpr (sizeof(element) == sizeof(float))
+      if (rows_.block_length >= long_block && streams_ && direct_) return simd::best_requests().long_blocks;
+    return fetches_while_reading();
+  }
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `asks`:
   /// how numbers further on are asked for, where there are many.

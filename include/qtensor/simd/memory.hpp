@@ -42,15 +42,17 @@ enum class fetch { nothing, near, far };
 
 /// How a CPU is best asked for what a kernel reads from memory in order.
 struct requests {
-  fetch once;     ///< how far, where numbers are read once
-  fetch only;     ///< how far, where they are only read, as by statistics
-  index_t piece;  ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
+  fetch once;         ///< how far, where numbers are read once
+  fetch only;         ///< how far, where they are only read, as by statistics
+  fetch long_blocks;  ///< the same for statistics of long blocks of f32, whose codes are next
+  index_t piece;      ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
 };
 /// As measured: Intel's like long pieces, and requests that bring the next piece while codes of this one are made;
-/// AMD's short ones, so that reading and encoding alternate quickly.
+/// AMD's short ones, so that reading and encoding alternate quickly; Zen 4 sees by itself what is read in order.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::far, fetch::far, 16384};
-  return {fetch::near, fetch::nothing, 4096};
+  if (simd::is_intel()) return {fetch::far, fetch::far, fetch::far, 16384};
+  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::far, 6144};
+  return {fetch::near, fetch::nothing, fetch::nothing, 4096};
 }
 
 /// How a kernel of runs treats the caches.

@@ -288,10 +288,18 @@ QTENSOR_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 /// The same as far as the second-level cache.
 QTENSOR_INLINE void prefetch_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
 
-/// Whether the CPU is one of Intel's, which take requests otherwise.
+/// Whether the CPU is one of Intel's, which take requests otherwise than AMD's.
 QTENSOR_INLINE bool is_intel() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+/// Whether it is a Zen 4: the first of AMD's with AVX-512, of the same family as Zen 3.
+QTENSOR_INLINE bool is_zen4() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f");
 #else
   return false;
 #endif
