@@ -40,12 +40,15 @@ TEST_CASE("expression_source: matrices of more elements than the caches hold") {
   const Map<const MatrixXf, 0, OuterStride<>> columns(memory.data(), 80, 120000, OuterStride<>(1));  // they overlap
   REQUIRE(columns.size() >= qt::ops::streaming_floats);
   const qt::expression_source<std::remove_const_t<decltype(columns)>, qt::row_major> by_rows(columns);
+  const auto sums = columns * 2 + columns.cwiseAbs();
+  const qt::expression_source<std::remove_const_t<decltype(sums)>, qt::row_major> sums_by_rows(sums);
   const auto turned = columns.transpose();
   const qt::expression_source<std::remove_const_t<decltype(turned)>, qt::col_major> by_columns(turned);
   for (const index_t rows : {1, 16, 33, 64, 77})
     for (const index_t cols : {5, 16, 40, 100}) {
       check::check_box(by_rows, columns, 80 - rows, rows, 0, cols);
       check::check_box(by_rows, columns, 3, rows, 120000 - cols, cols);
+      check::check_box(sums_by_rows, sums, 3, rows, 120000 - cols, cols);
       check::check_box(by_columns, columns, 3, rows, 17, cols);
     }
 }

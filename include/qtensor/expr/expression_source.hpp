@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <qtensor/expr/leaves.hpp>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/ops_columns.hpp>
@@ -53,6 +54,7 @@ class expression_source {
   static constexpr int flags = evaluator::Flags;
   static constexpr bool has_packets = (flags & Eigen::PacketAccessBit) != 0 && lanes > 1;
   static constexpr bool is_row_major = (flags & Eigen::RowMajorBit) != 0;
+  static constexpr std::size_t leaf_count = static_cast<std::size_t>(expr_detail::leaves<Xpr>::count);
 
  public:
   static constexpr bool reads_rows = is_row_major == std::is_same_v<Order, row_major>;
@@ -60,7 +62,8 @@ class expression_source {
   static constexpr bool reads_twice =
       is_repeatable && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
 
-  explicit expression_source(const Xpr& x) : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()) {
+  explicit expression_source(const Xpr& x)
+      : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()), leaves_(expr_detail::leaves_of(x)) {
     if constexpr (expr_detail::has_memory<Xpr>) {
       data_ = x.data();
       row_stride_ = x.rowStride();
@@ -101,7 +104,7 @@ class expression_source {
     } else {
       const index_t whole = has_packets ? rows / lanes * lanes : 0;
       if constexpr (has_packets) {
-        constexpr bool may_ask = expr_detail::has_memory<Xpr>;
+        constexpr bool may_ask = expr_detail::leaves<Xpr>::count > 0;
         if (may_ask && row_count_ * col_count_ >= ops::streaming_floats)
           read_across<may_ask>(row, whole, col, cols, tile, stride);
         else
@@ -125,30 +128,40 @@ class expression_source {
   [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
     for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);
   }
-  /// Floats of a box, one of its runs after the other: `next` and those behind it are asked for by and by.
-  struct lines_ahead {
-    const float* next;
-    index_t step, length;  // from run to run, and of a run
-    index_t asked = 0;     // of this one
+  /// A leaf's box, one of its runs after the other: `next` and what lies behind it is asked for by and by.
+  struct leaf_ahead {
+    const char* next;
+    index_t step, length, at_once;  // bytes: from run to run, of a run, and as many as are asked for together
+    index_t asked = 0;              // of this run
 
-    void ask(index_t count) {
-      constexpr index_t line = 64 / index_t{sizeof(float)};
-      for (index_t i = 0; i < count; i += line, asked += line) {
+    void ask() {
+      constexpr index_t line = 64;
+      for (index_t i = 0; i < at_once; i += line, asked += line) {
         if (asked >= length) asked = 0, next += step;
         simd::prefetch_second_level(next + asked);
       }
     }
   };
+  /// Of each leaf: the box of `rows` rows at (row, col), whose runs go down them, a square at a time.
+  std::array<leaf_ahead, leaf_count> leaves_ahead(index_t row, index_t rows, index_t col) const {
+    std::array<leaf_ahead, leaf_count> all;
+    auto* to = all.data();
+    for (const expr_detail::leaf& x : leaves_) {
+      const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
+      *to++ = {x.data + row * down + col * along, along, rows * x.size, lanes * lanes * x.size};
+    }
+    return all;
+  }
   /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
   /// are transposed in registers. `Asks`: what comes from memory is asked for that many lines ahead.
   template <bool Asks>
   void read_across(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    const index_t step = by_rows ? col_stride_ : row_stride_;
     index_t c = 0;
     for (; c + lanes <= cols; c += lanes) {
-      lines_ahead ahead{Asks ? data_ + (col + c + lanes) * step + row : nullptr, step, rows};
+      auto ahead = leaves_ahead(row, rows, col + c + lanes);
       for (index_t r = 0; r < rows; r += lanes) {
-        if constexpr (Asks) ahead.ask(lanes * lanes);
+        if constexpr (Asks)
+          for (leaf_ahead& one : ahead) one.ask();
         const auto load = [&](index_t k) { return packet_at(row + r, col + c + k); };
         expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + r * stride + c, stride);
       }
@@ -165,6 +178,7 @@ class expression_source {
   index_t row_count_, col_count_;
   const float* data_ = nullptr;
   index_t row_stride_ = 0, col_stride_ = 0;
+  std::array<expr_detail::leaf, leaf_count> leaves_;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI
