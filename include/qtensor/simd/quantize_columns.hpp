@@ -90,10 +90,10 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     }
     return;
   }
-  const auto down = [&]<index_t High>(std::integral_constant<index_t, High>) QTENSOR_INLINE_LAMBDA {
-    const index_t ahead = asks.ahead != 0 ? asks.ahead : High * x_step;
-    for (index_t row = 0; row < rows; row += High) {
-      const index_t count = std::min(High, rows - row);
+  const auto down = [&](auto is_alone, index_t high) QTENSOR_INLINE_LAMBDA {
+    const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
+    for (index_t row = 0; row < rows; row += high) {
+      const index_t count = std::min(high, rows - row);
       for (index_t end = step; end < n + step; end += step) {
         const index_t i = std::min(end, n) - step;
         const Parameters p = all.from(i);
@@ -101,7 +101,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
         const element* from = x + row * x_step + i;
         std::uint8_t* codes = to + row * to_step + i;
         for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
-          if (High == 1 && asks.ahead == 0)
+          if (is_alone && asks.ahead == 0)
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
             fetch_lines<fetched>(from + ahead, asks.fetches);
@@ -113,8 +113,8 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   // Where there is little to share, rows that come from memory are done alone: they come in order, and what goes past
   // the caches fills its lines at once.
   if constexpr (!has_many_registers<A>)
-    if (streams) return down(std::integral_constant<index_t, 1>{});
-  down(std::integral_constant<index_t, rows_together>{});
+    if (streams) return down(std::true_type{}, 1);
+  down(std::false_type{}, streams && asks.ahead == 0 ? best_requests().rows : rows_together);
 }
 
 }  // namespace detail
