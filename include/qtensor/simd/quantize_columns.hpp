@@ -9,8 +9,8 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// Rows that share one load of their parameters: few, so that the caches see runs of lines, and rows that lie at a
-/// power of two do not push each other out.
+/// Rows from memory that share one load of their parameters: few, so that the caches see runs of lines, and rows that
+/// lie at a power of two do not push each other out.
 inline constexpr index_t rows_together = 4;
 
 /// One scale an element, its divisors prepared in memory.
@@ -63,33 +63,61 @@ struct held_parameters {
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
-/// Codes of the first n elements of some rows, one per byte, block by block down `rows_together` of them. `streams`:
-/// whole blocks go past the caches, and to + r * to_step are aligned to them. `asks`: for what meanwhile. Where
-/// blocks do not fill a row, the last one begins early: what it shares with the one before it is written twice.
-template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
-void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
-                 std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
-  using element = typename From::type;
-  using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, const Parameters&>;
-  constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
-  const auto codes_of = [](const element* from, const auto& held) QTENSOR_INLINE_LAMBDA {
-    std::array<floats<A>, 4> v;
+/// Codes of four batches of numbers. They are read once: g++ would read memory again for each product.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+QTENSOR_INLINE bytes<A> codes_at(const typename From::type* from, const Parameters& p) {
+  std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(from + k * lanes<A>);
-    return encode_codes<S, By, A, Which>(v, held);
-  };
-  if (n < step) {
-    tail_space<A> space;
-    Parameters padded = all;
-    padded.pad(space, n);
-    held_type held(padded);
-    for (index_t r = 0; r < rows; ++r) {
-      alignas(64) element from[static_cast<std::size_t>(step)];
-      std::fill(std::copy_n(x + r * x_step, n, from), from + step, element{});
-      simd::store_n(to + r * to_step, n, codes_of(from, held));
-    }
-    return;
+  for (int k = 0; k < 4; ++k) v[k] = simd::rounded(From::template load<A>(from + k * lanes<A>));
+  return encode_codes<S, By, A, Which>(v, p);
+}
+
+/// Codes of the first n elements of some rows, fewer than a block.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+void encode_narrow_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                        std::uint8_t* to, index_t to_step) {
+  using element = typename From::type;
+  constexpr index_t step = 4 * lanes<A>;
+  tail_space<A> space;
+  Parameters padded = all;
+  padded.pad(space, n);
+  for (index_t r = 0; r < rows; ++r) {
+    alignas(64) element from[static_cast<std::size_t>(step)];
+    std::fill(std::copy_n(x + r * x_step, n, from), from + step, element{});
+    simd::store_n(to + r * to_step, n, codes_at<S, By, A, From, Which>(from, padded));
   }
+}
+
+/// Codes of the first n elements of some rows that lie in a cache, at least a block: in order, which caches like best,
+/// so that parameters are read for each row, of as many columns at a time as a first-level cache holds easily. Where
+/// blocks do not fill a row, the last one begins early: what it shares with the one before it is written twice.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                      std::uint8_t* to, index_t to_step) {
+  constexpr index_t step = 4 * lanes<A>, wide = 1024;
+  for (index_t first = 0; first < n; first += wide) {
+    const Parameters some = all.from(first), last = all.from(n - step);
+    const index_t whole = std::min(wide, n - first) / step * step;
+    const bool ends = n - first <= wide && whole < n - first;
+    for (index_t r = 0; r < rows; ++r) {
+      const auto* from = x + r * x_step;
+      std::uint8_t* codes = to + r * to_step;
+      Parameters p = some;
+      for (index_t i = first; i < first + whole; i += step, p.next())
+        simd::store(codes + i, codes_at<S, By, A, From, Which>(from + i, p));
+      if (ends) simd::store(codes + n - step, codes_at<S, By, A, From, Which>(from + n - step, last));
+    }
+  }
+}
+
+/// The same for rows that come from memory or go there, block by block down a few of them. `streams`: whole blocks go
+/// past the caches, and to + r * to_step are aligned to them. `asks`: for what meanwhile.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                     std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
+  using element = typename From::type;
+  using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, Parameters>;
+  constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
   const auto down = [&](auto is_alone, index_t high) QTENSOR_INLINE_LAMBDA {
     const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
     for (index_t row = 0; row < rows; row += high) {
@@ -97,7 +125,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
       for (index_t end = step; end < n + step; end += step) {
         const index_t i = std::min(end, n) - step;
         const Parameters p = all.from(i);
-        held_type held(p);
+        const held_type held(p);
         const element* from = x + row * x_step + i;
         std::uint8_t* codes = to + row * to_step + i;
         for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
@@ -105,7 +133,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
             fetch_lines<fetched>(from + ahead, asks.fetches);
-          simd::put(codes, codes_of(from, held), streams && end <= n);
+          simd::put(codes, codes_at<S, By, A, From, Which>(from, held), streams && end <= n);
         }
       }
     }
@@ -115,6 +143,18 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
   if constexpr (!has_many_registers<A>)
     if (streams) return down(std::true_type{}, 1);
   down(std::false_type{}, streams && asks.ahead == 0 ? best_requests().rows : rows_together);
+}
+
+/// Codes of the first n elements of some rows, one per byte.
+template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
+void encode_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                 std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
+  if (n < 4 * lanes<A>)
+    encode_narrow_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
+  else if (!streams && asks.fetches == fetch::nothing)
+    encode_near_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
+  else
+    encode_far_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, streams, asks);
 }
 
 }  // namespace detail
