@@ -405,7 +405,7 @@ TEST_CASE("load_four: the numbers of load, whatever the order") {
   });
 }
 
-TEST_CASE("join_nibbles ignores upper bits; split_nibbles is its inverse") {
+TEST_CASE("join_nibbles and put_nibbles ignore upper bits; split_nibbles is their inverse") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
@@ -416,6 +416,13 @@ TEST_CASE("join_nibbles ignores upper bits; split_nibbles is its inverse") {
       simd::store(packed.data(), joined);
       for (std::size_t i = 0; i < n; ++i)
         if (packed[i] != ((codes[2 * i] & 15) | (codes[2 * i + 1] & 15) << 4)) FAIL("byte ", i);
+      for (const bool past_caches : {false, true}) {
+        check::fenced<std::uint8_t> one(static_cast<index_t>(n / 2), past_caches);
+        simd::put_nibbles<A>(one.data(), simd::load<A>(codes.data()), past_caches);
+        simd::stream_fence<A>();
+        for (std::size_t i = 0; i < n / 2; ++i)
+          if (one.data()[i] != packed[i]) FAIL("byte ", i, " of one batch");
+      }
       std::array<std::uint8_t, 2 * n> back;
       const auto both = simd::split_nibbles(joined);
       simd::store(back.data(), both[0]);

@@ -120,12 +120,17 @@ TEST_CASE("what vectors cannot take is found at every place") {
       numbers own(n);
       CHECK(!any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n));
       CHECK(all_regular_divisors<scheme_type, A>(own.scales.data(), n, 1.f));
+      constexpr simd::quotient_by by = fast_quotient<scheme_type, A>;
+      group_table<scheme_type, A> table;
+      CHECK(table.template fill<by>(own.scales.data(), own.zeros.data(), n, 1.f));
       for (index_t i = 0; i < n; ++i) {
         const auto at = static_cast<std::size_t>(i);
         const float scale = std::exchange(own.scales[at], 0.f);
         if (!any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n)) FAIL("scale 0 at ", i, " of ", n);
         own.scales[at] = 0x1p-140f;
         if (all_regular_divisors<scheme_type, A>(own.scales.data(), n, 1.f)) FAIL("tiny scale at ", i, " of ", n);
+        if (table.template fill<by>(own.scales.data(), own.zeros.data(), n, 1.f))
+          FAIL("a table takes the tiny scale at ", i, " of ", n);
         own.scales[at] = scale;
         const std::int32_t zero = std::exchange(own.zeros[at], std::numeric_limits<std::int32_t>::min());
         if (!any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n)) FAIL("far zero at ", i, " of ", n);

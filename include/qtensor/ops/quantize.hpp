@@ -176,11 +176,12 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
         if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
         if (same && encode_static_panels(x, q, step)) return;
       }
+      const simd::traffic asks = q.asks_in_order();
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {
         const auto at = q.index_of_row(row);
         for_each_part(piece, size, length, elements, [&](index_t col, index_t n, const auto* part) {
           q.load(at, col, divide_up(n, length), length, p);
-          q.encode(at, col, n, part, length, p);
+          q.encode(at, col, n, part, length, p, simd::blocks_are::ordinary, asks);
         });
       };
       if (same)

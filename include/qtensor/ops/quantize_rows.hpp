@@ -44,7 +44,7 @@ class piece_quantizer {
     const index_t length = q_.block_length(), first = col / length;
     block_statistics<S, From>(elements, n, length, seen, q_.fetches_before_codes());
     const simd::blocks_are blocks = q_.finish(row, first, divide_up(n, length), seen, p);
-    q_.encode(row, col, n, elements, length, p, blocks, {simd::fetch::far});
+    q_.encode(row, col, n, elements, length, p, blocks, q_.asks_behind_statistics(n));
     if (blocks == simd::blocks_are::special) q_.mend(row, col, n, elements, first, seen);
   }
 
@@ -159,7 +159,7 @@ class panel_encoder {
 
  public:
   /// `step`: elements that pieces of rows are multiples of; `asks`: how a source is asked for numbers further on in it.
-  panel_encoder(const Quantizer& q, index_t cols, index_t step, simd::traffic asks = {simd::best_requests().once})
+  panel_encoder(const Quantizer& q, index_t cols, index_t step, simd::traffic asks)
       : q_(q), step_(step), asks_(asks), by_columns_(takes_columns(q)), pads_(takes_padded(q, cols)) {
     if (pads_) spread_.emplace(tile_floats + simd::lanes<simd::best_arch>);
     if (!by_columns_ || pads_) return;
@@ -295,7 +295,7 @@ class panel_encoder {
 template <tile_source X, class Quantizer>
 void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
                  const parameters_view& p, simd::blocks_are blocks) {
-  panel_encoder<Quantizer> panel(q, x.cols(), step);
+  panel_encoder<Quantizer> panel(q, x.cols(), step, q.asks_in_order());
   if (q.is_flat())
     return for_each_flat_piece(x, step, q.encode_length(),
                                [&](index_t, index_t piece, index_t size, const auto* elements) {
@@ -317,7 +317,7 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
   statistics_memory<S> statistics(height * blocks);
   parameters_memory<S> parameters(height * blocks);
   std::vector<simd::blocks_are> are(static_cast<std::size_t>(height));
-  const panel_encoder<Quantizer> panel(q, cols, step);
+  const panel_encoder<Quantizer> panel(q, cols, step, q.asks_in_order());
   const statistics_view seen = statistics.view();
   const parameters_view p = parameters.view();
   for (index_t start = 0; start < x.rows(); start += height) {
@@ -492,7 +492,7 @@ bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
   constexpr index_t long_block = 128;
   if (q.block_length() >= long_block && q.row_length() >= tile_floats) return false;
-  panel_encoder<Quantizer> panel(q, x.cols(), step);
+  panel_encoder<Quantizer> panel(q, x.cols(), step, q.asks_in_order());
   if (!panel.by_columns()) return false;
   const index_t blocks = q.block_count();
   parameters_memory<S> parameters(blocks);

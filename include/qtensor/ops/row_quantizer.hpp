@@ -242,26 +242,40 @@ class row_quantizer {
     return fetches_while_reading();
   }
 
+  /// How numbers further on are asked for while codes are made, where they are read once.
+  simd::traffic asks_in_order() const {
+    if (!streams_ || !direct_) return {};
+    return {simd::best_requests().once};
+  }
+  /// The same while codes of n numbers are made, whose statistics have brought them to the first-level cache: it should
+  /// hold as many again by then.
+  simd::traffic asks_behind_statistics(index_t n) const {
+    constexpr index_t cached = 2 * tile_floats * index_t{sizeof(float) / sizeof(element)};
+    if (!direct_ || out_.size() <= cached) return {};
+    if (streams_) return {simd::fetch::far};
+    // Narrower vectors take longer than a cache.
+    if (simd::lanes<simd::best_arch> < 16) return {};
+    return {simd::best_requests().beyond, false, n * index_t{sizeof(element)}};
+  }
+  /// The same where codes of a panel are made, whose numbers are in a cache: those of the next panel are asked for,
+  /// where it is a row that leaves them room there.
+  simd::traffic asks_behind_panel() const {
+    const index_t bytes = rows_.row_length * index_t{sizeof(element)};
+    if (!streams_ || !direct_ || panel_rows() > 1 || bytes > box_floats * index_t{sizeof(float)})
+      return asks_in_order();
+    return {simd::fetch::far, false, bytes};
+  }
+
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `asks`:
-  /// how numbers further on are asked for, where there are many.
+  /// how numbers further on are asked for.
   void encode(const index_array& row, index_t col, index_t n, const element* x, index_t length,
-              const parameters_view& p, simd::blocks_are blocks = simd::blocks_are::ordinary,
-              simd::traffic asks = {simd::best_requests().once}) const {
+              const parameters_view& p, simd::blocks_are blocks, simd::traffic asks) const {
     asks.streams = streams_;
-    if (!streams_ || !direct_) asks.fetches = simd::fetch::nothing;
     if constexpr (goes_by_position<S>)
       encode_at_random(row, col, n, x, length, p);
     else
       encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), asks);
   }
-  /// How they are asked for by the second reading of a panel, which finds its numbers in a cache: those of the next
-  /// one, where it is a row that leaves them room there.
-  simd::traffic asks_behind_panel() const {
-    const index_t bytes = rows_.row_length * index_t{sizeof(element)};
-    if (panel_rows() > 1 || bytes > box_floats * index_t{sizeof(float)}) return {simd::best_requests().once};
-    return {simd::fetch::far, false, bytes};
-  }
-
   /// How short rows lie in a tile, where that is the faster way.
   std::optional<padded_rows> padding() const {
     if (rows_.one_block || (rows_.flat && rows_.block_length < extents_[last])) return {};

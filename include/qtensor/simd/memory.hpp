@@ -40,10 +40,11 @@ constexpr float number(typename From::type element) {
 /// the first level, or to the second where it is read twice, a piece at a time, and would push itself out of the first.
 enum class fetch { nothing, near, far };
 
-/// How a CPU is best asked for what a kernel reads from memory in order.
+/// How a CPU is best asked for what a kernel reads in order, from memory where nothing else is said.
 struct requests {
   fetch once;         ///< how far, where numbers are read once
   fetch only;         ///< how far, where they are only read, as by statistics
+  fetch beyond;       ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
   fetch long_blocks;  ///< the same for statistics of long blocks of f32, whose codes are next
   index_t rows;       ///< how many are encoded together, block by block down them, where columns have scales
   index_t piece;      ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
@@ -51,9 +52,9 @@ struct requests {
 /// As measured: Intel's like long pieces, and requests that bring the next piece while codes of this one are made;
 /// AMD's short ones, so that reading and encoding alternate quickly; Zen 4 sees by itself what is read in order.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::far, fetch::far, fetch::far, 4, 16384};
-  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::far, 8, 6144};
-  return {fetch::near, fetch::nothing, fetch::nothing, 4, 4096};
+  if (simd::is_intel()) return {fetch::far, fetch::far, fetch::nothing, fetch::far, 4, 16384};
+  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, fetch::far, 8, 6144};
+  return {fetch::near, fetch::nothing, fetch::near, fetch::nothing, 4, 4096};
 }
 
 /// How a kernel of runs treats the caches.
@@ -88,6 +89,11 @@ QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
   else if (how == fetch::far)
 #pragma GCC unroll 4
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
+}
+/// The same to the first level, of whole lines so many bytes behind x.
+template <index_t Bytes>
+QTENSOR_INLINE void fetch_lines(const void* x, index_t ahead) {
+  fetch_lines<std::max(Bytes, index_t{64})>(static_cast<const std::uint8_t*>(x) + ahead, fetch::near);
 }
 /// The same for steps of `Bytes` bytes in order, so far behind x that they come from memory while what lies between is
 /// worked on: of several steps to a line, the first asks for it.

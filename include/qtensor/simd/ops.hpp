@@ -313,7 +313,7 @@ QTENSOR_INLINE void stream(T* to, const xsimd::batch<T, A>& v) {
 /// Past the caches or not, as the caller finds out.
 template <class T, usable_arch A>
 QTENSOR_INLINE void put(T* to, const xsimd::batch<T, A>& v, bool past_caches) {
-  if (past_caches)
+  if (past_caches) [[unlikely]]
     simd::stream(to, v);
   else
     simd::store(to, v);
@@ -389,6 +389,20 @@ QTENSOR_INLINE floats<A> rounded_to_f16(const floats<A>& x) {
   return rounded_to_f16(detail::isa<A>{}, x);
 }
 
+/// Whether an architecture has 32 registers: more than four batches and the constants of a kernel take.
+template <class A>
+inline constexpr bool has_many_registers = std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
+
+/// Four batches as `From` reads them; in registers where there are many: g++ would read memory again for each use.
+template <class From, usable_arch A>
+QTENSOR_INLINE void load_in_order(const typename From::type* p, std::array<floats<A>, 4>& v) {
+#pragma GCC unroll 4
+  for (std::size_t k = 0; k < 4; ++k) {
+    v[k] = From::template load<A>(p + static_cast<index_t>(k) * lanes<A>);
+    if constexpr (has_many_registers<A>) v[k] = simd::rounded(v[k]);
+  }
+}
+
 /// What a kernel reads: `type` is the element in memory, load and load_n (zeros beyond n) give floats in order.
 /// load_four gives four batches in an order of its own, which in_order undoes in codes that were computed from them;
 /// into an array that is there, for what is returned g++ keeps in memory.
@@ -397,8 +411,7 @@ struct from_f32 {
   using type = float;
   template <usable_arch A>
   static QTENSOR_INLINE void load_four(const float* p, std::array<floats<A>, 4>& v) {
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < 4; ++k) v[k] = load<A>(p + static_cast<index_t>(k) * lanes<A>);
+    load_in_order<from_f32, A>(p, v);
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
@@ -442,8 +455,7 @@ struct from_f16 {
   using type = std::uint16_t;
   template <usable_arch A>
   static QTENSOR_INLINE void load_four(const std::uint16_t* p, std::array<floats<A>, 4>& v) {
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < 4; ++k) v[k] = load<A>(p + static_cast<index_t>(k) * lanes<A>);
+    load_in_order<from_f16, A>(p, v);
   }
   template <usable_arch A>
   static QTENSOR_INLINE bytes<A> in_order(const bytes<A>& codes) {
@@ -584,6 +596,12 @@ QTENSOR_INLINE std::array<halves<A>, 2> halves_from_planes(const bytes<A>& high,
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> join_nibbles(const bytes<A>& a, const bytes<A>& b) {
   return join_nibbles(detail::isa<A>{}, a, b);
+}
+/// The same of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and a
+/// store.
+template <usable_arch A>
+QTENSOR_INLINE void put_nibbles(std::uint8_t* to, const bytes<A>& codes, bool past_caches) {
+  put_nibbles(detail::isa<A>{}, to, codes, past_caches);
 }
 /// The nibbles of v, one per byte (0..15), low half first, in order over both results. Cost: 6 / 6 / 5 / 4.
 template <usable_arch A>

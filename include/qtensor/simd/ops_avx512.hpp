@@ -454,6 +454,14 @@ QTENSOR_INLINE bytes512 join_nibbles(avx512_isa, const bytes512& a, const bytes5
   const __m512i y = _mm512_maddubs_epi16(_mm512_and_si512(b.data, low), weights);
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi16(x, y));
 }
+QTENSOR_INLINE void put_nibbles(avx512_isa, std::uint8_t* to, const bytes512& v, bool past_caches) {
+  const __m512i x = _mm512_and_si512(v.data, _mm512_set1_epi8(15));
+  const __m256i pairs = _mm512_cvtepi16_epi8(_mm512_maddubs_epi16(x, _mm512_set1_epi16(nibble_weights)));
+  if (past_caches) [[unlikely]]
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), pairs);
+  else
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), pairs);
+}
 QTENSOR_INLINE std::array<bytes512, 2> split_nibbles(avx512_isa isa, const bytes512& v) {
   const __m512i mask = _mm512_set1_epi8(15), ordered = order_for_halves(isa, v).data;
   const __m512i low = _mm512_and_si512(ordered, mask), high = _mm512_and_si512(_mm512_srli_epi16(ordered, 4), mask);

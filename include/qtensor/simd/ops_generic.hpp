@@ -571,6 +571,11 @@ QTENSOR_INLINE bytes<A> join_nibbles(any_isa, const bytes<A>& a, const bytes<A>&
   return r.batch();
 }
 template <class A>
+QTENSOR_INLINE void put_nibbles(any_isa, std::uint8_t* to, const bytes<A>& v, bool) {
+  buffer<std::uint8_t, A> x(v);
+  for (index_t i = 0; i < x.size / 2; ++i) to[i] = static_cast<std::uint8_t>((x[2 * i] & 15) | x[2 * i + 1] << 4);
+}
+template <class A>
 QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(any_isa, const bytes<A>& v) {
   buffer<std::uint8_t, A> x(v);
   std::array<buffer<std::uint8_t, A>, 2> r;

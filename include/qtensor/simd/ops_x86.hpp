@@ -244,6 +244,13 @@ QTENSOR_INLINE bytes128 join_nibbles(sse42_isa, const bytes128& a, const bytes12
   return _mm_packus_epi16(_mm_maddubs_epi16(_mm_and_si128(a.data, low), weights),
                           _mm_maddubs_epi16(_mm_and_si128(b.data, low), weights));
 }
+QTENSOR_INLINE void put_nibbles(sse42_isa isa, std::uint8_t* to, const bytes128& v, bool past_caches) {
+  const __m128i pairs = join_nibbles(isa, v, v).data;
+  if (past_caches) [[unlikely]]
+    _mm_stream_si64(reinterpret_cast<long long*>(to), _mm_cvtsi128_si64(pairs));
+  else
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), pairs);
+}
 QTENSOR_INLINE std::array<bytes128, 2> split_nibbles(sse42_isa, const bytes128& v) {
   const __m128i mask = _mm_set1_epi8(15), low = _mm_and_si128(v.data, mask);
   const __m128i high = _mm_and_si128(_mm_srli_epi16(v.data, 4), mask);
@@ -599,6 +606,13 @@ QTENSOR_INLINE bytes256 join_nibbles(avx2_isa, const bytes256& a, const bytes256
   const __m256i x = _mm256_maddubs_epi16(_mm256_and_si256(a.data, low), weights);
   const __m256i y = _mm256_maddubs_epi16(_mm256_and_si256(b.data, low), weights);
   return _mm256_permute4x64_epi64(_mm256_packus_epi16(x, y), 0xd8);
+}
+QTENSOR_INLINE void put_nibbles(avx2_isa isa, std::uint8_t* to, const bytes256& v, bool past_caches) {
+  const __m128i pairs = _mm256_castsi256_si128(join_nibbles(isa, v, v).data);
+  if (past_caches) [[unlikely]]
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), pairs);
+  else
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), pairs);
 }
 QTENSOR_INLINE std::array<bytes256, 2> split_nibbles(avx2_isa, const bytes256& v) {
   const __m256i mask = _mm256_set1_epi8(15), ordered = _mm256_permute4x64_epi64(v.data, 0xd8);

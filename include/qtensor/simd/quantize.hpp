@@ -85,79 +85,117 @@ struct kernel<op::encode, S, scalar_arch> : reference_encoder<S> {
 
 namespace detail {
 
-/// Codes of x[0, n), one per byte: blocks of four batches; a last one that is not whole begins early where all
-/// parameters are the same (what it shares with the one before it is written twice), else it is padded with zeros;
-/// `codes` is aligned where they are streamed. One way through the loop for all blocks, and nothing is called there, so
-/// that numbers and constants stay in registers. Parameters are copied here, not by the caller: clang++ does that by
-/// halves of vectors, which CPUs wait for.
-template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, class Parameters>
-void encode_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* codes,
-                   traffic t = {}) {
+/// Bits that a code of S has where kernels store it: nibbles are packed in registers where there are many, others are
+/// bytes first.
+template <class S, class A>
+inline constexpr int stored_bits = S::code_format::bits == 4 && has_many_registers<A> ? 4 : 8;
+
+/// Codes of whole blocks of four batches, x[0, n), `Bits` each; a block is aligned to its size where they are streamed.
+/// Not inline, and nothing is called here, so that numbers and constants stay in registers. Parameters are copied here,
+/// not by the caller: clang++ does that by halves of vectors, which CPUs wait for.
+template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Parameters>
+[[gnu::noinline]] void encode_whole_blocks(const typename From::type* x, index_t n, const Parameters& of_run,
+                                           std::uint8_t* to, traffic t) {
+  constexpr index_t step = 4 * lanes<A>, read = step * index_t{sizeof(typename From::type)};
   Parameters p = of_run;
-  constexpr index_t step = 4 * lanes<A>;
+  const auto each_block = [&](const auto& fetch, const auto& streams) QTENSOR_INLINE_LAMBDA {
+    for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next()) {
+      fetch();
+      std::array<floats<A>, 4> v;
+      if constexpr (Parameters::alike_in_pairs)
+        From::template load_four<A>(x, v);
+      else
+        simd::load_in_order<From, A>(x, v);
+      bytes<A> c = encode_codes<S, By, A, Which>(v, p);
+      if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
+      if constexpr (Bits == 4)
+        simd::put_nibbles(to, c, streams());
+      else
+        simd::put(to, c, streams());
+    }
+  };
+  // Behind statistics from a cache, which is the usual case, conditions would count.
+  if constexpr (Which == numbers::fitting)
+    if (!t.streams && t.fetches == fetch::near)
+      return each_block([&]() QTENSOR_INLINE_LAMBDA { fetch_lines<read>(x, t.ahead); },
+                        []() QTENSOR_INLINE_LAMBDA { return false; });
+  each_block([&]() QTENSOR_INLINE_LAMBDA { fetch_ahead<read>(x, t); },
+             [&]() QTENSOR_INLINE_LAMBDA { return t.streams; });
+}
+
+/// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
+/// bytes and all parameters the same (what it shares with the one before it is written twice), else it is padded with
+/// zeros.
+template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, int Bits = 8, class Parameters>
+void encode_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* to,
+                   traffic t = {}) {
   using element = typename From::type;
+  constexpr index_t step = 4 * lanes<A>, size = static_cast<index_t>(xsimd::batch<element, A>::size);
+  const auto encode = encode_whole_blocks<S, By, A, From, Which, Bits, Parameters>;
+  const index_t whole = n / step * step, left = n - whole;
+  if (whole > 0) encode(x, whole, of_run, to, t);
+  if (left == 0) return;
+  if (Bits == 8 && Parameters::all_alike && whole > 0) return encode(x + n - step, step, of_run, to + n - step, {});
+  Parameters p = of_run;
+  for (index_t i = 0; i < whole; i += step) p.next();
   tail_space<A> space;
+  p.pad(space, left);
   alignas(64) element tail[static_cast<std::size_t>(step)];
-  for (index_t left = n; left > 0; left -= step, x += step, codes += step, p.next()) {
-    fetch_ahead<step * index_t{sizeof(element)}>(x, t);
-    if (Parameters::all_alike && left < step && left < n) [[unlikely]] {
-      x -= step - left, codes -= step - left, left = step;
-      t.streams = false;
-    } else if (left < step) [[unlikely]] {
-      constexpr auto size = static_cast<index_t>(xsimd::batch<element, A>::size);
 #pragma GCC unroll 4
-      for (index_t i = 0; i < step; i += size)
-        simd::store(tail + i, simd::load_n<A>(x + i, std::clamp(left - i, index_t{0}, size)));
-      x = tail;
-      p.pad(space, left);
-    }
-    std::array<floats<A>, 4> v;
-    if constexpr (Parameters::alike_in_pairs) {
-      From::template load_four<A>(x, v);
-    } else {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) v[k] = From::template load<A>(x + k * lanes<A>);
-    }
-    bytes<A> c = encode_codes<S, By, A, Which>(v, p);
-    if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
-    if (left < step) [[unlikely]]
-      simd::store_n(codes, left, c);
-    else
-      simd::put(codes, c, t.streams);
-  }
+  for (index_t i = 0; i < step; i += size)
+    simd::store(tail + i, simd::load_n<A>(x + whole + i, std::clamp(left - i, index_t{0}, size)));
+  alignas(64) std::uint8_t codes[static_cast<std::size_t>(step)] = {};
+  encode(tail, step, p, codes, {});
+  // Codes of the zeros behind the last number are no part of it.
+  if (Bits == 4 && left % 2 != 0) codes[left / 2] &= 15;
+  simd::store_n(to + whole * Bits / 8, packed_bytes<Bits>(left), simd::load<A>(codes));
 }
 
-/// Codes that are packed at a time: fewer where they go past the caches, so that reading and writing alternate quickly.
-template <class S>
-index_t packed_at_once(const traffic& t) {
-  return t.streams && S::code_format::bits != 8 ? 512 : chunk_elements;
-}
-
-/// Calls encode(first, count, bytes, traffic) for chunks of [0, n) that start on a byte, and packs what it leaves in
-/// `bytes`, one code each; 8-bit codes are written in place, but for those that are streamed and lie on no line.
-template <class S, class A, class Encode>
-QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, traffic t, Encode encode) {
+/// Whether codes of S can be stored where they belong at once, by chunks of `step` of them.
+template <class S, class A>
+bool encodes_in_place(const code_unit_t<S>* codes, index_t step, const traffic& t) {
   constexpr int bits = S::code_format::bits;
-  auto* to = reinterpret_cast<std::uint8_t*>(codes);
-  const bool in_place = bits == 8 && (!t.streams || begins_line(to, chunk < n ? chunk : 0));
-  if (!in_place) chunk = std::min(chunk, chunk_elements);
-  alignas(64) std::uint8_t bytes[static_cast<std::size_t>(chunk_elements)];
+  return bits == stored_bits<S, A> &&
+         (!t.streams || begins_line(reinterpret_cast<const std::uint8_t*>(codes), step * bits / 8));
+}
+
+/// Calls encode(first, count, to, traffic) for chunks of [0, n) that start on a byte: codes in place, or, if not
+/// `in_place`, on the stack, from where they are packed or streamed; chunk <= chunk_elements then.
+template <class S, class A, class Encode>
+QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, bool in_place, traffic t,
+                                   Encode encode) {
+  constexpr int bits = S::code_format::bits, stored = stored_bits<S, A>;
+  auto* const to = reinterpret_cast<std::uint8_t*>(codes);
+  alignas(64) std::uint8_t kept[static_cast<std::size_t>(packed_bytes<stored>(chunk_elements))];
+  const traffic of_kept{t.fetches, false, t.ahead};
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
-    encode(first, count, in_place ? to + first : bytes, traffic{t.fetches, t.streams && in_place, t.ahead});
-    if (!in_place) pack_codes<A, bits>(bytes, count, to + first * bits / 8, t.streams);
+    std::uint8_t* const here = to + first * bits / 8;
+    encode(first, count, in_place ? here : kept, in_place ? t : of_kept);
+    if (in_place) continue;
+    if constexpr (bits == stored)
+      simd::stream_bytes<A>(kept, packed_bytes<bits>(count), here);
+    else
+      pack_codes<A, bits>(kept, count, here, t.streams);
   }
 }
 
-/// The same for chunks of whole groups: encode(first, count, first group, groups, bytes, traffic).
+/// Elements that are encoded at a time where codes are not stored in place: fewer where they are streamed, so that
+/// reading and writing alternate quickly.
+inline index_t elements_at_once(const traffic& t) { return t.streams ? 512 : chunk_elements; }
+
+/// The same for chunks of whole groups: encode(first, count, first group, groups, to, traffic).
 template <class S, class A, class Encode>
 QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, traffic t, Encode encode) {
-  const index_t groups_of_chunk = std::max(packed_at_once<S>(t) / group, index_t{1}), chunk = groups_of_chunk * group;
+  constexpr index_t most = group_table<S, A>::most;
+  const bool in_place = encodes_in_place<S, A>(codes, most * group, t);
+  const index_t groups_of_chunk = in_place ? most : std::max(elements_at_once(t) / group, index_t{1});
   index_t g = 0;
-  for_each_chunk<S, A>(n, chunk, codes, t, [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
-    encode(first, count, g, divide_up(count, group), bytes, of_chunk);
-    g += groups_of_chunk;
-  });
+  for_each_chunk<S, A>(n, groups_of_chunk * group, codes, in_place, t,
+                       [&](index_t first, index_t count, std::uint8_t* to, traffic of_chunk) {
+                         encode(first, count, g, divide_up(count, group), to, of_chunk);
+                         g += groups_of_chunk;
+                       });
 }
 
 }  // namespace detail
@@ -172,6 +210,7 @@ struct vector_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
   static constexpr quotient_by fast = detail::fast_quotient<S, A>, safe = detail::safe_quotient<S>;
+  static constexpr int stored = detail::stored_bits<S, A>;
   static constexpr bool takes_traffic = true;
 
   static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
@@ -228,20 +267,22 @@ struct vector_encoder {
 
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes, traffic t = {}) {
-    const auto encode = [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
+    const auto encode = [&](index_t first, index_t count, std::uint8_t* to, traffic of_chunk) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
       const detail::vector_parameters<S, A> p{scales + first, zeros, tensor_scale};
-      detail::encode_blocks<S, safe, A, From>(x + first, count, p, bytes, of_chunk);
+      detail::encode_blocks<S, safe, A, From, numbers::any, stored>(x + first, count, p, to, of_chunk);
       if (detail::any_irregular<S, A>(scales + first, zeros, count)) [[unlikely]]
-        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, bytes);
+        for (index_t i = 0; i < count; ++i) mend(x + first, scales[first + i], zeros, i, i, i + 1, tensor_scale, to);
     };
-    detail::for_each_chunk<S, A>(n, detail::packed_at_once<S>(t), codes, t, encode);
+    const bool in_place = detail::encodes_in_place<S, A>(codes, detail::chunk_elements, t);
+    detail::for_each_chunk<S, A>(n, in_place ? detail::chunk_elements : detail::elements_at_once(t), codes, in_place, t,
+                                 encode);
   }
 
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes, traffic t = {}) {
     if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes, t);
-    if (is_own_run(group)) return own_runs<fast, safe>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+    if (is_own_run(group)) return own_runs<fast>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements)
@@ -255,19 +296,17 @@ struct vector_encoder {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
     constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
-    const bool regular = by == quotient_by::moved_grid || detail::all_regular_divisors<S, A, numbers::fitting>(
-                                                              scales, divide_up(n, group), tensor_scale);
     if constexpr (known == 0 || known >= long_group)
-      if (regular && (group >= n || is_own_run(group)))
-        return own_runs<by, by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+      if (group >= n || is_own_run(group))
+        return own_runs<by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if constexpr (batches != 0 && known <= detail::chunk_elements)
-      if (regular && group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
+      if (group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
         return detail::for_each_group_chunk<S, A>(
             n, group, codes, t,
-            [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes, traffic of_chunk) {
-              encode_groups<by, batches, numbers::fitting>(x + first, count, group, scales + g,
-                                                           zero_points != nullptr ? zero_points + g : nullptr, groups,
-                                                           tensor_scale, bytes, of_chunk);
+            [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* to, traffic of_chunk) {
+              encode_chunk<by, batches, numbers::fitting>(x + first, count, group, scales + g,
+                                                          zero_points != nullptr ? zero_points + g : nullptr, groups,
+                                                          tensor_scale, to, of_chunk);
             });
     grouped(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
@@ -281,19 +320,21 @@ struct vector_encoder {
   template <numbers Which = numbers::any, quotient_by By>
   static void encode_alike(const element* x, index_t n, const detail::uniform_parameters<S, By, A>& p, unit* codes,
                            traffic t) {
-    const index_t chunk = S::code_format::bits == 8 ? std::max(n, index_t{1}) : detail::packed_at_once<S>(t);
-    detail::for_each_chunk<S, A>(n, chunk, codes, t,
-                                 [&](index_t first, index_t count, std::uint8_t* bytes, traffic of_chunk) {
-                                   detail::encode_blocks<S, By, A, From, Which>(x + first, count, p, bytes, of_chunk);
+    const bool in_place = detail::encodes_in_place<S, A>(codes, 0, t);
+    detail::for_each_chunk<S, A>(n, in_place ? std::max(n, index_t{1}) : detail::elements_at_once(t), codes, in_place,
+                                 t, [&](index_t first, index_t count, std::uint8_t* to, traffic of_chunk) {
+                                   detail::encode_blocks<S, By, A, From, Which, stored>(x + first, count, p, to,
+                                                                                        of_chunk);
                                  });
   }
 
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
   static void mend(const element* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
-                   float tensor_scale, std::uint8_t* bytes) {
+                   float tensor_scale, std::uint8_t* to) {
     if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
     for (index_t i = begin; i < end; ++i)
-      bytes[i] = static_cast<std::uint8_t>(
+      qtensor::detail::store_bits<stored>(
+          to, i * stored,
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
@@ -305,8 +346,8 @@ struct vector_encoder {
     return group >= (fills_blocks ? long_group : spread_group) && group * S::code_format::bits % 8 == 0;
   }
 
-  /// Groups one by one; what they share is prepared for many at once, by `Fast` where their divisors are regular.
-  template <quotient_by Fast, quotient_by Safe, numbers Which = numbers::any>
+  /// Groups one by one; what they share is prepared for many at once, by `Fast` where that is right.
+  template <quotient_by Fast, numbers Which = numbers::any>
   static void own_runs(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                        float tensor_scale, unit* codes, traffic t) {
     constexpr index_t most = detail::group_table<S, A>::most;
@@ -314,18 +355,17 @@ struct vector_encoder {
       const index_t count = std::min(most * group, n - first);
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
       unit* to = codes + unit_of<S>(first);
-      if (Fast == Safe || detail::all_regular_divisors<S, A, Which>(scales + g, divide_up(count, group), tensor_scale))
-        own_runs_by<Fast, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
-      else
-        own_runs_by<Safe, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
+      if (!own_runs_by<Fast, Which>(x + first, count, group, scales + g, zeros, tensor_scale, to, t))
+        own_runs_by<safe, numbers::any>(x + first, count, group, scales + g, zeros, tensor_scale, to, t);
     }
   }
+  /// The same by one quotient; false, with nothing written, where that is not right for all scales.
   template <quotient_by By, numbers Which>
-  static void own_runs_by(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+  static bool own_runs_by(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
                           float tensor_scale, unit* codes, traffic t) {
     const index_t groups = divide_up(n, group);
     detail::group_table<S, A> table;
-    table.template fill<By>(scales, zeros, groups, tensor_scale);
+    if (!table.template fill<By, Which>(scales, zeros, groups, tensor_scale)) return false;
     detail::group_parameters<S, By, A, 4> p{&table, scales, groups - 1, tensor_scale, 1};
     for (index_t first = 0; first < n; first += group, ++p.group) {
       const index_t count = std::min(group, n - first);
@@ -336,34 +376,39 @@ struct vector_encoder {
       else
         encode_alike<Which>(x + first, count, p.of_group(), to, t);
     }
+    return true;
   }
 
-  /// The groups of a chunk.
-  template <quotient_by By, int BatchesOfGroup, numbers Which = numbers::any>
-  static void encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
-                            index_t groups, float tensor_scale, std::uint8_t* bytes, traffic t) {
+  /// The groups of a chunk by one quotient; false, with nothing written, where that is not right for all scales.
+  template <quotient_by By, int BatchesOfGroup, numbers Which>
+  static bool encode_groups(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+                            index_t groups, float tensor_scale, std::uint8_t* to, traffic t) {
     detail::group_table<S, A> table;
-    table.template fill<By>(scales, zeros, groups, tensor_scale);
+    if (!table.template fill<By, Which>(scales, zeros, groups, tensor_scale)) return false;
     const detail::group_parameters<S, By, A, BatchesOfGroup> p{&table, scales, groups - 1, tensor_scale,
                                                                group / (4 * lanes<A>)};
-    detail::encode_blocks<S, By, A, From, Which>(x, n, p, bytes, t);
+    detail::encode_blocks<S, By, A, From, Which, stored>(x, n, p, to, t);
+    return true;
+  }
+  /// The same by `Fast` or by the one that is always right.
+  template <quotient_by Fast, int BatchesOfGroup, numbers Which = numbers::any>
+  static void encode_chunk(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zeros,
+                           index_t groups, float tensor_scale, std::uint8_t* to, traffic t) {
+    if (!encode_groups<Fast, BatchesOfGroup, Which>(x, n, group, scales, zeros, groups, tensor_scale, to, t))
+      encode_groups<safe, BatchesOfGroup, numbers::any>(x, n, group, scales, zeros, groups, tensor_scale, to, t);
   }
 
   template <int BatchesOfGroup>
   static void grouped_by(const element* x, index_t n, index_t group, const float* scales,
                          const std::int32_t* zero_points, float tensor_scale, unit* codes, traffic t) {
-    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* bytes,
+    const auto encode = [&](index_t first, index_t count, index_t g, index_t groups, std::uint8_t* to,
                             traffic of_chunk) {
       const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
-      if (detail::all_regular_divisors<S, A>(scales + g, groups, tensor_scale))
-        encode_groups<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes,
-                                            of_chunk);
-      else
-        encode_groups<safe, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, bytes,
-                                            of_chunk);
+      encode_chunk<fast, BatchesOfGroup>(x + first, count, group, scales + g, zeros, groups, tensor_scale, to,
+                                         of_chunk);
       if (detail::any_irregular<S, A>(scales + g, zeros, groups)) [[unlikely]]
         for (index_t k = 0; k < groups; ++k)
-          mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, bytes);
+          mend(x + first, scales[g + k], zeros, k, k * group, std::min((k + 1) * group, count), tensor_scale, to);
     };
     detail::for_each_group_chunk<S, A>(n, group, codes, t, encode);
   }

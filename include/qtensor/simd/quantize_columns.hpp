@@ -37,8 +37,6 @@ struct column_parameters {
 
 /// Whether the divisors of four batches fit into registers beside what else a kernel needs. (Copies of those that do
 /// not are dear, too: g++ stores halves and loads them whole, which CPUs wait for.)
-template <class A>
-inline constexpr bool has_many_registers = std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
 template <quotient_by By, class A>
 inline constexpr bool holds_divisors = !has_rest<By> || has_many_registers<A>;
 
@@ -63,12 +61,11 @@ struct held_parameters {
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
-/// Codes of four batches of numbers. They are read once: g++ would read memory again for each product.
+/// Codes of four batches of numbers.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 QTENSOR_INLINE bytes<A> codes_at(const typename From::type* from, const Parameters& p) {
   std::array<floats<A>, 4> v;
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) v[k] = simd::rounded(From::template load<A>(from + k * lanes<A>));
+  simd::load_in_order<From, A>(from, v);
   return encode_codes<S, By, A, Which>(v, p);
 }
 

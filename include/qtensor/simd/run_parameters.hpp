@@ -86,17 +86,22 @@ struct group_table {
   alignas(64) float rest[static_cast<std::size_t>(most)];
   alignas(64) std::int32_t zero[static_cast<std::size_t>(most)];
 
-  /// Entries [0, groups) and, with harmless numbers, up to the next batch.
-  template <quotient_by By>
-  void fill(const float* scales, const std::int32_t* zeros, index_t groups, float tensor_scale) {
+  /// Entries [0, groups) and, with harmless numbers, up to the next batch. Whether `By` is right for all scales.
+  template <quotient_by By, numbers Which = numbers::any>
+  bool fill(const float* scales, const std::int32_t* zeros, index_t groups, float tensor_scale) {
+    constexpr bool always = By == quotient_by::moved_grid || By == safe_quotient<S>;
+    auto regular = words<A>(0u) == words<A>(0u);
     for (index_t g = 0; g < groups; g += lanes<A>) {
       const index_t count = std::min(lanes<A>, groups - g);
-      const divisor<By, A> d = divisor_of<S, By>(simd::load_n<A>(scales + g, count, 1.f), tensor_scale);
+      const floats<A> s = simd::load_n<A>(scales + g, count, 1.f);
+      if constexpr (!always) regular = regular & regular_divisors<S, Which>(s, tensor_scale);
+      const divisor<By, A> d = divisor_of<S, By>(s, tensor_scale);
       simd::store(value + g, d.value);
       if constexpr (has_rest<By>) simd::store(rest + g, d.rest);
       if constexpr (S::has_zero_point)
         simd::store(zero + g, zeros != nullptr ? simd::load_n<A>(zeros + g, count) : ints<A>(0));
     }
+    return always || simd::all(regular);
   }
 };
 
