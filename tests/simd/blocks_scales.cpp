@@ -26,6 +26,21 @@ bool same_statistics(const std::vector<float>& x) {
   return same;
 }
 
+/// Peaks of either sign: the reference's, negative where the largest magnitude has both.
+template <class A>
+bool same_either(const std::vector<float>& x) {
+  std::vector<std::uint32_t> a(64);
+  simd::detail::group_statistics<peak, 32, A>::find_either(x.data(), 64, a.data());
+  for (std::size_t g = 0; g < 64; ++g) {
+    std::uint32_t most = 0;
+    bool negative = false;
+    for (std::size_t i = 0; i < 32; ++i) most = std::max(most, bits_of(x[g * 32 + i]) & magnitude_bits);
+    for (std::size_t i = 0; i < 32; ++i) negative = negative || bits_of(x[g * 32 + i]) == (most | sign_bit);
+    if (a[g] != (most != 0 && negative ? most | sign_bit : most)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("group_statistics: absolute maxima, peaks and extremes are the reference's") {
@@ -35,6 +50,7 @@ TEST_CASE("group_statistics: absolute maxima, peaks and extremes are the referen
       CHECK(same_statistics<ggml::q8_0, decltype(arch)>(x));
       CHECK(same_statistics<ggml::q4_0, decltype(arch)>(x));
       CHECK(same_statistics<ggml::q4_1, decltype(arch)>(x));
+      CHECK(same_either<decltype(arch)>(x));
     });
   }
 }

@@ -349,6 +349,14 @@ TEST_CASE("multiply_wide: both halves of products with a constant") {
   });
 }
 
+TEST_CASE("sign_last: the top bit behind the others") {
+  check::on_every_arch([](auto arch) {
+    using u = std::uint32_t;
+    integers<u, decltype(arch)>([](auto a, auto) { return simd::sign_last(a); },
+                                [](u a, u) { return a << 1 | a >> 31; }, "sign_last");
+  });
+}
+
 TEST_CASE("shift_left, shift_right: by a count of its own for each lane") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

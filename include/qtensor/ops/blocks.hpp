@@ -7,6 +7,15 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
+/// How numbers of a source are asked for that lie in a cache beyond the first one: those of the next chunk of blocks
+/// while codes of this one are made.
+template <class From, tile_source X>
+simd::traffic asks_beyond(const X& x) {
+  constexpr index_t chunk = simd::detail::block_chunk;
+  if (!row_step(x) || x.rows() * x.cols() <= 4 * chunk || simd::lanes<simd::best_arch> < 16) return {};
+  return {simd::best_requests().beyond, false, chunk * index_t{sizeof(typename From::type)}};
+}
+
 /// Dynamic quantization of a source with the rows of `out`, each piece while it is in L1: statistics, scales, codes.
 template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O>
 void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
@@ -15,12 +24,12 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
   const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
-  const auto how = from_memory ? simd::fetch::far : simd::fetch::nothing;
+  const simd::traffic asks = from_memory ? simd::traffic{simd::fetch::far} : asks_beyond<From>(x);
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
-    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, how);
+    if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, asks);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
-    simd::encode_interleaved<S, From>(piece, n, kept, how);
+    simd::encode_interleaved<S, From>(piece, n, kept, asks);
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)

@@ -130,11 +130,18 @@ class block_encoder {
   static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
   /// Quotients, as bits, that are no longer near the codes.
   static constexpr std::uint32_t far = bits_of(0x1p20f);
+  /// Peaks whose sign is settled once quotients show that it may be the other one: where there is an instruction for
+  /// the order of magnitudes, that takes less. The peak becomes the lowest code, another of its magnitude its opposite.
+  static constexpr bool settles_signs = has_many_registers<A> && std::same_as<typename S::rule, peak_scale> &&
+                                        is_reciprocal<S> && !has_own_inverse<S> && !stored && !S::has_offset;
+  static constexpr float opposite = settles_signs ? -S::codes.low * (1.f - 0x1p-16f) : 0.f;
+  /// Codes that are packed in registers: two nibbles in a byte, 16 codes apart.
+  static constexpr bool joins_halves = has_halves<S> && b::bits == 4 && b::group == 32 && !S::has_code_sum;
   static constexpr std::size_t room = static_cast<std::size_t>(most), none = 1,
                                offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none;
 
  public:
-  explicit block_encoder(fetch fetches) : fetches_(fetches) {}
+  explicit block_encoder(const traffic& asks) : asks_(asks) {}
 
   /// At most block_chunk elements. Whole batches of groups are read where they are, the rest from a padded copy.
   void chunk(const element* x, index_t blocks, std::uint8_t* to) {
@@ -150,7 +157,10 @@ class block_encoder {
  private:
   void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
     using statistics = std::conditional_t<searches<S>, absolute_maximum, typename S::rule::statistics>;
-    group_statistics<statistics, b::group, A, From>::find(x, count, a_, b_);
+    if constexpr (settles_signs)
+      group_statistics<statistics, b::group, A, From>::find_either(x, count, a_);
+    else
+      group_statistics<statistics, b::group, A, From>::find(x, count, a_, b_);
     bool special = false;
     if constexpr (searches<S>)
       special = find_searched_scales(count);
@@ -158,22 +168,26 @@ class block_encoder {
       special = find_scales(count);
     else
       special = ask_for_scales(count);
+    // Joining codes leaves the units of floats idle, and the other way round: both at a time.
+    constexpr index_t piece = std::min(run, 2 * std::max(step, b::elements)), of_piece = piece / b::elements;
+    static_assert(run % piece == 0);
+    const traffic t = asks_;  // codes might be stored to a member
+    ints<A> most(0);          // the bits of the largest quotient
+    for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
+      fetch_ahead<piece * index_t{sizeof(element)}>(x + i, t);
+      encode(x, i, piece, most);
+      if constexpr (S::has_code_sum) continue;
+      if (block + of_piece <= blocks)  // a number that the compiler knows
+        join(block, of_piece, to);
+      else if (block < blocks)
+        join(block, blocks - block, to);
+    }
     if constexpr (S::has_code_sum) {
-      encode(x, 0, count * b::group);
       find_sums(count);
       join(0, blocks, to);
-    } else {
-      // Joining codes leaves the units of floats idle, and the other way round: both at a time.
-      constexpr index_t piece = std::min(run, 2 * std::max(step, b::elements)), of_piece = piece / b::elements;
-      static_assert(run % piece == 0);
-      for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
-        encode(x, i, piece);
-        if (block + of_piece <= blocks)  // a number that the compiler knows
-          join(block, of_piece, to);
-        else if (block < blocks)
-          join(block, blocks - block, to);
-      }
     }
+    if constexpr (settles_signs)
+      if (simd::any(most > ints<A>(std::bit_cast<std::int32_t>(opposite)))) special = mark_signs(x, count) || special;
     if (special) mend(x, blocks, to);
   }
 
@@ -289,15 +303,22 @@ class block_encoder {
     return quotients<S, how>(x, divisor<how, A>{by});
   }
 
-  /// Codes of the four batches from element i on.
-  QTENSOR_INLINE bytes<A> rounded_codes(const element* x, index_t i) const {
+  /// How many groups behind that of the first of four batches from a multiple of `step` on batch k lies.
+  static constexpr index_t group_of(index_t k) {
+    static_assert(step % b::group == 0 || b::group % step == 0);
+    return k * lanes<A> / b::group;
+  }
+  /// Codes of the four batches from element i on, a multiple of `step`.
+  QTENSOR_INLINE bytes<A> rounded_codes(const element* x, index_t i, ints<A>& most) const {
+    const float *by = by_ + i / b::group, *offset = offset_ + (S::has_offset ? i / b::group : 0);
     std::array<ints<A>, 4> r;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      const index_t at = i + k * lanes<A>, g = at / b::group;
-      floats<A> v = From::template load<A>(x + at);
-      if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset_[g]));
-      r[k] = near_counts<S>(quotient(v, floats<A>(by_[g])));
+      floats<A> v = From::template load<A>(x + i + k * lanes<A>);
+      if constexpr (S::has_offset) v = simd::sub(v, floats<A>(offset[group_of(k)]));
+      const floats<A> q = quotient(v, floats<A>(by[group_of(k)]));
+      if constexpr (settles_signs) most = simd::max(most, simd::bits_as<std::int32_t>(q));
+      r[k] = near_counts<S>(q);
     }
     return near_codes<S>(r);
   }
@@ -307,7 +328,7 @@ class block_encoder {
     constexpr index_t together = std::min(b::group / lanes<A>, index_t{4});  // batches of one group
 #pragma GCC unroll 4
     for (index_t k = 0; k < 4; k += together) {
-      const simd::seven_limits<A> limits(middles<typename b::code>.data(), by_[(i + k * lanes<A>) / b::group]);
+      const simd::seven_limits<A> limits(middles<typename b::code>.data(), by_[i / b::group + group_of(k)]);
 #pragma GCC unroll 4
       for (index_t m = k; m < k + together; ++m) {
         v[m] = From::template load<A>(x + i + m * lanes<A>);
@@ -318,16 +339,28 @@ class block_encoder {
     return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
   }
 
-  /// Codes of elements [first, first + n).
-  QTENSOR_INLINE void encode(const element* x, index_t first, index_t n) {
-    const traffic t{fetches_};  // codes might be stored to a member
-    for (index_t i = first; i < first + n; i += step) {
-      fetch_ahead<step * index_t{sizeof(element)}>(x + i, t);
+  /// Codes of elements [first, first + n): bytes, or packed already.
+  QTENSOR_INLINE void encode(const element* x, index_t first, index_t n, ints<A>& most) {
+    const auto codes = [&](index_t i) QTENSOR_INLINE_LAMBDA {
       if constexpr (searches<S>)
-        simd::store(codes_ + i, searched_codes(x, i));
+        return searched_codes(x, i);
       else
-        simd::store(codes_ + i, rounded_codes(x, i));
-    }
+        return rounded_codes(x, i, most);
+    };
+    if constexpr (joins_halves)
+      for (index_t i = first; i < first + n; i += 2 * step)
+        simd::store(codes_ + i / 2, simd::join_halves(codes(i), codes(i + step)));
+    else
+      for (index_t i = first; i < first + n; i += step) simd::store(codes_ + i, codes(i));
+  }
+
+  /// Marks the groups whose peak has the other sign.
+  bool mark_signs(const element* x, index_t count) {
+    using statistics = group_statistics<peak, b::group, A, From>;
+    bool special = false;
+    for (index_t g = 0; g < count; ++g)
+      if (a_[g] != 0 && statistics::first_of(x + g * b::group, a_[g]) != a_[g]) by_[g] = quiet_nan, special = true;
+    return special;
   }
 
   void find_sums(index_t count) {
@@ -348,7 +381,11 @@ class block_encoder {
 #pragma GCC unroll 4
     for (index_t k = 0; k < b::groups; ++k) {
       store_parameter<scale_format>(to + k * place::scale_bytes, scale_code_[g + k]);
-      join_codes<S, A>(codes_ + (g + k) * b::group, to + place::codes_at + k * b::code_bytes);
+      std::uint8_t* const codes = to + place::codes_at + k * b::code_bytes;
+      if constexpr (joins_halves)
+        std::memcpy(codes, codes_ + (g + k) * b::group / 2, b::group / 2);
+      else
+        join_codes<S, A>(codes_ + (g + k) * b::group, codes);
     }
     if constexpr (S::has_offset) store_parameter<offset_format>(to + place::offset_at, offset_code_[g]);
     if constexpr (S::has_code_sum)
@@ -368,7 +405,7 @@ class block_encoder {
   }
 
  private:
-  const fetch fetches_;
+  const traffic asks_;
   // Statistics, and what becomes of them, of the groups of a chunk.
   alignas(64) std::uint32_t a_[room];
   alignas(64) std::uint32_t b_[offset_room];
@@ -411,13 +448,13 @@ concept block_encodable =
 /// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
-/// Reads x[0, n), writes the bytes of its blocks. `fetches`: whether numbers come from memory, as in traffic.
+/// Reads x[0, n), writes the bytes of its blocks. `asks`: how numbers further on are asked for.
 template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
-void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, fetch fetches = fetch::nothing) {
+void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, const traffic& asks = {}) {
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
-  detail::block_encoder<S, A, From> encoder(fetches);
+  detail::block_encoder<S, A, From> encoder(asks);
   for (index_t first = 0; first < blocks; first += most)
     encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
   if (const index_t rest = n - blocks * b::elements; rest > 0)

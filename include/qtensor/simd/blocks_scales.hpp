@@ -37,6 +37,21 @@ struct group_statistics {
 template <index_t Group, class A, class From>
 struct group_statistics<peak, Group, A, From> {
   static constexpr bool enabled = true;
+  /// One of these numbers: a negative one where there are both.
+  static void find_either(const typename From::type* x, index_t groups, std::uint32_t* a) {
+    for (index_t g = 0; g < groups; g += lanes<A>) {
+      const words<A> most = simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
+        const auto* from = x + (g + k) * Group;
+        words<A> m(0u);
+#pragma GCC unroll 8
+        for (index_t i = 0; i < Group; i += lanes<A>)
+          m = simd::max(m, simd::sign_last(simd::bits_as<std::uint32_t>(From::template load<A>(from + i))));
+        return m;
+      });
+      const words<A> magnitude = most >> 1, sign = most << 31;
+      simd::store(a + g, simd::select(magnitude == words<A>(0u), magnitude, magnitude | sign));
+    }
+  }
   static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
     for (index_t g = 0; g < groups; g += lanes<A>) {
       // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.

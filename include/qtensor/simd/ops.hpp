@@ -204,6 +204,11 @@ template <usable_arch A>
 QTENSOR_INLINE words<A> shift_right(const words<A>& v, const words<A>& count) {
   return shift_right(detail::isa<A>{}, v, count);
 }
+/// The top bit of each word behind the others: numbers in the order of their magnitudes. Cost: 1 / 3 / 3 / 3.
+template <usable_arch A>
+QTENSOR_INLINE words<A> sign_last(const words<A>& v) {
+  return sign_last(detail::isa<A>{}, v);
+}
 
 /// The lower and the upper halves of a's lanes times b. Cost: 7 / 7 / 7 / 4.
 template <usable_arch A>
@@ -597,7 +602,13 @@ template <usable_arch A>
 QTENSOR_INLINE bytes<A> join_nibbles(const bytes<A>& a, const bytes<A>& b) {
   return join_nibbles(detail::isa<A>{}, a, b);
 }
-/// The same of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and a
+/// The low 4 bits of a's bytes, then b's: of each 32 of them, the first 16 in the low halves of 16 bytes, the others in
+/// the upper ones. Cost: 4 / 6 / 5 / 3.
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> join_halves(const bytes<A>& a, const bytes<A>& b) {
+  return join_halves(detail::isa<A>{}, a, b);
+}
+/// join_nibbles of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and a
 /// store.
 template <usable_arch A>
 QTENSOR_INLINE void put_nibbles(std::uint8_t* to, const bytes<A>& codes, bool past_caches) {

@@ -139,6 +139,7 @@ QTENSOR_INLINE words512 shift_left(avx512_isa, const words512& v, const words512
 QTENSOR_INLINE words512 shift_right(avx512_isa, const words512& v, const words512& count) {
   return _mm512_srlv_epi32(v.data, count.data);
 }
+QTENSOR_INLINE words512 sign_last(avx512_isa, const words512& v) { return _mm512_rol_epi32(v.data, 1); }
 QTENSOR_INLINE std::array<words512, 2> multiply_wide(avx512_isa, const words512& a, std::uint32_t b) {
   const __m512i m = _mm512_set1_epi32(static_cast<int>(b));
   const __m512i even = _mm512_mul_epu32(a.data, m), odd = _mm512_mul_epu32(_mm512_srli_epi64(a.data, 32), m);
@@ -453,6 +454,10 @@ QTENSOR_INLINE bytes512 join_nibbles(avx512_isa, const bytes512& a, const bytes5
   const __m512i x = _mm512_maddubs_epi16(_mm512_and_si512(a.data, low), weights);
   const __m512i y = _mm512_maddubs_epi16(_mm512_and_si512(b.data, low), weights);
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi16(x, y));
+}
+QTENSOR_INLINE bytes512 join_halves(avx512_isa, const bytes512& a, const bytes512& b) {
+  const __m512i low = _mm512_shuffle_i32x4(a.data, b.data, 0x88), high = _mm512_shuffle_i32x4(a.data, b.data, 0xdd);
+  return _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, _mm512_slli_epi16(high, 4), 0xca);
 }
 QTENSOR_INLINE void put_nibbles(avx512_isa, std::uint8_t* to, const bytes512& v, bool past_caches) {
   const __m512i x = _mm512_and_si512(v.data, _mm512_set1_epi8(15));

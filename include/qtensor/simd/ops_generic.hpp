@@ -280,6 +280,11 @@ QTENSOR_INLINE words<A> shift_right(any_isa, const words<A>& v, const words<A>& 
 }
 
 template <class A>
+QTENSOR_INLINE words<A> sign_last(any_isa, const words<A>& v) {
+  return (v << 1) | (v >> 31);
+}
+
+template <class A>
 QTENSOR_INLINE std::array<words<A>, 2> multiply_wide(any_isa, const words<A>& a, std::uint32_t b) {
   buffer<std::uint32_t, A> low(a), high;
   for (index_t i = 0; i < low.size; ++i) {
@@ -567,6 +572,16 @@ QTENSOR_INLINE bytes<A> join_nibbles(any_isa, const bytes<A>& a, const bytes<A>&
   for (index_t i = 0; i < half; ++i) {
     r[i] = static_cast<std::uint8_t>((x[2 * i] & 15) | x[2 * i + 1] << 4);
     r[half + i] = static_cast<std::uint8_t>((y[2 * i] & 15) | y[2 * i + 1] << 4);
+  }
+  return r.batch();
+}
+template <class A>
+QTENSOR_INLINE bytes<A> join_halves(any_isa, const bytes<A>& a, const bytes<A>& b) {
+  buffer<std::uint8_t, A> x(a), y(b), r;
+  const auto code = [&](index_t i) { return i < x.size ? x[i] : y[i - x.size]; };
+  for (index_t i = 0; i < r.size; ++i) {
+    const index_t low = i / 16 * 32 + i % 16;
+    r[i] = static_cast<std::uint8_t>((code(low) & 15) | code(low + 16) << 4);
   }
   return r.batch();
 }

@@ -220,6 +220,9 @@ QTENSOR_INLINE bytes_neon join_nibbles(neon_isa, const bytes_neon& a, const byte
   const uint8x16_t even = vuzp1q_u8(a.data, b.data), odd = vuzp2q_u8(a.data, b.data);
   return vsliq_n_u8(vandq_u8(even, vdupq_n_u8(15)), odd, 4);
 }
+QTENSOR_INLINE bytes_neon join_halves(neon_isa, const bytes_neon& a, const bytes_neon& b) {
+  return vsliq_n_u8(vandq_u8(a.data, vdupq_n_u8(15)), b.data, 4);
+}
 QTENSOR_INLINE void put_nibbles(neon_isa isa, std::uint8_t* to, const bytes_neon& v, bool) {
   vst1_u8(to, vget_low_u8(join_nibbles(isa, v, v).data));
 }
