@@ -608,8 +608,8 @@ template <usable_arch A>
 QTENSOR_INLINE bytes<A> join_halves(const bytes<A>& a, const bytes<A>& b) {
   return join_halves(detail::isa<A>{}, a, b);
 }
-/// join_nibbles of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and a
-/// store.
+/// join_nibbles of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and
+/// a store.
 template <usable_arch A>
 QTENSOR_INLINE void put_nibbles(std::uint8_t* to, const bytes<A>& codes, bool past_caches) {
   put_nibbles(detail::isa<A>{}, to, codes, past_caches);
