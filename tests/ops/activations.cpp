@@ -22,13 +22,13 @@ template <class Rows, class View>
 void require_rows(const Rows& rows, const View& view, index_t first, index_t count) {
   const ops::activation_form& form = rows.form();
   const auto x = rows.rows();
-  REQUIRE(x.groups == form.groups());
+  REQUIRE(x.entries == count);
   for (index_t r = 0; r < count; ++r) {
     const index_t row = first + r;
     if (form.depth > 0 && form.scales == activation_scales::per_row)
-      REQUIRE(check::same_or_nan(rows.row_scale(r), rounded(view.scale(row, 0) * form.unit)));
+      REQUIRE(check::same_or_nan(rows.row_scales()[r], rounded(view.scale(row, 0) * form.unit)));
     for (index_t g = 0; g < form.groups(); ++g) {
-      const index_t k = g * form.group, n = std::min(form.group, form.depth - k), at = r * x.groups + g;
+      const index_t k = g * form.group, n = std::min(form.group, form.depth - k), at = g * x.entries + r;
       std::int64_t sum = 0, codes = 0;
       for (index_t i = 0; i < n; ++i) {
         REQUIRE(rows.number(r, g, i) == number(view, row, k + i));

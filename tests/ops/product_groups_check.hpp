@@ -155,7 +155,31 @@ void compare_floats(const W& wt, index_t m, const By& by = {}) {
     first.require_equal(row_wise);
     ops::multiply_groups<A>(packed, tiled, activation_scales::per_group, second, by);
     second.require_equal(group_wise);
+    // Straight to memory, by rows and by columns.
+    for (const auto& [scales, want] :
+         {std::pair(activation_scales::per_row, &row_wise), {activation_scales::per_group, &group_wise}})
+      for (const bool by_rows : {true, false}) {
+        const index_t row = by_rows ? n + 3 : 1, col = by_rows ? 1 : m + 3;
+        std::vector<float> y(static_cast<std::size_t>((m + 3) * (n + 3)), 77.f);
+        ops::multiply_groups<A>(packed, direct, scales, ops::store_floats<A>{{y.data(), m, n, row, col}}, by);
+        for (index_t r = 0; r < m + 3; ++r)
+          for (index_t c = 0; c < n + 3; ++c) {
+            if (!by_rows && r * row + c * col >= index_t(y.size())) continue;
+            const float found = y[static_cast<std::size_t>(r * row + c * col)];
+            REQUIRE(same_or_nan(found, r < m && c < n ? (*want)[static_cast<std::size_t>(r * n + c)] : 77.f));
+          }
+      }
   });
+}
+
+/// The same of many rows by either way to read weights.
+template <class W>
+void compare_floats_both_ways(const W& w, index_t m) {
+  for (const auto way : {simd::group_way::packed, simd::group_way::ready}) {
+    simd::group_way_taken = way;
+    compare_floats(w, m);
+  }
+  simd::group_way_taken = simd::group_way::fastest;
 }
 
 /// Weights times rows of codes.

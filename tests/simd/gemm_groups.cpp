@@ -30,7 +30,7 @@ T at(const std::vector<T>& v, index_t i) {
 
 struct shape {
   index_t rows, groups, quads;
-  bool row_zeros, zeros, offsets, scales, first, wide;
+  bool row_zeros, zeros, offsets, scales, first, row_scales, last, wide;
 };
 
 template <class A, quads_of Q>
@@ -54,7 +54,7 @@ void check_tile(const shape& s) {
     return Q == quads_of::nibbles ? nibble : table[nibble];
   };
   // Signed codes, and the units that pack_units makes of them where they are wider.
-  const index_t stride = 4 * all + 3, entries = s.groups + 2;
+  const index_t stride = 4 * all + 3, entries = s.rows + 2;
   const auto signed_codes = check::random_codes<std::int8_t>(s.rows * stride);
   std::vector<unit> units(signed_codes.size());
   for (index_t r = 0; r < s.rows; ++r)
@@ -64,7 +64,7 @@ void check_tile(const shape& s) {
     else
       simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(signed_codes.data()) + r * stride, 4 * all,
                           simd::code_sign::is_signed, units.data() + r * stride);
-  const index_t n = s.rows * entries, m = s.groups * cols;
+  const index_t n = s.groups * entries, m = s.groups * cols;
   auto starts = integers(n, -1000, 1000);
   auto second = simd::group_shares<A, Q> ? starts : integers(n, -1000, 1000);
   if (simd::group_shares<A, Q>)
@@ -100,18 +100,22 @@ void check_tile(const shape& s) {
   const auto before = y;
   // In two goes, the second from where `from` says.
   const index_t part = s.wide ? 0 : s.groups / 2;
+  const auto row_scales = numbers(s.rows), last = numbers(1);
+  simd::group_sums place{s.first ? nullptr : before.data(), sums_stride, y.data(), sums_stride};
+  if (s.row_scales) place.row_scales = row_scales.data();
+  if (s.last) place.last = last.data();
   if constexpr (Q == quads_of::bytes)
-    if (s.wide) simd::dot_groups_wide<A>(w, x, s.groups, s.quads, y.data(), s.first);
-  if (part > 0) simd::dot_groups<A, Q>(w, x, s.rows, part, s.quads, y.data(), sums_stride, s.first);
+    if (s.wide) simd::dot_groups_wide<A>(w, x, s.groups, s.quads, place);
+  if (part > 0) simd::dot_groups<A, Q>(w, x, s.rows, part, s.quads, place.without_end());
   if (!s.wide)
     simd::dot_groups<A, Q>(w.from(part, s.quads), x.from(0, part, 4 * s.quads), s.rows, s.groups - part, s.quads,
-                           y.data(), sums_stride, s.first && part == 0);
+                           part > 0 ? place.behind() : place);
   for (index_t r = 0; r < s.rows; ++r)
     for (index_t c = 0; c < sums_stride; ++c) {
       float want = at(before, r * sums_stride + c);
       if (c < cols && s.first) want = 0.f;
       for (index_t g = 0; g < s.groups && c < cols; ++g) {
-        const index_t i = r * entries + g, j = g * cols + c;
+        const index_t i = g * entries + r, j = g * cols + c;
         std::int64_t dot =
             at(c % (2 * simd::lanes<A>) < simd::lanes<A> || simd::group_shares<A, Q> ? starts : second, i);
         for (index_t k = 0; k < 4 * s.quads; ++k)
@@ -122,6 +126,8 @@ void check_tile(const shape& s) {
         want = std::fma(static_cast<float>(dot), p, want);
         if (s.offsets) want = std::fma(at(terms, i), at(offsets, j), want);
       }
+      if (c < cols && s.row_scales) want = qtensor::rounded(want * at(row_scales, r));
+      if (c < cols && s.last) want = qtensor::rounded(want * at(last, 0));
       REQUIRE(at(y, r * sums_stride + c) == want);
     }
 }
@@ -139,7 +145,8 @@ void check_tiles() {
           for (const index_t quads : {1, 2, 3, 4, 8, 9, 20})
             for (int round = 0; round < 8; ++round, i += 11)
               check_tile<A, Q>({rows, groups, quads, i % 2 != 0, i / 2 % 2 != 0, i / 4 % 2 != 0, i / 8 % 2 != 0,
-                                i / 16 % 2 != 0, Q == quads_of::bytes && rows == 1 && i / 32 % 2 != 0});
+                                i / 16 % 2 != 0, i / 32 % 2 != 0, i / 64 % 2 != 0,
+                                Q == quads_of::bytes && rows == 1 && i / 8 % 2 != 0});
     }
   });
 }

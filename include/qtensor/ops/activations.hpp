@@ -60,6 +60,7 @@ class activation_rows {
     scales_ = take(entries_);
     terms_ = take(entries_);
     row_scales_ = take(most);
+    group_scales_ = take(groups_ + simd::lanes<A>);
     floats_ = take(floats_rows_ * form.depth);
     codes_ = reinterpret_cast<std::int8_t*>(take((stride_ + line) / 4));
     quad_sums_ = reinterpret_cast<std::int32_t*>(take(stride_ / 4 + line));
@@ -70,6 +71,7 @@ class activation_rows {
   /// infinity or NaN have a NaN scale, and so NaN results.
   template <tile_source X>
   void quantize(const X& x, index_t first, index_t count) {
+    rows_ = count;
     has_zeros_ = false;
     fits_ = true;
     for_each_float_run(x, first, count, floats_rows_, floats_,
@@ -79,6 +81,7 @@ class activation_rows {
                          else
                            quantize_groups(from, step, begin, rows);
                        });
+    finish();
   }
   /// Takes rows [first, first + count) of codes that exist: x as weights_of, integers of at most 8 bits, with scales
   /// and zero points that are constant over the groups of the form.
@@ -87,6 +90,7 @@ class activation_rows {
     using S = typename X::scheme_type;
     using code = packed_code<typename S::code_format>;
     static_assert(code::is_integer);
+    rows_ = count;
     has_zeros_ = S::has_zero_point || code::offset != 0;
     fits_ = true;
     // Some rows at once: they may lie side by side.
@@ -99,16 +103,16 @@ class activation_rows {
       if (r % together == 0)
         x.read(first + r, std::min(together, count - r), 0, form_.depth, reinterpret_cast<std::uint8_t*>(codes), step);
       for (index_t g = 0; g < groups_; ++g) {
-        const index_t at = r * groups_ + g, k = g * form_.group;
+        const index_t at = entry(r, g), k = g * form_.group;
         scales_[at] = scale_of(x, first + r, k);
         zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, k) + code::offset);
         fits_ = fits_ && zeros_[at] >= -128 && zeros_[at] <= 127;
       }
-      row_scales_[r] = groups_ > 0 ? scales_[r * groups_] : 1.f;
+      row_scales_[r] = groups_ > 0 ? scales_[entry(r, 0)] : 1.f;
       lay_out(codes, r);
     }
-    if (fits_)
-      for (index_t at = 0; at < count * groups_; ++at) zeros_[at] = simd::small_factor<A>(-zeros_[at]);
+    finish();
+    for (index_t at = 0; fits_ && at < groups_ * rows_; ++at) zeros_[at] = simd::small_factor<A>(-zeros_[at]);
   }
   /// Whether tiles can take the rows: not where a zero point lies outside the codes.
   bool fits() const { return fits_; }
@@ -119,18 +123,18 @@ class activation_rows {
     const bool each = form_.scales == activation_scales::per_group;
     return {units_,
             stride_,
-            groups_,
+            rows_,
             {starts_, ready ? starts_ : second_starts_},
             sums_,
             has_zeros_ ? zeros_ : nullptr,
             each ? scales_ : nullptr,
             terms_};
   }
-  /// The scale of a row where it has one.
-  float row_scale(index_t r) const { return row_scales_[r]; }
+  /// The scale of every row where it has one.
+  const float* row_scales() const { return row_scales_; }
   /// What a row's groups are multiplied by, the weights' unit included.
-  float group_scale(index_t r, index_t g) const { return scales_[r * groups_ + g]; }
-  float term(index_t r, index_t g) const { return terms_[r * groups_ + g]; }
+  float group_scale(index_t r, index_t g) const { return scales_[entry(r, g)]; }
+  float term(index_t r, index_t g) const { return terms_[entry(r, g)]; }
   /// The number of element k of a group: its code less its zero point.
   std::int64_t number(index_t r, index_t g, index_t k) const {
     constexpr bool in_pairs = sizeof(unit) == 2;  // a quad of 16-bit units stands in the order 0, 2, 1, 3
@@ -138,15 +142,17 @@ class activation_rows {
     const index_t at = in_pairs ? k / 4 * 4 + place[k % 4] : k;
     const std::int64_t code = units_[r * stride_ + g * form_.group_units() + at];
     if (!has_zeros_) return code;
-    const std::int32_t zero = zeros_[r * groups_ + g];
+    const std::int32_t zero = zeros_[entry(r, g)];
     return fits_ ? code + static_cast<std::int16_t>(zero & 0xffff) : code - zero;
   }
 
  private:
+  /// Where the entry of a group of a row stands: those of the rows that meet a group lie side by side.
+  index_t entry(index_t r, index_t g) const { return g * rows_ + r; }
   index_t words(index_t most) const {
     const index_t units = round_up(most * stride_ * index_t{sizeof(unit)} / 4, line / 4);
-    return units + 6 * entries_ + 5 * line + most + floats_rows_ * form_.depth + (stride_ + line) / 4 + stride_ / 4 +
-           line;
+    return units + 6 * entries_ + 7 * line + most + groups_ + floats_rows_ * form_.depth + (stride_ + line) / 4 +
+           stride_ / 4 + line;
   }
   /// Codes are units, and groups whole quads: they are made where tiles read them.
   bool in_place() const { return sizeof(unit) == 1 && form_.group % 4 == 0; }
@@ -158,16 +164,15 @@ class activation_rows {
   void quantize_whole_rows(const float* x, index_t step, index_t begin, index_t rows) {
     quantize_rows(x, step, rows, form_.depth, row_scales_ + begin, [&](index_t r, const auto& encode) {
       encode(codes_of(begin + r));
-      std::fill_n(scales_ + (begin + r) * groups_, groups_, row_scales_[begin + r]);
       lay_out(codes_of(begin + r), begin + r);
     });
   }
   void quantize_groups(const float* x, index_t step, index_t begin, index_t rows) {
     auto* const amax = reinterpret_cast<std::uint32_t*>(quad_sums_);  // free until the sums are taken
     for (index_t r = begin; r < begin + rows; ++r, x += step) {
-      float* const scales = scales_ + r * groups_;
-      quantize_row_groups<row_scheme>(x, form_.depth, form_.group, amax, scales, codes_of(r));
-      row_scales_[r] = groups_ > 0 ? scales[0] : 1.f;
+      quantize_row_groups<row_scheme>(x, form_.depth, form_.group, amax, group_scales_, codes_of(r));
+      for (index_t g = 0; g < groups_; ++g) scales_[entry(r, g)] = group_scales_[g];
+      row_scales_[r] = groups_ > 0 ? group_scales_[0] : 1.f;
       lay_out(codes_of(r), r);
     }
   }
@@ -175,7 +180,7 @@ class activation_rows {
   /// Codes of a row to units, and all that depends on their sums.
   void lay_out(std::int8_t* codes, index_t r) {
     unit* const to = units_ + r * stride_;
-    std::int32_t* const sums = sums_ + r * groups_;
+    std::int32_t* const sums = sums_ + r;  // rows_ apart
     const index_t group = form_.group, padded = form_.group_units();
     if constexpr (sizeof(unit) == 1) {
       for (index_t g = 0; g < groups_ && !in_place(); ++g) {
@@ -192,36 +197,35 @@ class activation_rows {
         const index_t first = g * padded / 4, end = std::min(first + padded / 4, filled / 4);
         std::int32_t sum = 0;
         for (index_t q = first; q < end; ++q) sum += quad_sums_[q];
-        sums[g] = sum;
+        sums[g * rows_] = sum;
       }
     } else {
       for (index_t g = 0; g < groups_; ++g) {
         const index_t k = g * group, some = std::min(group, form_.depth - k);
-        sums[g] = simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(codes + k), some,
-                                      simd::code_sign::is_signed, to + g * padded);
+        sums[g * rows_] = simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(codes + k), some,
+                                              simd::code_sign::is_signed, to + g * padded);
       }
     }
     if (form_.offsets) set_terms(r);
-    finish_row(r);
+    row_scales_[r] = rounded(row_scales_[r] * form_.unit);
   }
-  /// Whole batches: what they write behind a row is the next one's, or nobody's.
-  void finish_row(index_t r) {
+  /// What tiles read of all rows. Whole batches: what they write behind the last entry is nobody's.
+  void finish() {
     using simd::floats, simd::ints;
+    const index_t entries = groups_ * rows_;
     const ints<A> first(-form_.weight_offset), second(-17 * form_.weight_offset);
     const floats<A> unit_of_weights(form_.unit);
-    const index_t begin = r * groups_;
-    for (index_t at = begin; at < begin + groups_; at += simd::lanes<A>) {
+    for (index_t at = 0; at < entries; at += simd::lanes<A>) {
       const ints<A> sum = simd::load<A>(sums_ + at);
       simd::store(starts_ + at, sum * first);
       if constexpr (simd::group_shares<A, Q>) simd::store(second_starts_ + at, sum * second);
       if (form_.unit != 1.f) simd::store(scales_ + at, simd::mul(simd::load<A>(scales_ + at), unit_of_weights));
     }
-    for (index_t g = 0; g < groups_ && form_.zeros; ++g) sums_[begin + g] = simd::large_factor<A>(sums_[begin + g]);
-    row_scales_[r] = rounded(row_scales_[r] * form_.unit);
+    for (index_t at = 0; at < entries && form_.zeros; ++at) sums_[at] = simd::large_factor<A>(sums_[at]);
   }
   void set_terms(index_t r) {
     for (index_t g = 0; g < groups_; ++g) {
-      const index_t at = r * groups_ + g;
+      const index_t at = entry(r, g);
       std::int64_t exact = sums_[at];
       if (has_zeros_) exact -= zeros_[at] * std::min(form_.group, form_.depth - g * form_.group);
       const auto total = static_cast<float>(exact);
@@ -230,11 +234,11 @@ class activation_rows {
   }
 
   activation_form form_;
-  index_t groups_, stride_, entries_, floats_rows_;
+  index_t groups_, stride_, entries_, floats_rows_, rows_ = 0;
   product_space space_;
   unit* units_;
   std::int32_t *starts_, *second_starts_, *sums_, *zeros_;
-  float *scales_, *terms_, *row_scales_, *floats_;
+  float *scales_, *terms_, *row_scales_, *group_scales_, *floats_;
   std::int8_t* codes_;
   std::int32_t* quad_sums_;
   bool has_zeros_ = false, fits_ = true;

@@ -52,7 +52,8 @@ class group_engine {
         ready_groups_(group_block<Panels>::size(form.group, true)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + group_block<Panels>::space(form.group)),
-        block_(layout_, form.group, space_.data() + sums_size_) {}
+        block_(layout_, form.group, space_.data() + sums_size_),
+        tensor_scale_(panels_.tensor_scale()) {}
 
   /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
   template <class Sink>
@@ -91,7 +92,8 @@ class group_engine {
   template <class Sink>
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
-    const bool ready = rows >= fewest_ready && group_block<Panels>::makes_ready(form_.group);
+    const bool ready =
+        rows >= fewest_ready && group_block<Panels>::makes_ready(form_.group) && simd::prefers_ready_bytes<A>();
     const auto all = x.rows(ready);
     const index_t most = ready ? ready_groups_ : block_groups_;
     const index_t quads = divide_up(form_.group, 4);
@@ -104,42 +106,48 @@ class group_engine {
       if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, ready);
       const index_t ahead = ready ? 0 : codes_ahead(rows);
       if (rows <= few_rows) ask_for_scales(panel, g + count, most);
+      // Rows [r, r + some) of the block times columns [c, c + cols), by a call of `dot` for groups of one length each.
+      const auto add_tile = [&](const auto& dot, const simd::group_columns& w, index_t r, index_t some, index_t c,
+                                index_t cols) {
+        float* const kept = sums + r * width + c;
+        simd::group_sums place{g > 0 ? kept : nullptr, width, kept, width};
+        if (ends) {
+          if (form_.scales == activation_scales::per_row) place.row_scales = x.row_scales() + m + r;
+          if (S::has_tensor_scale && !one_group_) place.last = &tensor_scale_;
+        }
+        const bool stored = ends && take_place(place, sink, row + m + r, col + c, cols);
+        const auto part = all.from(m + r, g, form_.group_units());
+        const index_t left = count - full;
+        if (full > 0) dot(w, part, some, full, quads, left > 0 ? place.without_end() : place);
+        if (left > 0)
+          dot(w.from(full, quads), part.from(0, full, form_.group_units()), some, left, last_quads,
+              full > 0 ? place.behind() : place);
+        for (index_t i = 0; ends && !stored && i < cols && col + c + i < layout_.outputs; i += columns)
+          finish(some, c + i, kept + i, row + m + r, col, sink);
+      };
       if constexpr (wide) {
         if (rows == 1) {
           simd::group_columns w = block_.columns(0);
           w.ahead = ahead;
-          const auto part = all.from(m, g, form_.group_units());
-          if (full > 0) simd::dot_groups_wide<A>(w, part, full, quads, sums, g == 0);
-          if (full < count)
-            simd::dot_groups_wide<A>(w.from(full, quads), part.from(0, full, form_.group_units()), 1, last_quads, sums,
-                                     g + full == 0);
-          for (index_t c = 0; ends && c < width && col + c < layout_.outputs; c += columns)
-            finish(x, m, 1, c, sums + c, row, col, sink);
+          add_tile([](const auto& w, const auto& x, index_t, index_t groups, index_t quads,
+                      const auto& place) { simd::dot_groups_wide<A>(w, x, groups, quads, place); },
+                   w, 0, 1, 0, width);
           continue;
         }
       }
       for (index_t c = 0; c < width && col + c < layout_.outputs; c += columns) {
         simd::group_columns w = block_.columns(c);
-        const auto add_tile = [&]<simd::quads_of Q>(std::integral_constant<simd::quads_of, Q>, index_t r,
-                                                    index_t some) {
-          float* const at = sums + r * width + c;
-          const auto part = all.from(m + r, g, form_.group_units());
-          if (full > 0) simd::dot_groups<A, Q>(w, part, some, full, quads, at, width, g == 0);
-          if (full < count)
-            simd::dot_groups<A, Q>(w.from(full, quads), part.from(0, full, form_.group_units()), some, 1, last_quads,
-                                   at, width, g + full == 0);
-          if (ends) finish(x, m + r, some, c, at, row, col, sink);
-        };
         if constexpr (simd::takes_ready_bytes<A>)
           if (ready) {
             simd::for_each_even_tile(rows, tile::ready_rows, [&](index_t r, index_t some) {
-              add_tile(std::integral_constant<simd::quads_of, simd::quads_of::ready_bytes>{}, r, some);
+              add_tile([](const auto&... of) { simd::dot_groups<A, simd::quads_of::ready_bytes>(of...); }, w, r, some,
+                       c, columns);
             });
             continue;
           }
         simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
           if (r + some == rows) w.ahead = ahead;
-          add_tile(std::integral_constant<simd::quads_of, reading::quads>{}, r, some);
+          add_tile([](const auto&... of) { simd::dot_groups<A, reading::quads>(of...); }, w, r, some, c, columns);
         });
       }
     }
@@ -156,25 +164,30 @@ class group_engine {
     for (index_t i = 0; i < groups * width; i += line) simd::prefetch(panel.scales + group * width + i);
   }
 
-  /// A tile of complete sums: the scales that are still missing, then the sink.
+  /// Whether sums go straight to where the sink would store them.
   template <class Sink>
-  void finish(const rows_type& x, index_t m, index_t rows, index_t c, float* values, index_t row, index_t col,
-              const Sink& sink) {
+  bool take_place(simd::group_sums& place, const Sink& sink, index_t row, index_t col, index_t cols) const {
+    if constexpr (std::same_as<Sink, store_floats<A>> && tile::many_registers)
+      if (sink.keeps_rows() && !one_group_ && col + cols <= layout_.outputs) {
+        place.to = &sink.y(row, col);
+        place.to_stride = sink.y.row_stride;
+        return true;
+      }
+    return false;
+  }
+
+  /// A tile of sums that their rows' scales have multiplied: the scales that are still missing, then the sink.
+  template <class Sink>
+  void finish(index_t rows, index_t c, float* values, index_t row, index_t col, const Sink& sink) {
     using simd::floats;
-    const bool row_scales = form_.scales == activation_scales::per_row;
-    const floats<A> last(panels_.tensor_scale());
-    for (index_t r = 0; r < rows && (row_scales || S::has_tensor_scale); ++r) {
-      const floats<A> s(x.row_scale(m + r));
+    for (index_t r = 0; r < rows && one_group_; ++r)
       for (index_t i = 0; i < columns; i += simd::lanes<A>) {
         float* const at = values + r * width + i;
-        floats<A> y = simd::load<A>(at);
-        if (row_scales) y = simd::mul(y, s);
-        if (one_group_) y = simd::mul(y, simd::load<A>(panel_scales_ + c + i));
-        if constexpr (S::has_tensor_scale) y = simd::mul(y, last);
+        floats<A> y = simd::mul(simd::load<A>(at), simd::load<A>(panel_scales_ + c + i));
+        if constexpr (S::has_tensor_scale) y = simd::mul(y, floats<A>(tensor_scale_));
         simd::store(at, y);
       }
-    }
-    sink(product_tile{row + m, col + c, rows, std::min(columns, layout_.outputs - col - c), values, width});
+    sink(product_tile{row, col + c, rows, std::min(columns, layout_.outputs - col - c), values, width});
   }
 
   /// Zero points far away and groups too long for 32 bits: the same numbers in 64 bits, one by one.
@@ -203,9 +216,15 @@ class group_engine {
         }
       }
     }
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t c = 0; c < cols; ++c) {
+        float& y = sums[r * width + c];
+        if (row_scales) y = rounded(y * x.row_scales()[m + r]);
+        if (S::has_tensor_scale && !one_group_) y = rounded(y * tensor_scale_);
+      }
     for (index_t c = 0; c < cols; c += columns)
       for (index_t r = 0; r < rows; r += tile::max_rows)
-        finish(x, m + r, std::min(tile::max_rows, rows - r), c, sums + r * width + c, row, col, sink);
+        finish(std::min(tile::max_rows, rows - r), c, sums + r * width + c, row + m + r, col, sink);
   }
 
   Panels panels_;
@@ -216,6 +235,7 @@ class group_engine {
   index_t block_groups_, ready_groups_, sums_size_;
   product_space space_;
   group_block<Panels> block_;
+  float tensor_scale_;
   alignas(64) float panel_scales_[width];
 };
 

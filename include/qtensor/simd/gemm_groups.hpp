@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <atomic>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/simd/ops_nibble_dot.hpp>
 
@@ -25,11 +26,11 @@ struct group_tile {
   static constexpr index_t ready_rows = many_registers ? 7 : nibble_dot<A>::takes_bytes ? 6 : max_rows;
 };
 
-/// Rows of activations as tiles over groups read them. Entry (row, g) of an array is [row * groups + g].
+/// Rows of activations as tiles over groups read them. Entry (row, g) of an array is [g * entries + row].
 template <class Unit>
 struct group_rows {
   const Unit* units;                          ///< row r begins at r * stride; a group begins a quad
-  index_t stride, groups;                     ///< groups: from one row's entries to the next's
+  index_t stride, entries;                    ///< entries: from one group's entries to the next's
   std::array<const std::int32_t*, 2> starts;  ///< what the dots of either vector start from
   const std::int32_t* sums;                   ///< sum of the codes, a large_factor; used where columns have zeros
   const std::int32_t* zeros;                  ///< less the zero point, a small_factor; null: none
@@ -38,10 +39,10 @@ struct group_rows {
 
   /// The same from another row and group on; a group is `units_of_group` long.
   group_rows from(index_t row, index_t group, index_t units_of_group) const {
-    const index_t at = row * groups + group;
+    const index_t at = group * entries + row;
     return {units + row * stride + group * units_of_group,
             stride,
-            groups,
+            entries,
             {starts[0] + at, starts[1] + at},
             sums + at,
             zeros != nullptr ? zeros + at : nullptr,
@@ -74,6 +75,20 @@ struct group_columns {
             sums != nullptr ? sums + at : nullptr,
             ahead};
   }
+};
+
+/// Where the sums of a tile come from and where they go; rows begin so many elements behind each other.
+struct group_sums {
+  const float* from;  ///< null: sums begin at +0
+  index_t from_stride;
+  float* to;
+  index_t to_stride;
+  const float* row_scales = nullptr;  ///< what the sums of a row are multiplied by in the end; null: nothing
+  const float* last = nullptr;        ///< what all are multiplied by after that; null: nothing
+
+  /// The same for a part that another one follows, or that follows this one.
+  group_sums without_end() const { return {from, from_stride, to, to_stride}; }
+  group_sums behind() const { return {to, to_stride, to, to_stride, row_scales, last}; }
 };
 
 namespace detail {
@@ -178,9 +193,10 @@ struct group_loops {
 template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 [[gnu::noinline]] void group_registers(const group_columns& columns,
                                        const group_rows<typename quad_reader<A, Q>::unit>& rows, index_t groups,
-                                       index_t quads, float* sums, index_t sums_stride, bool first) {
+                                       index_t quads, const group_sums& place) {
   group_columns w = columns;  // copies, which nothing that is stored can change
   auto x = rows;
+  group_sums sums = place;
   using reader = quad_reader<A, Q>;
   constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
   constexpr std::size_t at_once = reader::at_once;
@@ -194,19 +210,28 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   floats<A> total[in_registers ? Rows : 1][vectors];
   repeat<Rows>([&](auto r) __attribute__((always_inline)) {
     repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-      float* const at = sums + r * sums_stride + v * step;
+      floats<A> before(0.f);
+      if (sums.from != nullptr) before = simd::load<A>(sums.from + r * sums.from_stride + v * step);
       if constexpr (in_registers)
-        total[r][v] = first ? floats<A>(0.f) : simd::load<A>(at);
-      else if (first)
-        simd::store(at, floats<A>(0.f));
+        total[r][v] = before;
+      else
+        simd::store(sums.to + r * sums.to_stride + v * step, before);
     });
   });
+  const auto change = [&](auto r, auto v, auto f) __attribute__((always_inline)) {
+    if constexpr (in_registers) {
+      total[r][v] = f(total[r][v]);
+    } else {
+      float* const at = sums.to + r * sums.to_stride + v * step;
+      simd::store(at, f(simd::load<A>(at)));
+    }
+  };
 
   for (index_t g = 0; g < groups; ++g) {
     ints<A> dot[Rows * chains][vectors];
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        dot[r][v] = ints<A>(x.starts[v % 2][r * x.groups + g]);
+        dot[r][v] = ints<A>(x.starts[v % 2][g * x.entries + r]);
         if constexpr (chains == 2) dot[1][v] = ints<A>(0);
       });
     });
@@ -270,7 +295,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
         column[v] = simd::load<A>(of_columns + g * w.stride + v * step);
       });
       repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        const ints<A> row(of_rows[r * x.groups + g]);
+        const ints<A> row(of_rows[g * x.entries + r]);
         repeat<vectors>([&](auto v) __attribute__((always_inline)) {
           dot[r][v] = simd::multiply_add(dot[r][v], column[v], row);
         });
@@ -283,60 +308,74 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
         const floats<A> column = simd::rounded(simd::load<A>(w.scales + g * w.stride + v * step));
         repeat<Rows>([&](auto r) __attribute__((always_inline)) {
           const floats<A> exact = simd::to_float(dot[r][v]), scale = factor(column, r);
-          if constexpr (in_registers) {
-            total[r][v] = simd::fma(exact, scale, total[r][v]);
-          } else {
-            float* const at = sums + r * sums_stride + v * step;
-            simd::store(at, simd::fma(exact, scale, simd::load<A>(at)));
-          }
+          change(
+              r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::fma(exact, scale, y); });
         });
       });
     };
     if (x.scales != nullptr)
-      scale_by([&](const floats<A>& column, auto r)
-                   __attribute__((always_inline)) { return simd::mul(column, floats<A>(x.scales[r * x.groups + g])); });
+      scale_by([&](const floats<A>& column, auto r) __attribute__((always_inline)) {
+        return simd::mul(column, floats<A>(x.scales[g * x.entries + r]));
+      });
     else
       scale_by([&](const floats<A>& column, auto) __attribute__((always_inline)) { return column; });
     if (!Loops.plain && w.offsets != nullptr)
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
         const floats<A> offset = simd::load<A>(w.offsets + g * w.stride + v * step);
         repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-          const floats<A> term(x.terms[r * x.groups + g]);
-          if constexpr (in_registers) {
-            total[r][v] = simd::fma(term, offset, total[r][v]);
-          } else {
-            float* const at = sums + r * sums_stride + v * step;
-            simd::store(at, simd::fma(term, offset, simd::load<A>(at)));
-          }
+          const floats<A> term(x.terms[g * x.entries + r]);
+          change(
+              r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::fma(term, offset, y); });
         });
       });
   }
 
-  if constexpr (in_registers)
+  const auto multiply_by = [&](auto factor) __attribute__((always_inline)) {
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      const floats<A> f(factor(r));
       repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        simd::store(sums + r * sums_stride + v * step, total[r][v]);
+        change(
+            r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::mul(y, f); });
       });
     });
+  };
+  if (sums.row_scales != nullptr) multiply_by([&](auto r) { return sums.row_scales[r]; });
+  if (sums.last != nullptr) multiply_by([&](auto) { return *sums.last; });
+  if constexpr (in_registers) {
+    // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
+    asm("" : "+r"(sums.to), "+r"(sums.to_stride));
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        simd::store(sums.to + r * sums.to_stride + v * step, total[r][v]);
+      });
+    });
+  }
 }
 
 /// The same by the loops that suit it. g++ 12 spills where quads are rolled that are one instruction each, or unrolled
-/// that are several. One row is a stream of memory that has no time for requests, nor for what it does not need.
+/// that are several. Many rows are short of registers and one row is a stream of memory: both do without what they do
+/// not need, and long groups of one row without requests.
 template <class A, quads_of Q, index_t Rows, index_t Pairs>
 void group_registers_of(const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x, index_t groups,
-                        index_t quads, float* sums, index_t sums_stride, bool first) {
+                        index_t quads, const group_sums& sums) {
   constexpr bool unrolls =
       group_tile<A>::many_registers || nibble_dot<A>::takes_bytes || quad_reader<A, Q>::at_once > 1;
   const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
-    group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums, sums_stride, first);
+    group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums);
   };
   if constexpr (Q == quads_of::ready_bytes) {
     if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, false, false}>{});
     run(std::integral_constant<group_loops, group_loops{4, false, false, false}>{});
   } else {
     constexpr bool ahead = Rows <= 5;
+    const bool plain = w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr;
+    if constexpr (Rows >= 4 && group_tile<A>::many_registers)
+      if (plain && quads % 4 == 0) {
+        if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, ahead, true}>{});
+        return run(std::integral_constant<group_loops, group_loops{4, true, ahead, true}>{});
+      }
     if constexpr (Rows == 1 && unrolls)
-      if (w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr) {
+      if (plain) {
         if (quads < 8) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
         if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{8, false, false, true}>{});
       }
@@ -349,11 +388,11 @@ void group_registers_of(const group_columns& w, const group_rows<typename quad_r
 
 template <class A, quads_of Q, index_t Rows>
 void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
-                     index_t groups, index_t quads, float* sums, index_t sums_stride, bool first) {
+                     index_t groups, index_t quads, const group_sums& sums) {
   constexpr index_t fewest = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows - 1 : 1;
   if constexpr (Rows > fewest)
-    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1>(rows, w, x, groups, quads, sums, sums_stride, first);
-  group_registers_of<A, Q, Rows, 1>(w, x, groups, quads, sums, sums_stride, first);
+    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1>(rows, w, x, groups, quads, sums);
+  group_registers_of<A, Q, Rows, 1>(w, x, groups, quads, sums);
 }
 
 }  // namespace detail
@@ -371,6 +410,20 @@ inline constexpr bool group_shares = detail::quad_reader<A, Q>::shares;
 /// Whether there are tiles of ready bytes.
 template <usable_arch A>
 inline constexpr bool takes_ready_bytes = nibble_dot<A>::takes_bytes;
+
+/// How many rows read weights: by the way that is faster on this CPU, or, for tests, by one of the two. No bit depends
+/// on it.
+enum class group_way { fastest, packed, ready };
+inline std::atomic<group_way> group_way_taken{group_way::fastest};
+
+/// Whether many rows read ready bytes. Intel's vector units take what unpacks words where they could dot; AMD's have
+/// others for it.
+template <usable_arch A>
+bool prefers_ready_bytes() {
+  const group_way way = group_way_taken.load(std::memory_order_relaxed);
+  return takes_ready_bytes<A> && (way == group_way::fastest ? simd::is_intel() : way == group_way::ready);
+}
+
 /// The weights of `quads` quads of a tile's columns as ready_bytes, 4 * group_tile::columns a quad, to `to`: tiles of
 /// many rows would do it again for every few of them.
 template <usable_arch A, quads_of Q>
@@ -387,24 +440,25 @@ void make_ready(const std::uint8_t* codes, index_t quad_bytes, const std::uint8_
   }
 }
 
-/// sums(r, c) = a chain over groups g of `quads` quads each, from sums(r, c) or, if `first`, from +0:
+/// A tile of sums: a chain over groups g of `quads` quads each, from sums.from(r, c) or +0:
 ///   dot = starts(r, g) + sum over the group's k of unit(r, k) * weight(k, c) + sums(r, g) * zeros(g, c)
 ///         + zeros(r, g) * sums(g, c), modulo 2^32
 ///   y = fma(float(dot), RN(scales(g, c) * scales(r, g)), y), the row's scale left out where it has none a group
 ///   y = fma(terms(r, g), offsets(g, c), y) where there are offsets
-/// for r < rows <= max_rows (of ready bytes: ready_rows or one less) and c < group_tile::columns. Row r of sums
-/// begins at sums + r * sums_stride.
+/// and in the end RN(y * row_scales(r)), RN of that times *last, each where there is one.
+/// For r < rows <= max_rows (of ready bytes: ready_rows or one less) and c < group_tile::columns. sums.from and sums.to
+/// are the same or lie apart.
 template <usable_arch A, quads_of Q>
 void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, index_t rows, index_t groups,
-                index_t quads, float* sums, index_t sums_stride, bool first) {
+                index_t quads, const group_sums& sums) {
   constexpr index_t most = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows : group_tile<A>::max_rows;
-  detail::group_tile_rows<A, Q, most>(rows, w, x, groups, quads, sums, sums_stride, first);
+  detail::group_tile_rows<A, Q, most>(rows, w, x, groups, quads, sums);
 }
 /// The same for one row and 2 * group_tile::columns columns of bytes: memory is read in order.
 template <usable_arch A>
 void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t groups,
-                     index_t quads, float* sums, bool first) {
-  detail::group_registers_of<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums, 0, first);
+                     index_t quads, const group_sums& sums) {
+  detail::group_registers_of<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
