@@ -24,7 +24,8 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
   const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
-  const simd::traffic asks = from_memory ? simd::traffic{simd::fetch::far} : asks_beyond<From>(x);
+  const simd::requests best = simd::best_requests();
+  const simd::traffic asks = from_memory ? simd::traffic{best.next_piece, false, best.ahead} : asks_beyond<From>(x);
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
     if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, asks);

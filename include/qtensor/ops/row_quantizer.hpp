@@ -252,10 +252,11 @@ class row_quantizer {
   simd::traffic asks_behind_statistics(index_t n) const {
     constexpr index_t cached = 2 * tile_floats * index_t{sizeof(float) / sizeof(element)};
     if (!direct_ || out_.size() <= cached) return {};
-    if (streams_) return {simd::fetch::far};
+    const simd::requests best = simd::best_requests();
+    if (streams_) return {best.next_piece, false, best.ahead};
     // Narrower vectors take longer than a cache.
     if (simd::lanes<simd::best_arch> < 16) return {};
-    return {simd::best_requests().beyond, false, n * index_t{sizeof(element)}};
+    return {best.beyond, false, n * index_t{sizeof(element)}};
   }
   /// The same where codes of a panel are made, whose numbers are in a cache: those of the next panel are asked for,
   /// where it is a row that leaves them room there.
@@ -263,7 +264,8 @@ class row_quantizer {
     const index_t bytes = rows_.row_length * index_t{sizeof(element)};
     if (!streams_ || !direct_ || panel_rows() > 1 || bytes > box_floats * index_t{sizeof(float)})
       return asks_in_order();
-    return {simd::fetch::far, false, bytes};
+    constexpr index_t near_bytes = 16384;
+    return {bytes <= near_bytes ? simd::best_requests().next_piece : simd::fetch::far, false, bytes};
   }
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `asks`:

@@ -114,11 +114,13 @@ template <class S, quotient_by By, class A, class From, numbers Which, int Bits,
         simd::put(to, c, streams());
     }
   };
-  // Behind statistics from a cache, which is the usual case, conditions would count.
+  // Behind statistics, which is the usual case, conditions would count.
   if constexpr (Which == numbers::fitting)
-    if (!t.streams && t.fetches == fetch::near)
-      return each_block([&]() QTENSOR_INLINE_LAMBDA { fetch_lines<read>(x, t.ahead); },
-                        []() QTENSOR_INLINE_LAMBDA { return false; });
+    if (t.fetches == fetch::near) {
+      const auto next = [&]() QTENSOR_INLINE_LAMBDA { fetch_lines<read>(x, t.ahead); };
+      if (t.streams) return each_block(next, []() QTENSOR_INLINE_LAMBDA { return true; });
+      return each_block(next, []() QTENSOR_INLINE_LAMBDA { return false; });
+    }
   each_block([&]() QTENSOR_INLINE_LAMBDA { fetch_ahead<read>(x, t); },
              [&]() QTENSOR_INLINE_LAMBDA { return t.streams; });
 }
