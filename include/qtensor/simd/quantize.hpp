@@ -125,6 +125,23 @@ template <class S, quotient_by By, class A, class From, numbers Which, int Bits,
              [&]() QTENSOR_INLINE_LAMBDA { return t.streams; });
 }
 
+/// The same for rows under parameters that all share, x_step and to_step apart, a byte a code: what short rows would
+/// make ready again for each is kept in registers. n is a multiple of four batches.
+template <class S, quotient_by By, class A, class From, class Parameters>
+[[gnu::noinline]] void encode_whole_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n,
+                                         const Parameters& of_all, std::uint8_t* to, index_t to_step, traffic t) {
+  static_assert(Parameters::all_alike);
+  constexpr index_t step = 4 * lanes<A>, read = step * index_t{sizeof(typename From::type)};
+  const Parameters p = of_all;
+  for (index_t r = 0; r < rows; ++r, x += x_step, to += to_step)
+    for (index_t i = 0; i < n; i += step) {
+      fetch_ahead<read>(x + i, t);
+      std::array<floats<A>, 4> v;
+      From::template load_four<A>(x + i, v);
+      simd::put(to + i, From::template in_order<A>(encode_codes<S, By, A, numbers::any>(v, p)), false);
+    }
+}
+
 /// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
 /// bytes and all parameters the same (what it shares with the one before it is written twice), else it is padded with
 /// zeros.
@@ -250,6 +267,8 @@ struct vector_encoder {
     const traffic t{fetches, false, 8 * x_step * index_t{sizeof(element)}};
     const auto by = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
       const detail::uniform_parameters<S, By, A> p(s, zero_point);
+      if (rows > 1 && n % (4 * lanes<A>) == 0)
+        return detail::encode_whole_rows<S, By, A, From>(x, x_step, rows, n, p, bytes, step, t);
       for (index_t r = 0; r < rows; ++r)
         detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step, t);
     };
