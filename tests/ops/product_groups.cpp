@@ -46,6 +46,7 @@ TEST_CASE("products over groups: zero points") {
 }
 TEST_CASE("products over groups: nothing to do") {
   compare_floats(random_weights<int4_any>(5, 0, false, group<dynamic>(4)), 3);
+  compare_floats(random_weights<int4_any>(65, 0, false, group<dynamic>(4)), 3);
   compare_floats(random_weights<int4_any>(0, 8, false, group<dynamic>(4)), 3);
   compare_floats(random_weights<int4_any>(5, 8, false, group<dynamic>(4)), 0);
   compare_floats(random_weights<int4_any>(5, 0, false, group<dynamic>(4)), 0);

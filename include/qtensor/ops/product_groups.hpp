@@ -115,7 +115,7 @@ class group_engine {
           if (form_.scales == activation_scales::per_row) place.row_scales = x.row_scales() + m + r;
           if (S::has_tensor_scale && !one_group_) place.last = &tensor_scale_;
         }
-        const bool stored = ends && take_place(place, sink, row + m + r, col + c, cols);
+        const bool stored = ends && count > 0 && take_place(place, sink, row + m + r, col + c, cols);
         const auto part = all.from(m + r, g, form_.group_units());
         const index_t left = count - full;
         if (full > 0) dot(w, part, some, full, quads, left > 0 ? place.without_end() : place);
