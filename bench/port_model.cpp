@@ -8,6 +8,9 @@ namespace {
 using namespace qtensor;
 using arch = simd::best_arch;
 constexpr index_t step = 4 * simd::lanes<arch>;
+/// Whether encoders store nibbles, which they pack in registers, instead of bytes.
+template <class S>
+constexpr bool packs = simd::detail::stored_bits<S, arch> == 4;
 
 /// What numbers are divided by: nothing, one scale for all, or one for each of the blocks, which they fit.
 enum class divided { by_nothing, by_one, by_blocks };
@@ -28,8 +31,11 @@ template <class S, class From, divided How>
     }
     std::array<simd::floats<arch>, 4> v;
     From::template load_four<arch>(x + i, v);
-    const auto c = simd::encode_codes<S, by, arch, which>(v, p);
-    simd::store(codes + i, From::template in_order<arch>(c));
+    const auto c = From::template in_order<arch>(simd::encode_codes<S, by, arch, which>(v, p));
+    if constexpr (packs<S>)
+      simd::put_nibbles(codes + i / 2, c, false);
+    else
+      simd::store(codes + i, c);
   }
 }
 
@@ -58,8 +64,8 @@ QTENSOR_ENCODE(bf16_to_e4m3, cast_to<e4m3>, from_bf16, by_nothing)
 QTENSOR_ENCODE(bf16_to_hif8, cast_to<hif8>, from_bf16, by_nothing)
 QTENSOR_ENCODE(bf16_to_mxfp8, mxfp8_e4m3, from_bf16, by_blocks)
 
-/// Codes of a byte each to what is stored of them.
-extern "C" const int pack_of_4_bits_numbers = static_cast<int>(2 * step);
+/// Codes of a byte each to what is stored of them; -1 where encoders have done it.
+extern "C" const int pack_of_4_bits_numbers = packs<mxfp4> ? -1 : static_cast<int>(2 * step);
 extern "C" void pack_of_4_bits(const std::uint8_t* codes, index_t n, std::uint8_t* out) {
   for (index_t i = 0; i < n; i += 2 * step)
     simd::store(out + i / 2, simd::join_nibbles(simd::load<arch>(codes + i), simd::load<arch>(codes + i + step)));
