@@ -103,7 +103,7 @@ void check_tile(const shape& s) {
   const auto row_scales = numbers(s.rows), last = numbers(1);
   simd::group_sums place{s.first ? nullptr : before.data(), sums_stride, y.data(), sums_stride};
   if (s.row_scales) place.row_scales = row_scales.data();
-  if (s.last) place.last = last.data();
+  if (s.last) place.last = at(last, 0);
   if constexpr (Q == quads_of::bytes)
     if (s.wide) simd::dot_groups_wide<A>(w, x, s.groups, s.quads, place);
   if (part > 0) simd::dot_groups<A, Q>(w, x, s.rows, part, s.quads, place.without_end());

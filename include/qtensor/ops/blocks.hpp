@@ -7,15 +7,6 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// How numbers of a source are asked for that lie in a cache beyond the first one: those of the next chunk of blocks
-/// while codes of this one are made.
-template <class From, tile_source X>
-simd::traffic asks_beyond(const X& x) {
-  constexpr index_t chunk = simd::detail::block_chunk;
-  if (!row_step(x) || x.rows() * x.cols() <= 4 * chunk || simd::lanes<simd::best_arch> < 16) return {};
-  return {simd::best_requests().beyond, false, chunk * index_t{sizeof(typename From::type)}};
-}
-
 /// Dynamic quantization of a source with the rows of `out`, each piece while it is in L1: statistics, scales, codes.
 template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O>
 void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
@@ -23,9 +14,10 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
-  const bool streams = out.size() >= streaming_floats, from_memory = streams && row_step(x).has_value();
-  const simd::requests best = simd::best_requests();
-  const simd::traffic asks = from_memory ? simd::traffic{best.next_piece, false, best.ahead} : asks_beyond<From>(x);
+  const bool streams = out.size() >= streaming_floats, direct = row_step(x).has_value();
+  using element = typename From::type;
+  const simd::traffic asks =
+      direct ? asks_behind_statistics<element>(simd::detail::block_chunk, out.size()) : simd::traffic{};
   const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
     std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
     if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, asks);
@@ -34,7 +26,7 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, from_memory ? alternating_length<element_of<X>>() : tile_floats, encode);
+    for_each_flat_piece(x, elements, streams && direct ? alternating_length<element>() : tile_floats, encode);
   else
     for_each_piece(x, 0, x.rows(), elements, encode);
   if (streams) simd::stream_fence<simd::best_arch>();

@@ -52,8 +52,7 @@ class group_engine {
         ready_groups_(group_block<Panels>::size(form.group, true)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + group_block<Panels>::space(form.group)),
-        block_(layout_, form.group, space_.data() + sums_size_),
-        tensor_scale_(panels_.tensor_scale()) {}
+        block_(layout_, form.group, space_.data() + sums_size_) {}
 
   /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
   template <class Sink>
@@ -113,7 +112,7 @@ class group_engine {
         simd::group_sums place{g > 0 ? kept : nullptr, width, kept, width};
         if (ends) {
           if (form_.scales == activation_scales::per_row) place.row_scales = x.row_scales() + m + r;
-          if (S::has_tensor_scale && !one_group_) place.last = &tensor_scale_;
+          if (S::has_tensor_scale && !one_group_) place.last = panels_.tensor_scale();
         }
         const bool stored = ends && count > 0 && take_place(place, sink, row + m + r, col + c, cols);
         const auto part = all.from(m + r, g, form_.group_units());
@@ -184,7 +183,7 @@ class group_engine {
       for (index_t i = 0; i < columns; i += simd::lanes<A>) {
         float* const at = values + r * width + i;
         floats<A> y = simd::mul(simd::load<A>(at), simd::load<A>(panel_scales_ + c + i));
-        if constexpr (S::has_tensor_scale) y = simd::mul(y, floats<A>(tensor_scale_));
+        if constexpr (S::has_tensor_scale) y = simd::mul(y, floats<A>(panels_.tensor_scale()));
         simd::store(at, y);
       }
     sink(product_tile{row, col + c, rows, std::min(columns, layout_.outputs - col - c), values, width});
@@ -220,7 +219,7 @@ class group_engine {
       for (index_t c = 0; c < cols; ++c) {
         float& y = sums[r * width + c];
         if (row_scales) y = rounded(y * x.row_scales()[m + r]);
-        if (S::has_tensor_scale && !one_group_) y = rounded(y * tensor_scale_);
+        if (S::has_tensor_scale && !one_group_) y = rounded(y * panels_.tensor_scale());
       }
     for (index_t c = 0; c < cols; c += columns)
       for (index_t r = 0; r < rows; r += tile::max_rows)
@@ -235,7 +234,6 @@ class group_engine {
   index_t block_groups_, ready_groups_, sums_size_;
   product_space space_;
   group_block<Panels> block_;
-  float tensor_scale_;
   alignas(64) float panel_scales_[width];
 };
 

@@ -247,16 +247,9 @@ class row_quantizer {
     if (!streams_ || !direct_) return {};
     return {simd::best_requests().once};
   }
-  /// The same while codes of n numbers are made, whose statistics have brought them to the first-level cache: it should
-  /// hold as many again by then.
+  /// The same while codes of n numbers are made that statistics have read.
   simd::traffic asks_behind_statistics(index_t n) const {
-    constexpr index_t cached = 2 * tile_floats * index_t{sizeof(float) / sizeof(element)};
-    if (!direct_ || out_.size() <= cached) return {};
-    const simd::requests best = simd::best_requests();
-    if (streams_) return {best.next_piece, false, best.ahead};
-    // Narrower vectors take longer than a cache.
-    if (simd::lanes<simd::best_arch> < 16) return {};
-    return {best.beyond, false, n * index_t{sizeof(element)}};
+    return direct_ ? ops::asks_behind_statistics<element>(n, out_.size()) : simd::traffic{};
   }
   /// The same where codes of a panel are made, whose numbers are in a cache: those of the next panel are asked for,
   /// where it is a row that leaves them room there.

@@ -27,6 +27,19 @@ index_t alternating_length() {
   return std::min(simd::best_requests().piece / index_t{sizeof(Element)}, tile_floats);
 }
 
+/// How numbers further on are asked for while codes of n of them are made, whose statistics have brought them to the
+/// first-level cache: it should hold as many again by then. `size`: how many lie in memory, one behind the other.
+template <class Element>
+simd::traffic asks_behind_statistics(index_t n, index_t size) {
+  constexpr index_t cached = 2 * tile_floats * index_t{sizeof(float) / sizeof(Element)};
+  if (size <= cached) return {};
+  const simd::requests best = simd::best_requests();
+  if (size >= streaming_floats) return {best.next_piece, false, best.ahead};
+  // Narrower vectors take longer than a cache.
+  if (simd::lanes<simd::best_arch> < 16) return {};
+  return {best.beyond, false, n * index_t{sizeof(Element)}};
+}
+
 /// How kernels read the elements of a source.
 template <tile_source X>
 using source_elements = simd::source_of<element_format_of<X>>;

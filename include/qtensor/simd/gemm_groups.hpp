@@ -84,7 +84,7 @@ struct group_sums {
   float* to;
   index_t to_stride;
   const float* row_scales = nullptr;  ///< what the sums of a row are multiplied by in the end; null: nothing
-  const float* last = nullptr;        ///< what all are multiplied by after that; null: nothing
+  float last = 1.f;                   ///< what all are multiplied by after that
 
   /// The same for a part that another one follows, or that follows this one.
   group_sums without_end() const { return {from, from_stride, to, to_stride}; }
@@ -340,7 +340,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
     });
   };
   if (sums.row_scales != nullptr) multiply_by([&](auto r) { return sums.row_scales[r]; });
-  if (sums.last != nullptr) multiply_by([&](auto) { return *sums.last; });
+  if (sums.last != 1.f) multiply_by([&](auto) { return sums.last; });
   if constexpr (in_registers) {
     // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
     asm("" : "+r"(sums.to), "+r"(sums.to_stride));
@@ -445,7 +445,7 @@ void make_ready(const std::uint8_t* codes, index_t quad_bytes, const std::uint8_
 ///         + zeros(r, g) * sums(g, c), modulo 2^32
 ///   y = fma(float(dot), RN(scales(g, c) * scales(r, g)), y), the row's scale left out where it has none a group
 ///   y = fma(terms(r, g), offsets(g, c), y) where there are offsets
-/// and in the end RN(y * row_scales(r)), RN of that times *last, each where there is one.
+/// and in the end RN(y * row_scales(r)), RN of that times last, each where there is one.
 /// For r < rows <= max_rows (of ready bytes: ready_rows or one less) and c < group_tile::columns. sums.from and sums.to
 /// are the same or lie apart.
 template <usable_arch A, quads_of Q>
