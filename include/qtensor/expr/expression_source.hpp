@@ -94,8 +94,9 @@ class expression_source {
       for (index_t r = 0; r < rows; ++r) {
         if constexpr (has_packets) {
           index_t c = 0;
-          for (; c + lanes <= cols; c += lanes)
-            Eigen::internal::pstoreu(tile + r * stride + c, packet_at(row + r, col + c));
+          for (; c + together * lanes <= cols; c += together * lanes)
+            read_packets<together>(row + r, col + c, tile + r * stride + c);
+          for (; c + lanes <= cols; c += lanes) read_packets<1>(row + r, col + c, tile + r * stride + c);
           for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
         } else {
           read_line(row + r, col, cols, tile + r * stride);
@@ -124,6 +125,17 @@ class expression_source {
       return evaluator_.template packet<Eigen::Unaligned, packet>(row, col);
     else
       return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
+  }
+  /// Packets that are read before they are stored: a store may be to what the evaluator holds, for all compilers know,
+  /// so that behind each its pointers are loaded anew.
+  static constexpr int together = 4;
+  template <int Count>
+  void read_packets(index_t row, index_t col, float* to) const {
+    packet some[Count];
+#pragma GCC unroll 4
+    for (index_t k = 0; k < Count; ++k) some[k] = packet_at(row, col + k * lanes);
+#pragma GCC unroll 4
+    for (index_t k = 0; k < Count; ++k) Eigen::internal::pstoreu(to + k * lanes, some[k]);
   }
   [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
     for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);

@@ -12,7 +12,7 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 /// Floats of a tile: 16 KiB, a third to a half of every L1 data cache.
 inline constexpr index_t tile_floats = 4096;
 /// Floats that are read into a tile at a time, where blocks allow it: what they are read from wants room there, too.
-inline constexpr index_t read_floats = 2048;
+inline constexpr index_t read_floats = 3072;
 /// Floats of a box that is copied or read a second time: half of a usual second-level cache.
 inline constexpr index_t box_floats = index_t{1} << 17;
 /// Rows of a box when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
