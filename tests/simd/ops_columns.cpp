@@ -1,11 +1,10 @@
 // Mirrors include/qtensor/simd/ops_columns.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <qtensor/simd/ops_columns.hpp>
+#include <vector>
 
 #include "check.hpp"
-
-#include <array>
-#include <vector>
 
 namespace simd = qtensor::simd;
 using qtensor::index_t;
@@ -46,8 +45,7 @@ TEST_CASE("turn_square: rows and lanes change places") {
     constexpr index_t side = simd::lanes<arch_type>;
     const auto v = hard_floats(side * side);
     std::array<simd::floats<arch_type>, side> rows;
-    for (index_t r = 0; r < side; ++r)
-      rows[static_cast<std::size_t>(r)] = simd::load<arch_type>(v.data() + r * side);
+    for (index_t r = 0; r < side; ++r) rows[static_cast<std::size_t>(r)] = simd::load<arch_type>(v.data() + r * side);
     simd::turn_square<arch_type>(rows);
     for (index_t c = 0; c < side; ++c) {
       float lane[side];
@@ -55,6 +53,21 @@ TEST_CASE("turn_square: rows and lanes change places") {
       for (index_t r = 0; r < side; ++r)
         if (qtensor::bits_of(lane[r]) != qtensor::bits_of(at(v, r * side + c))) FAIL("(", r, ", ", c, ")");
     }
+  });
+}
+
+TEST_CASE("interleave_four: bytes of four rows as fours of each column") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t lanes = simd::lanes<arch_type>, size = 4 * lanes;
+    std::array<std::uint8_t, static_cast<std::size_t>(size)> from{}, to{};
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(255 - 3 * i);
+    simd::store(to.data(),
+                simd::interleave_four<arch_type>(simd::load<arch_type>(static_cast<const std::uint8_t*>(from.data()))));
+    for (index_t i = 0; i < lanes; ++i)
+      for (index_t k = 0; k < 4; ++k)
+        if (to[static_cast<std::size_t>(4 * i + k)] != from[static_cast<std::size_t>(k * lanes + i)])
+          FAIL("(", k, ", ", i, ")");
   });
 }
 

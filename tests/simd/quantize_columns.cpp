@@ -102,6 +102,56 @@ void check_shared() {
   });
 }
 
+/// Codes of `rows` rows of n elements, every `length` of them with scales of their own, turned.
+template <class S, class Arch>
+void check_turned(index_t rows, index_t n, index_t length, index_t col, bool fitting, bool odd) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using encoder = simd::column_encoder<S, simd::from_f32, simd::kernel<simd::op::encode, S, Arch>>;
+    const index_t blocks = (rows + length - 1) / length, wide = col + n, x_step = wide + 1, to_step = rows + 3;
+    const column_input<S> in(blocks, wide, odd);
+    std::vector<encoder> encoders;
+    std::vector<std::vector<float>> memory, scales;
+    std::vector<std::vector<std::int32_t>> zeros;
+    for (index_t b = 0; b < blocks; ++b) {
+      scales.emplace_back(in.scales), zeros.emplace_back(in.zeros);
+      std::rotate(scales.back().begin(), scales.back().begin() + b % wide, scales.back().end());
+      std::rotate(zeros.back().begin(), zeros.back().begin() + b % wide, zeros.back().end());
+      memory.emplace_back(static_cast<std::size_t>(encoder::memory_for(wide) + 1));
+      if (!odd)
+        for (std::int32_t& zero : zeros.back()) zero = std::max(zero, 0);  // of any architecture's fast path
+    }
+    check::fenced<float> x((rows - 1) * x_step + n);
+    for (index_t i = 0; i < x.size(); ++i)
+      x[i] = fitting ? 0.25f * in.scales[0] : in.x[static_cast<std::size_t>(i) % in.x.size()];
+    const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
+    for (std::size_t b = 0; b < scales.size(); ++b)
+      encoders.emplace_back(scales[b].data(), S::has_zero_point ? zeros[b].data() : nullptr, wide, tensor_scale,
+                            memory[b].data(), fitting && !odd);
+    std::vector<std::uint8_t> got(static_cast<std::size_t>(n * to_step), 0x5a), want(static_cast<std::size_t>(n));
+    const bool done =
+        encoder::encode_turned(encoders.data(), length, x.data(), x_step, rows, col, n, got.data(), to_step);
+    INFO(std::string(name<S>), ": ", rows, " rows of ", n, " elements from ", col, ", ", length,
+         odd ? " alike, odd scales" : " alike");
+    if (!odd) CHECK(done);
+    if (!done) {
+      CHECK(std::all_of(got.begin(), got.end(), [](std::uint8_t c) { return c == 0x5a; }));
+      return;
+    }
+    constexpr int mask = (1 << S::code_format::bits) - 1;
+    bool same = true;
+    for (index_t r = 0; r < to_step; ++r) {
+      if (r < rows)
+        encoders[static_cast<std::size_t>(r / length)].encode_bytes(x.data() + r * x_step, x_step, 1, col, n,
+                                                                    want.data(), n);
+      for (index_t i = 0; i < n; ++i) {
+        const std::uint8_t code = got[static_cast<std::size_t>(i * to_step + r)];
+        same = same && (r < rows ? ((code ^ want[static_cast<std::size_t>(i)]) & mask) == 0 : code == 0x5a);
+      }
+    }
+    CHECK(same);
+  }
+}
+
 template <class S>
 void check_all() {
   simd::archs::for_each([](auto arch) {
@@ -124,6 +174,25 @@ TEST_CASE("column_encoder: any number of rows and columns, whole or in part, str
   check_all<scheme<int4, per_channel<1>>>();
   check_all<along<0, mxfp8_e4m3>>();
   check_all<along<0, mxfp4>>();
+}
+
+TEST_CASE("column_encoder: codes of rows that share scales in blocks, turned, are those of the rows") {
+  const auto check = []<class S>() {
+    simd::archs::for_each([](auto arch) {
+      using A = decltype(arch);
+      constexpr index_t lanes = simd::lanes<A>;
+      for (const bool odd : {false, true})
+        for (const bool fitting : {false, true})
+          for (const index_t rows : {1, 3, 16, 63, 64, 100, 256})
+            for (const index_t length : {16, 32, 256})
+              for (const index_t steps : {1, 3, 9})
+                check_turned<S, A>(rows, steps * lanes, length, (steps - 1) * lanes, fitting, odd);
+    });
+  };
+  check.operator()<int8_per_channel<1>>();
+  check.operator()<scheme<uint8, per_channel<1>, zero_point<int32>, static_only>>();
+  check.operator()<along<0, mxfp8_e4m3>>();
+  check.operator()<along<0, mxfp4>>();
 }
 
 TEST_CASE("encode_columns: more columns than are prepared at a time") {

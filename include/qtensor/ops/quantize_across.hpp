@@ -36,14 +36,16 @@ class across_quantizer {
         high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         step_(high_ + 64),
         codes_(line_array<std::uint8_t>::for_overwrite(wide * step_)),
-        divisors_(line_array<float>::for_overwrite(columns_type::memory_for(high_))) {}
+        divisors_(line_array<float>::for_overwrite(divide_up(most_cols_, length_) * columns_type::memory_for(high_))) {
+    encoders_.reserve(static_cast<std::size_t>(divide_up(std::min(wide, most_cols_), length_)));
+  }
 
-  /// Whether a matrix has scales of a kind that can be turned, and is worth it: in a cache numbers are turned as fast
-  /// where scales change with every few of them, and faster where columns are short.
+  /// Whether a matrix has scales of a kind that can be turned, and rows enough: several steps of the kernels, where
+  /// they change with every few numbers.
   static bool fits(const Quantizer& q, const matrix_ref<const element>& columns) {
-    const bool is_large = q.streams() || std::min(q.block_length(), columns.rows()) >= wide;
-    constexpr index_t step = 4 * simd::lanes<simd::best_arch>;  // codes that are made together
-    return is_large && columns.cols() >= step && (q.panel_rows() == 1 || is_shared(q, columns));
+    const bool is_long = std::min(q.block_length(), columns.rows()) >= wide;
+    const index_t least = is_long ? columns_type::turned_elements : 64;
+    return columns.cols() >= least && (q.panel_rows() == 1 || is_shared(q, columns));
   }
 
   /// Codes of all rows under scales that are stored.
@@ -66,8 +68,11 @@ class across_quantizer {
     if (is_shared(q_, x_)) {
       statistics_memory<S> statistics(blocks());
       parameters_memory<S> parameters(blocks());
-      for (index_t col = 0; col < cols_; ++col)
-        join_statistics<S, From>(&x_(col, 0), rows_, rows_, statistics.view().from(col / length_));
+      const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
+      for (index_t col = 0, n; col < cols_; col += n) {
+        n = follow ? std::min(length_, cols_ - col) : 1;
+        join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, statistics.view().from(col / length_));
+      }
       if (q_.finish({}, 0, blocks(), statistics.view(), parameters.view()) == simd::blocks_are::special) return false;
       encode_shared(parameters.view());
       return true;
@@ -107,7 +112,7 @@ class across_quantizer {
     return q.panel_rows() >= columns.cols();
   }
   /// Whether the codes of a block are made while the caches hold its numbers.
-  bool by_blocks() const { return length_ < cols_ && most_cols_ <= wide; }
+  bool by_blocks() const { return q_.streams() && length_ < cols_ && most_cols_ <= wide; }
   /// Whether the next block is asked for meanwhile: short ones find room in the caches beside it.
   bool asks_for_blocks() const { return by_blocks() && length_ <= short_block; }
   /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
@@ -119,9 +124,15 @@ class across_quantizer {
   template <class Visit>
   void for_each_band(Visit visit) {
     parameters_memory<S> parameters(divide_up(most_cols_, length_) * step_);
-    for (index_t row = 0; row < rows_; row += high_)
+    constexpr index_t step = columns_type::turned_elements;
+    for (index_t row = 0, rows; row < rows_; row += rows) {
+      rows = std::min(high_, rows_ - row);
+      // In a cache whole steps are turned while they are encoded; a last one begins early, and does some rows twice.
+      if (!q_.streams()) rows = rows < step ? step : rows / step * step;
+      row = std::min(row, rows_ - rows);
       for (index_t col = 0; col < cols_; col += most_cols_)
-        visit(row, std::min(high_, rows_ - row), col, std::min(most_cols_, cols_ - col), parameters.view());
+        visit(row, rows, col, std::min(most_cols_, cols_ - col), parameters.view());
+    }
   }
 
   /// Scales (and zero points) that are stored, an array down the rows for each block.
@@ -152,6 +163,7 @@ class across_quantizer {
                   simd::blocks_are blocks) {
     for (index_t first = 0; first < cols; first += wide) {
       const index_t n = std::min(wide, cols - first);
+      if (!q_.streams() && encode_turned(row, rows, col, first, n, p, blocks)) continue;
       for_each_part(first, n, length_, [&](index_t c, index_t count) {
         encode_columns(columns(row, rows, col + c, count), p.from(c / length_ * step_), blocks, codes(c - first),
                        {q_.fetches()});
@@ -159,8 +171,24 @@ class across_quantizer {
       q_.store_turned({row, col + first}, rows, n, codes(0), step_);
     }
   }
+  /// Columns [first, first + n) of the box, turned while they are encoded. False where that cannot be.
+  bool encode_turned(index_t row, index_t rows, index_t col, index_t first, index_t n, const parameters_view& p,
+                     simd::blocks_are blocks) {
+    const index_t block = first / length_;
+    const bool is_one = block == (first + n - 1) / length_;
+    if (!is_one && (first % length_ != 0 || length_ % 4 != 0)) return false;
+    encoders_.clear();
+    for (index_t c = 0; c < n; c += length_) {
+      float* memory = divisors_.data() + index_t(encoders_.size()) * columns_type::memory_for(high_);
+      encoders_.push_back(q_.column_encoder(p.from((block + c / length_) * step_), rows, memory, blocks));
+      if (is_one) break;
+    }
+    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, 0,
+                            &x_(col + first, row), x_.row_stride);
+  }
   /// Codes of all rows under the parameters of their blocks.
   void encode_shared(const parameters_view& p) {
+    if (!q_.streams()) return encode_repeated(p);
     for (index_t row = 0; row < rows_; row += high_)
       for (index_t col = 0; col < cols_; col += wide) {
         const index_t rows = std::min(high_, rows_ - row), n = std::min(wide, cols_ - col);
@@ -169,6 +197,17 @@ class across_quantizer {
         });
         q_.store_turned({row, col}, rows, n, codes(0), step_);
       }
+  }
+  /// The same in a cache, as if each row had parameters of its own.
+  void encode_repeated(const parameters_view& p) {
+    for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& own) {
+      for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
+        const parameters_view one = p.from((col + c) / length_), to = own.from(at);
+        fill_entries(one.scales[0], rows, to.scales);
+        if constexpr (S::has_zero_point) fill_entries(one.zero_points[0], rows, to.zero_points);
+      }
+      encode_box(row, rows, col, cols, own, simd::blocks_are::ordinary);
+    });
   }
   /// Calls part(col, count) for columns [first, first + n), cut where blocks end.
   template <class Part>
@@ -195,6 +234,7 @@ class across_quantizer {
   index_t rows_, cols_, length_, most_cols_, high_, step_;
   line_array<std::uint8_t> codes_;  // column after column, step_ apart
   line_array<float> divisors_;
+  std::vector<columns_type> encoders_;  // of the blocks that are encoded together
 };
 
 /// Calls use(across_quantizer) where a source and the tensor it goes to are matrices that it can quantize.

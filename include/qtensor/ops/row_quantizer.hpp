@@ -78,6 +78,7 @@ class row_quantizer {
   static constexpr std::size_t last = static_cast<std::size_t>(E::rank) - 1;
 
  public:
+  using columns_type = simd::column_encoder<runs, From>;
   using index_array = typename E::array;
   using scheme_type = S;
   using source_type = From;
@@ -368,11 +369,31 @@ class row_quantizer {
     }
   }
 
+  /// Codes of `cols` <= turned_cols elements of each of some rows, from the one at an index on, whose columns lie at x
+  /// and x + x_step, ...; every `length` of them have an encoder, which has entries for the rows from `first` on.
+  /// False, and nothing is written, where scales ask for more care.
+  bool encode_turned(index_array at, index_t rows, index_t cols, const columns_type* encoders, index_t length,
+                     index_t first, const element* x, index_t x_step) const {
+    constexpr int bits = S::code_format::bits;
+    auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + unit_of_element<S>(at[last]));
+    const index_t to_step = out_.row_strides()[last - 1] * index_t{sizeof(unit)};
+    if constexpr (bits == 8)
+      return columns_type::encode_turned(encoders, length, x, x_step, cols, first, rows, to, to_step);
+    constexpr index_t high = columns_type::turned_elements;
+    alignas(64) std::uint8_t turned[high * turned_cols];
+    for (index_t row = 0; row < rows; row += high) {
+      if (!columns_type::encode_turned(encoders, length, x + row, x_step, cols, first + row, high, turned, turned_cols))
+        return false;
+      for (index_t r = 0; r < high; ++r, to += to_step)
+        simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, cols, to);
+    }
+    return true;
+  }
+
   /// Rows of codes lie at one distance, over all leading axes.
   bool rows_are_even() const { return last <= 1 || out_.row_strides() == out_.shape().row_strides(); }
   /// An encoder of the columns that p has entries for; `memory` is its own (memory_for(n) floats). `shared`: what they
   /// are copies of, if they are.
-  using columns_type = simd::column_encoder<runs, From>;
   columns_type column_encoder(const parameters_view& p, index_t n, float* memory, simd::blocks_are blocks,
                               const simd::shared_scales& shared = {}) const {
     return {p.scales, p.zero_points, n, tensor_scale(), memory, blocks == simd::blocks_are::fitting, shared};

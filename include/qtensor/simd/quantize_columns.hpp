@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 #include <qtensor/simd/quantize.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -154,6 +155,58 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
     encode_far_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, streams, asks);
 }
 
+/// The parameters of one batch of columns, for all four that are encoded together.
+template <class Parameters>
+struct repeated_parameters {
+  const Parameters& one;
+
+  template <quotient_by Wanted>
+  QTENSOR_INLINE auto divide(int) const {
+    return one.template divide<Wanted>(0);
+  }
+  QTENSOR_INLINE auto zero_points(int) const { return one.zero_points(0); }
+};
+
+/// Codes of n elements each of some rows, turned: that of element i of row r at to[i * to_step + r]. The codes of four
+/// rows are made together, and meet in each element's four bytes before those are turned. `parameters(r, i)`: those of
+/// rows [r, r + 4) from element i on. Needs rows <= 4 * lanes, n % lanes == 0, n <= most_turned * lanes.
+inline constexpr index_t most_turned = 8;
+template <class S, quotient_by By, class A, class From, numbers Which, class ParametersOf>
+QTENSOR_INLINE void encode_turned_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n,
+                                       ParametersOf parameters, std::uint8_t* to, index_t to_step) {
+  constexpr index_t side = lanes<A>, most = 4 * side;
+  alignas(64) std::uint8_t fours[most_turned * side * most];
+#pragma GCC unroll 1
+  for (index_t r = 0; r < rows; r += 4) {
+    const auto* from = x + r * x_step;
+    const index_t below = std::min(rows - 1 - r, index_t{3});  // the last row stands for those behind it
+    const index_t second = std::min(below, index_t{1}) * x_step, third = std::min(below, index_t{2}) * x_step,
+                  fourth = below * x_step;
+#pragma GCC unroll 1
+    for (index_t i = 0; i < n; i += side, from += side) {
+      const auto p = parameters(r, i);
+      const std::array<floats<A>, 4> v{From::template load<A>(from), From::template load<A>(from + second),
+                                       From::template load<A>(from + third), From::template load<A>(from + fourth)};
+      const bytes<A> codes = encode_codes<S, By, A, Which>(v, repeated_parameters<decltype(p)>{p});
+      simd::store(fours + i * most + r * side, simd::interleave_four<A>(codes));
+    }
+  }
+  for (index_t i = 0; i < n; i += side) {
+    std::array<floats<A>, side> square;
+#pragma GCC unroll 16
+    for (index_t k = 0; k < side; ++k)
+      square[k] = simd::bits_as<float>(simd::load<A>(static_cast<const std::uint8_t*>(fours + (i + k) * most)));
+    simd::turn_square<A>(square);
+    std::uint8_t* out = to + i * to_step;
+    if (rows == most)
+#pragma GCC unroll 16
+      for (index_t k = 0; k < side; ++k, out += to_step) simd::store(out, simd::bits_as<std::uint8_t>(square[k]));
+    else
+      for (index_t k = 0; k < side; ++k, out += to_step)
+        simd::store_n(out, rows, simd::bits_as<std::uint8_t>(square[k]));
+  }
+}
+
 }  // namespace detail
 
 /// Scales that `length` columns share each: column c takes scales[(first + c) / length]. None where `scales` is null.
@@ -220,13 +273,48 @@ class basic_column_encoder {
   bool fits() const { return fits_; }
   template <quotient_by By>
   detail::column_parameters<S, By, arch> prepared(index_t col) const {
-    return {{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_}, value_ + col, rest_ + col};
+    return {plain(col), value_ + col, rest_ + col};
   }
 
   /// Codes of elements [col, col + n) of some rows, a byte each whatever S packs. `asks`: for what meanwhile.
   void encode_bytes(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                     index_t to_step, box_requests asks = {}) const {
     encode_rows(x, x_step, rows, col, n, to, to_step, false, asks);
+  }
+
+  /// Elements that encode_turned takes are a multiple of these.
+  static constexpr index_t turned_elements = lanes<arch>;
+  /// Codes of elements [col, col + n) of some rows, the first of which lie at x; every `length` rows have an encoder of
+  /// their own, from encoders[0] on. A byte each, turned: that of element col + i of row r at to[i * to_step + r].
+  /// False, and nothing is written, where scales ask for more care. Needs length % 4 == 0 or rows <= length.
+  static bool encode_turned(const basic_column_encoder* encoders, index_t length, const element* x, index_t x_step,
+                            index_t rows, index_t col, index_t n, std::uint8_t* to, index_t to_step) {
+    if constexpr (detail::encodes_by_vectors<Kernel>) {
+      const auto encode_by = [&]<quotient_by By, numbers Which>() {
+        constexpr index_t at_once = detail::most_turned * turned_elements, high = 4 * turned_elements;
+        for (index_t i = 0; i < n; i += at_once)
+          for (index_t row = 0; row < rows; row += high) {
+            const basic_column_encoder* one = encoders + row / length;
+            index_t end = length - row % length;
+            const auto parameters = [&](index_t r, index_t k) QTENSOR_INLINE_LAMBDA {
+              if (r >= end) ++one, end += length;
+              return one->template parameters_at<By>(col + i + k);
+            };
+            detail::encode_turned_rows<S, By, arch, From, Which>(x + row * x_step + i, x_step,
+                                                                 std::min(high, rows - row), std::min(at_once, n - i),
+                                                                 parameters, to + i * to_step + row, to_step);
+          }
+      };
+      const auto all = [&](auto is_so) { return std::all_of(encoders, encoders + divide_up(rows, length), is_so); };
+      if (all([](const auto& one) { return one.fits_; }))
+        return encode_by.template operator()<fitting_quotient, numbers::fitting>(), true;
+      if (all([](const auto& one) { return !one.fits_ && one.is_fast_ && !one.irregular_; }))
+        return encode_by.template operator()<fast_quotient, numbers::any>(), true;
+      if constexpr (fast_quotient != quotient_by::two_products)  // divisions are what such scales take
+        if (all([](const auto& one) { return !one.fits_ && !one.irregular_; }))
+          return encode_by.template operator()<detail::safe_quotient<S>, numbers::any>(), true;
+    }
+    return false;
   }
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
@@ -253,6 +341,17 @@ class basic_column_encoder {
   static constexpr index_t block = 64;  // of every architecture
   static constexpr int bits = S::code_format::bits;
   static constexpr bool writes_bytes = bits == 8;
+
+  detail::vector_parameters<S, arch> plain(index_t col) const {
+    return {scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_};
+  }
+  template <quotient_by By>
+  auto parameters_at(index_t col) const {
+    if constexpr (By == quotient_by::division)
+      return plain(col);
+    else
+      return prepared<By>(col);
+  }
 
   template <quotient_by By>
   void prepare(index_t n) {
@@ -291,8 +390,7 @@ class basic_column_encoder {
 
   void encode_rows(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                    index_t to_step, bool streams, box_requests asks) const {
-    const detail::vector_parameters<S, arch> plain{scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr,
-                                                   tensor_scale_};
+    const auto all = plain(col);
     if (fits_)
       detail::encode_rows<S, fitting_quotient, arch, From, numbers::fitting>(
           x, x_step, rows, n, prepared<fitting_quotient>(col), to, to_step, streams, asks);
@@ -300,15 +398,14 @@ class basic_column_encoder {
       detail::encode_rows<S, fast_quotient, arch, From>(x, x_step, rows, n, prepared<fast_quotient>(col), to, to_step,
                                                         streams, asks);
     else
-      detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, plain, to, to_step, streams,
-                                                                   asks);
+      detail::encode_rows<S, detail::safe_quotient<S>, arch, From>(x, x_step, rows, n, all, to, to_step, streams, asks);
     if (irregular_) [[unlikely]]
       for (index_t i = 0; i < n; ++i)
-        if (detail::is_irregular<S, arch>(plain.scales[i], plain.zeros, i))
+        if (detail::is_irregular<S, arch>(all.scales[i], all.zeros, i))
           for (index_t r = 0; r < rows; ++r)
             to[r * to_step + i] = static_cast<std::uint8_t>(
-                quantize_element<S>(number<From>(x[r * x_step + i]), {plain.scales[i], tensor_scale_},
-                                    plain.zeros != nullptr ? plain.zeros[i] : 0));
+                quantize_element<S>(number<From>(x[r * x_step + i]), {all.scales[i], tensor_scale_},
+                                    all.zeros != nullptr ? all.zeros[i] : 0));
   }
 
   /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
