@@ -25,7 +25,8 @@ class across_quantizer {
   using columns_type = typename Quantizer::columns_type;
 
  public:
-  /// `length` elements of a row share a scale; pieces of rows are multiples of `step`.
+  /// `length` elements of a row share a scale; pieces of rows are multiples of `step`. Needs at least as many rows as
+  /// are turned together.
   across_quantizer(const Quantizer& q, const matrix_ref<const element>& columns, index_t length, index_t step)
       : q_(q),
         x_(columns),
@@ -36,16 +37,21 @@ class across_quantizer {
         high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         step_(high_ + 64),
         codes_(line_array<std::uint8_t>::for_overwrite(wide * step_)),
-        divisors_(line_array<float>::for_overwrite(divide_up(most_cols_, length_) * columns_type::memory_for(high_))) {
-    encoders_.reserve(static_cast<std::size_t>(divide_up(std::min(wide, most_cols_), length_)));
+        divisors_(line_array<float>::for_overwrite(encoders_at_once() * columns_type::memory_for(high_))) {
+    encoders_.reserve(static_cast<std::size_t>(encoders_at_once()));
   }
 
-  /// Whether a matrix has scales of a kind that can be turned, and rows enough: several steps of the kernels, where
-  /// they change with every few numbers.
+  /// Whether a matrix has scales of a kind that can be turned, and rows enough; in a cache several steps of them where
+  /// scales change with every few numbers, columns that meet no other scales, and few codes that are packed by tails.
   static bool fits(const Quantizer& q, const matrix_ref<const element>& columns) {
-    const bool is_long = std::min(q.block_length(), columns.rows()) >= wide;
-    const index_t least = is_long ? columns_type::turned_elements : 64;
-    return columns.cols() >= least && (q.panel_rows() == 1 || is_shared(q, columns));
+    constexpr index_t step = columns_type::turned_elements;
+    constexpr int bits = S::code_format::bits;
+    if (q.panel_rows() != 1 && !is_shared(q, columns)) return false;
+    if (q.streams()) return columns.cols() >= 4 * step;
+    const index_t cols = columns.rows(), length = std::min(q.block_length(), cols);
+    if (bits != 8 && cols < 2 * wide && cols % (bits == 4 ? wide / 4 : wide) != 0) return false;
+    if (length >= wide || length == cols) return columns.cols() >= step;
+    return length % 4 == 0 && columns.cols() >= several_steps;
   }
 
   /// Codes of all rows under scales that are stored.
@@ -106,7 +112,7 @@ class across_quantizer {
 
  private:
   static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
-  static constexpr index_t short_block = 64;
+  static constexpr index_t short_block = 64, several_steps = 64;
 
   static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
     return q.panel_rows() >= columns.cols();
@@ -118,6 +124,8 @@ class across_quantizer {
   /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
   static index_t most_rows(bool from_memory, bool by_blocks) { return !from_memory ? 128 : by_blocks ? 512 : 1024; }
   index_t blocks() const { return divide_up(cols_, length_); }
+  /// Encoders of columns that are turned while they are encoded.
+  index_t encoders_at_once() const { return q_.streams() ? 1 : divide_up(std::min(wide, most_cols_), length_); }
   std::uint8_t* codes(index_t column) { return codes_.data() + column * step_; }
 
   /// Calls visit(row, rows, col, cols, p) for boxes of whole blocks; p has room for step_ entries a block, one a row.
@@ -127,8 +135,8 @@ class across_quantizer {
     constexpr index_t step = columns_type::turned_elements;
     for (index_t row = 0, rows; row < rows_; row += rows) {
       rows = std::min(high_, rows_ - row);
-      // In a cache whole steps are turned while they are encoded; a last one begins early, and does some rows twice.
-      if (!q_.streams()) rows = rows < step ? step : rows / step * step;
+      // In a cache whole steps are turned while they are encoded; the last ones begin early, and do some rows twice.
+      if (!q_.streams()) rows = round_up(rows, step) <= rows_ ? round_up(rows, step) : rows / step * step;
       row = std::min(row, rows_ - rows);
       for (index_t col = 0; col < cols_; col += most_cols_)
         visit(row, rows, col, std::min(most_cols_, cols_ - col), parameters.view());

@@ -379,12 +379,13 @@ class row_quantizer {
     const index_t to_step = out_.row_strides()[last - 1] * index_t{sizeof(unit)};
     if constexpr (bits == 8)
       return columns_type::encode_turned(encoders, length, x, x_step, cols, first, rows, to, to_step);
-    constexpr index_t high = columns_type::turned_elements;
+    constexpr index_t high = simd::detail::most_turned * columns_type::turned_elements;
     alignas(64) std::uint8_t turned[high * turned_cols];
-    for (index_t row = 0; row < rows; row += high) {
-      if (!columns_type::encode_turned(encoders, length, x + row, x_step, cols, first + row, high, turned, turned_cols))
+    for (index_t row = 0, n; row < rows; row += n) {
+      n = std::min(high, rows - row);
+      if (!columns_type::encode_turned(encoders, length, x + row, x_step, cols, first + row, n, turned, turned_cols))
         return false;
-      for (index_t r = 0; r < high; ++r, to += to_step)
+      for (index_t r = 0; r < n; ++r, to += to_step)
         simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, cols, to);
     }
     return true;
