@@ -187,7 +187,7 @@ class across_quantizer {
     if (!is_one && (first % length_ != 0 || length_ % 4 != 0)) return false;
     encoders_.clear();
     for (index_t c = 0; c < n; c += length_) {
-      float* memory = divisors_.data() + index_t(encoders_.size()) * columns_type::memory_for(high_);
+      float* memory = divisors_.data() + static_cast<index_t>(encoders_.size()) * columns_type::memory_for(high_);
       encoders_.push_back(q_.column_encoder(p.from((block + c / length_) * step_), rows, memory, blocks));
       if (is_one) break;
     }
