@@ -191,8 +191,8 @@ class across_quantizer {
       encoders_.push_back(q_.column_encoder(p.from((block + c / length_) * step_), rows, memory, blocks));
       if (is_one) break;
     }
-    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, 0,
-                            &x_(col + first, row), x_.row_stride);
+    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, &x_(col + first, row),
+                            x_.row_stride);
   }
   /// Codes of all rows under the parameters of their blocks.
   void encode_shared(const parameters_view& p) {

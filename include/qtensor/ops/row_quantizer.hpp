@@ -370,20 +370,20 @@ class row_quantizer {
   }
 
   /// Codes of `cols` <= turned_cols elements of each of some rows, from the one at an index on, whose columns lie at x
-  /// and x + x_step, ...; every `length` of them have an encoder, which has entries for the rows from `first` on.
-  /// False, and nothing is written, where scales ask for more care.
+  /// and x + x_step, ...; every `length` of them have an encoder, which has entries for the rows. False, and
+  /// nothing is written, where scales ask for more care.
   bool encode_turned(index_array at, index_t rows, index_t cols, const columns_type* encoders, index_t length,
-                     index_t first, const element* x, index_t x_step) const {
+                     const element* x, index_t x_step) const {
     constexpr int bits = S::code_format::bits;
     auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + unit_of_element<S>(at[last]));
     const index_t to_step = out_.row_strides()[last - 1] * index_t{sizeof(unit)};
     if constexpr (bits == 8)
-      return columns_type::encode_turned(encoders, length, x, x_step, cols, first, rows, to, to_step);
+      return columns_type::encode_turned(encoders, length, x, x_step, cols, 0, rows, to, to_step);
     constexpr index_t high = simd::detail::most_turned * columns_type::turned_elements;
     alignas(64) std::uint8_t turned[high * turned_cols];
     for (index_t row = 0, n; row < rows; row += n) {
       n = std::min(high, rows - row);
-      if (!columns_type::encode_turned(encoders, length, x + row, x_step, cols, first + row, n, turned, turned_cols))
+      if (!columns_type::encode_turned(encoders, length, x + row, x_step, cols, row, n, turned, turned_cols))
         return false;
       for (index_t r = 0; r < n; ++r, to += to_step)
         simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, cols, to);

@@ -38,26 +38,31 @@ QTENSOR_INLINE bytes<A> interleave_four(any_isa, const bytes<A>& v) {
   return simd::load<A>(static_cast<const std::uint8_t*>(to));
 }
 
-#if QTENSOR_LEVEL_X86 >= 2
 /// Four bytes each of four rows of four, turned.
 inline constexpr std::array<std::uint8_t, 16> turned_fours = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
 
+#if QTENSOR_LEVEL_X86 >= 2
 template <class A>
 QTENSOR_INLINE bytes<A> interleave_four(sse42_isa, const bytes<A>& v) {
   return _mm_shuffle_epi8(v.data, _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data())));
 }
+// In each 128 bits, lane c of row r and lane r of row c change places.
 template <class A>
-QTENSOR_INLINE void turn_square(sse42_isa, std::array<floats<A>, 4>& rows) {
-  const __m128 ab01 = _mm_unpacklo_ps(rows[0].data, rows[1].data), ab23 = _mm_unpackhi_ps(rows[0].data, rows[1].data);
-  const __m128 cd01 = _mm_unpacklo_ps(rows[2].data, rows[3].data), cd23 = _mm_unpackhi_ps(rows[2].data, rows[3].data);
-  rows = {floats<A>(_mm_movelh_ps(ab01, cd01)), floats<A>(_mm_movehl_ps(cd01, ab01)),
-          floats<A>(_mm_movelh_ps(ab23, cd23)), floats<A>(_mm_movehl_ps(cd23, ab23))};
+QTENSOR_INLINE void turn_fours(sse42_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
+  const __m128 ab01 = _mm_unpacklo_ps(a.data, b.data), ab23 = _mm_unpackhi_ps(a.data, b.data);
+  const __m128 cd01 = _mm_unpacklo_ps(c.data, d.data), cd23 = _mm_unpackhi_ps(c.data, d.data);
+  a = _mm_movelh_ps(ab01, cd01), b = _mm_movehl_ps(cd01, ab01);
+  c = _mm_movelh_ps(ab23, cd23), d = _mm_movehl_ps(cd23, ab23);
 }
 template <class A>
-QTENSOR_INLINE std::array<floats<A>, 4> load_columns(sse42_isa, const float* from, index_t stride) {
+QTENSOR_INLINE void turn_square(sse42_isa isa, std::array<floats<A>, 4>& rows) {
+  turn_fours<A>(isa, rows[0], rows[1], rows[2], rows[3]);
+}
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(sse42_isa isa, const float* from, index_t stride) {
   std::array<floats<A>, 4> square{simd::load<A>(from), simd::load<A>(from + stride), simd::load<A>(from + 2 * stride),
                                   simd::load<A>(from + 3 * stride)};
-  turn_square<A>(sse42_isa{}, square);
+  turn_square<A>(isa, square);
   return square;
 }
 #endif
@@ -70,60 +75,35 @@ QTENSOR_INLINE bytes<A> interleave_four(avx2_isa, const bytes<A>& v) {
   const __m128i turned = _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data()));
   return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(turned));
 }
-// In both halves the columns of two rows meet, then those of four; then halves of two batches change places.
 template <class A>
-QTENSOR_INLINE void turn_square(avx2_isa, std::array<floats<A>, 8>& rows) {
-  __m256 two[8], four[8];
-#pragma GCC unroll 4
-  for (std::size_t r = 0; r < 8; r += 2) {
-    two[r] = _mm256_unpacklo_ps(rows[r].data, rows[r + 1].data);
-    two[r + 1] = _mm256_unpackhi_ps(rows[r].data, rows[r + 1].data);
-  }
+QTENSOR_INLINE void turn_fours(avx2_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
+  const __m256 ab01 = _mm256_unpacklo_ps(a.data, b.data), ab23 = _mm256_unpackhi_ps(a.data, b.data);
+  const __m256 cd01 = _mm256_unpacklo_ps(c.data, d.data), cd23 = _mm256_unpackhi_ps(c.data, d.data);
+  a = _mm256_shuffle_ps(ab01, cd01, 0x44), b = _mm256_shuffle_ps(ab01, cd01, 0xee);
+  c = _mm256_shuffle_ps(ab23, cd23, 0x44), d = _mm256_shuffle_ps(ab23, cd23, 0xee);
+}
+// Then halves of two batches change places.
+template <class A>
+QTENSOR_INLINE void turn_square(avx2_isa isa, std::array<floats<A>, 8>& rows) {
 #pragma GCC unroll 2
-  for (std::size_t r = 0; r < 8; r += 4) {
-    four[r] = _mm256_shuffle_ps(two[r], two[r + 2], 0x44);
-    four[r + 1] = _mm256_shuffle_ps(two[r], two[r + 2], 0xee);
-    four[r + 2] = _mm256_shuffle_ps(two[r + 1], two[r + 3], 0x44);
-    four[r + 3] = _mm256_shuffle_ps(two[r + 1], two[r + 3], 0xee);
-  }
+  for (std::size_t r = 0; r < 8; r += 4) turn_fours<A>(isa, rows[r], rows[r + 1], rows[r + 2], rows[r + 3]);
 #pragma GCC unroll 4
   for (std::size_t c = 0; c < 4; ++c) {
-    rows[c] = _mm256_permute2f128_ps(four[c], four[4 + c], 0x20);
-    rows[4 + c] = _mm256_permute2f128_ps(four[c], four[4 + c], 0x31);
+    const __m256 low = rows[c].data, high = rows[4 + c].data;
+    rows[c] = _mm256_permute2f128_ps(low, high, 0x20);
+    rows[4 + c] = _mm256_permute2f128_ps(low, high, 0x31);
   }
 }
-
-// The same in both halves: a register holds 4 columns of rows r and r + 4.
+// A register holds rows r and r + 4, then 4 columns of them.
 template <class A>
-QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx2_isa, const float* from, index_t stride) {
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx2_isa isa, const float* from, index_t stride) {
   const auto rows = [&](index_t r) __attribute__((always_inline)) {
     const float* p = from + r * stride;
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
+    return floats<A>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1));
   };
-  const __m256 a = rows(0), b = rows(1), c = rows(2), d = rows(3);
-  const __m256 ab01 = _mm256_unpacklo_ps(a, b), ab23 = _mm256_unpackhi_ps(a, b);
-  const __m256 cd01 = _mm256_unpacklo_ps(c, d), cd23 = _mm256_unpackhi_ps(c, d);
-  return {floats<A>(_mm256_shuffle_ps(ab01, cd01, 0x44)), floats<A>(_mm256_shuffle_ps(ab01, cd01, 0xee)),
-          floats<A>(_mm256_shuffle_ps(ab23, cd23, 0x44)), floats<A>(_mm256_shuffle_ps(ab23, cd23, 0xee))};
-}
-#endif
-
-#if QTENSOR_LEVEL_X86 >= 4
-// The same in all quarters: 4 columns of rows r, r + 4, r + 8 and r + 12.
-template <class A>
-QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa, const float* from, index_t stride) {
-  const auto half = [&](const float* p) __attribute__((always_inline)) {
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
-  };
-  const auto rows = [&](index_t r) __attribute__((always_inline)) {
-    const float* p = from + r * stride;
-    return _mm512_insertf32x8(_mm512_castps256_ps512(half(p)), half(p + 8 * stride), 1);
-  };
-  const __m512 a = rows(0), b = rows(1), c = rows(2), d = rows(3);
-  const __m512 ab01 = _mm512_unpacklo_ps(a, b), ab23 = _mm512_unpackhi_ps(a, b);
-  const __m512 cd01 = _mm512_unpacklo_ps(c, d), cd23 = _mm512_unpackhi_ps(c, d);
-  return {floats<A>(_mm512_shuffle_ps(ab01, cd01, 0x44)), floats<A>(_mm512_shuffle_ps(ab01, cd01, 0xee)),
-          floats<A>(_mm512_shuffle_ps(ab23, cd23, 0x44)), floats<A>(_mm512_shuffle_ps(ab23, cd23, 0xee))};
+  std::array<floats<A>, 4> columns{rows(0), rows(1), rows(2), rows(3)};
+  turn_fours<A>(isa, columns[0], columns[1], columns[2], columns[3]);
+  return columns;
 }
 #endif
 
@@ -144,41 +124,50 @@ QTENSOR_INLINE bytes<A> interleave_four(avx512_isa, const bytes<A>& v) {
     return _mm512_shuffle_epi8(fours, _mm512_broadcast_i32x4(turned));
   }
 }
-// In every quarter the columns of two rows meet, then those of four; then quarters of four batches change places.
 template <class A>
-QTENSOR_INLINE void turn_square(avx512_isa, std::array<floats<A>, 16>& rows) {
-  __m512 two[16], four[16];
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < 16; r += 2) {
-    two[r] = _mm512_unpacklo_ps(rows[r].data, rows[r + 1].data);
-    two[r + 1] = _mm512_unpackhi_ps(rows[r].data, rows[r + 1].data);
-  }
+QTENSOR_INLINE void turn_fours(avx512_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
+  const __m512 ab01 = _mm512_unpacklo_ps(a.data, b.data), ab23 = _mm512_unpackhi_ps(a.data, b.data);
+  const __m512 cd01 = _mm512_unpacklo_ps(c.data, d.data), cd23 = _mm512_unpackhi_ps(c.data, d.data);
+  a = _mm512_shuffle_ps(ab01, cd01, 0x44), b = _mm512_shuffle_ps(ab01, cd01, 0xee);
+  c = _mm512_shuffle_ps(ab23, cd23, 0x44), d = _mm512_shuffle_ps(ab23, cd23, 0xee);
+}
+// Then quarters of four batches change places.
+template <class A>
+QTENSOR_INLINE void turn_square(avx512_isa isa, std::array<floats<A>, 16>& rows) {
 #pragma GCC unroll 4
-  for (std::size_t r = 0; r < 16; r += 4) {
-    four[r] = _mm512_shuffle_ps(two[r], two[r + 2], 0x44);
-    four[r + 1] = _mm512_shuffle_ps(two[r], two[r + 2], 0xee);
-    four[r + 2] = _mm512_shuffle_ps(two[r + 1], two[r + 3], 0x44);
-    four[r + 3] = _mm512_shuffle_ps(two[r + 1], two[r + 3], 0xee);
-  }
+  for (std::size_t r = 0; r < 16; r += 4) turn_fours<A>(isa, rows[r], rows[r + 1], rows[r + 2], rows[r + 3]);
 #pragma GCC unroll 4
   for (std::size_t c = 0; c < 4; ++c) {
-    const __m512 even0 = _mm512_shuffle_f32x4(four[c], four[4 + c], 0x88);
-    const __m512 even8 = _mm512_shuffle_f32x4(four[8 + c], four[12 + c], 0x88);
-    const __m512 odd0 = _mm512_shuffle_f32x4(four[c], four[4 + c], 0xdd);
-    const __m512 odd8 = _mm512_shuffle_f32x4(four[8 + c], four[12 + c], 0xdd);
+    const __m512 even0 = _mm512_shuffle_f32x4(rows[c].data, rows[4 + c].data, 0x88);
+    const __m512 even8 = _mm512_shuffle_f32x4(rows[8 + c].data, rows[12 + c].data, 0x88);
+    const __m512 odd0 = _mm512_shuffle_f32x4(rows[c].data, rows[4 + c].data, 0xdd);
+    const __m512 odd8 = _mm512_shuffle_f32x4(rows[8 + c].data, rows[12 + c].data, 0xdd);
     rows[c] = _mm512_shuffle_f32x4(even0, even8, 0x88);
     rows[4 + c] = _mm512_shuffle_f32x4(odd0, odd8, 0x88);
     rows[8 + c] = _mm512_shuffle_f32x4(even0, even8, 0xdd);
     rows[12 + c] = _mm512_shuffle_f32x4(odd0, odd8, 0xdd);
   }
 }
+// A register holds rows r, r + 4, r + 8 and r + 12, then 4 columns of them.
+template <class A>
+QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa isa, const float* from, index_t stride) {
+  const auto half = [&](const float* p) __attribute__((always_inline)) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
+  };
+  const auto rows = [&](index_t r) __attribute__((always_inline)) {
+    const float* p = from + r * stride;
+    return floats<A>(_mm512_insertf32x8(_mm512_castps256_ps512(half(p)), half(p + 8 * stride), 1));
+  };
+  std::array<floats<A>, 4> columns{rows(0), rows(1), rows(2), rows(3)};
+  turn_fours<A>(isa, columns[0], columns[1], columns[2], columns[3]);
+  return columns;
+}
 #endif
 
 #if QTENSOR_LEVEL_NEON
 template <class A>
 QTENSOR_INLINE bytes<A> interleave_four(neon_isa, const bytes<A>& v) {
-  constexpr std::uint8_t order[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-  return vqtbl1q_u8(v.data, vld1q_u8(order));
+  return vqtbl1q_u8(v.data, vld1q_u8(turned_fours.data()));
 }
 template <class A>
 QTENSOR_INLINE void turn_square(neon_isa, std::array<floats<A>, 4>& rows) {
