@@ -5,9 +5,10 @@
 # usage: tests/run.sh [--full]
 #   (default)  g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, clang++ for SSE4.2 and, for
 #              the main kernels and products, for the highest level, the newest headers of Eigen and xsimd on the
-#              umbrella and usage tests, users' projects; of many schemes that differ little a few
-#   --full     also all schemes, every test by clang++, both compilers x both Eigens x both xsimds on every level,
-#              sanitizers, exhaustive sweeps, and 64-bit Arm under qemu (hours)
+#              umbrella and usage tests, users' projects; of many schemes that differ little a few, on each level its own
+#              architecture and plain code
+#   --full     also all schemes, all architectures on every level, every test by clang++, both compilers x both Eigens x
+#              both xsimds on every level, sanitizers, exhaustive sweeps, and 64-bit Arm under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
 # Installs what is missing on Debian and Ubuntu; elsewhere it says what to install.
 set -euo pipefail
@@ -17,7 +18,7 @@ full=no
 for option in "$@"; do
   case $option in
     --full) full=yes ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 build=${BUILD:-build/tests}
@@ -120,7 +121,7 @@ alone=() sooner=g++
 if command -v clang++ >/dev/null; then alone=(--no-suite headers) sooner=clang++; fi
 # g++ compiles sooner where it seldom looks for memory that it no longer needs.
 CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels $gcc_folders \
-  -Dall_schemes=false "-Dnewest_headers=$newest" -Dcpp_args=--param=ggc-min-heapsize=1000000
+  -Din_full=false "-Dnewest_headers=$newest" -Dcpp_args=--param=ggc-min-heapsize=1000000
 if [ -n "$lowest" ]; then
   CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
     --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
@@ -146,7 +147,7 @@ elif [ "$(uname -m)" = x86_64 ]; then
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Dall_schemes=true -Dlevels=$named $every_folder \
+  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Din_full=true -Dlevels=$named $every_folder \
     "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all

@@ -4,16 +4,16 @@
 
 namespace check {
 
-#ifdef QTENSOR_TEST_FEW_SCHEMES  // -Dall_schemes=false
-inline constexpr bool all_schemes = false;
+#ifdef QTENSOR_TEST_IN_PART  // -Din_full=false
+inline constexpr bool full = false;
 #else
-inline constexpr bool all_schemes = true;
+inline constexpr bool full = true;
 #endif
 
 /// Calls test.operator()<S>() for schemes that others of the same test are much alike: each takes seconds to compile.
 template <class... S, class F>
 void in_full(const F& test) {
-  if constexpr (all_schemes) (test.template operator()<S>(), ...);
+  if constexpr (full) (test.template operator()<S>(), ...);
 }
 
 }  // namespace check

@@ -25,7 +25,7 @@ void check_product(index_t m, index_t n, index_t k, bool x_turned, bool w_turned
   const code_matrix<X> left{x.data(), m, k, x_row, x_col, x_zero, x_scales};
   const code_matrix<W> right{w.data(), n, k, w_out, w_k, w_zeros};
   left.check("left");
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     using A = decltype(arch);
     std::vector<float> y(static_cast<std::size_t>(m * n));
     const ops::store_floats<A> store{{y.data(), m, n, n, 1}};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/convolution_float.hpp>
 
+#include "../simd/check.hpp"
 #include "convolution_check.hpp"
 #include "threads.hpp"
 
@@ -59,7 +60,7 @@ TEST_CASE("convolution of floats: chains over taps and channels, on every archit
     };
     const auto want = chains(data.plan.shape, x_at, w_at);
     INFO(p.text());
-    qt::simd::archs::for_each([&]<class A>(A) {
+    check::archs::for_each([&]<class A>(A) {
       const qt::packed_float_convolution<A> packed(data.plan, w_at);
       compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
       compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,

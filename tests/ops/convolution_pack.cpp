@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/convolution.hpp>
 
+#include "../simd/check.hpp"
 #include "convolution_check.hpp"
 
 using namespace convolution_check;
@@ -38,7 +39,7 @@ TEST_CASE("packed convolution: a weight lies in its quad and column, sums and ze
             .w_sign = qt::simd::code_sign::is_unsigned,
             .w_zeros = {130}};
   const operands data(p);
-  qt::simd::archs::for_each([&]<class A>(A) {
+  check::archs::for_each([&]<class A>(A) {
     const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
     REQUIRE(packed.form() == form::pixels);
     REQUIRE(packed.segments() == 6);
@@ -87,7 +88,7 @@ TEST_CASE("packed convolution: weights summed under each tap, in every form; the
         }
       reach = std::max(reach, most);
     }
-    qt::simd::archs::for_each([&]<class A>(A) {
+    check::archs::for_each([&]<class A>(A) {
       const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
       CHECK(packed.reach() == reach);
       const auto sums = packed.tap_sums();

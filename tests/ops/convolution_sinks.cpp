@@ -3,6 +3,7 @@
 #include <qtensor/ops/convolution_sinks.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
+#include "../simd/check.hpp"
 #include "convolution_check.hpp"
 
 using namespace convolution_check;
@@ -100,7 +101,7 @@ TEST_CASE("convolution results: sums, floats and codes in every layout, few and 
                   .x_zero = 3};
         const lists l = random_lists(outputs);
         const float one[] = {0.03f};
-        qt::simd::archs::for_each([&]<class A>(A) {
+        check::archs::for_each([&]<class A>(A) {
           check_results<A, signed_codes>(p, order, {0.37f, l.scales, l.bias, l.sum_bias}, 0.21f, -7);
           check_results<A, unsigned_codes>(p, order, {1.f, one, {}, l.sum_bias}, 0.5f, 255);
           check_results<A, signed_codes>(p, order, {0.1f, {}, l.bias, {}}, 0x1p-130f, 4);

@@ -19,7 +19,7 @@ TEST_CASE("integer_rows: units, sums, zero points and scales of some rows, again
     x.zero_points()[20] = 200;
     const auto view = std::as_const(x).view();
     const ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols> rows(view);
-    simd::archs::for_each([&](auto arch) {
+    check::archs::for_each([&](auto arch) {
       using A = decltype(arch);
       using dot = simd::quad_dot<A>;
       ops::integer_rows<A> units(33, depth);

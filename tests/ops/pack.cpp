@@ -73,7 +73,7 @@ void check_scheme(std::initializer_list<index_t> depths) {
     for (const index_t cols : depths) {
       tensor<S, matrix_extents, Order> w(matrix_extents(rows, cols));
       check::fill_with_random_bits(w);
-      simd::archs::for_each([&](auto arch) {
+      check::archs::for_each([&](auto arch) {
         using A = decltype(arch);
         check_packed<stored<S>, A, depth_axis::cols>(w.view(), pack<A>(w));
         check_packed<stored<S>, A, depth_axis::rows>(w.view(), pack<A, depth_axis::rows>(w));

@@ -16,7 +16,7 @@ TEST_CASE("panels: packed before or panel by panel, they are the same bytes") {
   tensor<uint4_group<6>> w(matrix_extents(70, 20));
   for (index_t i = 0; i < static_cast<index_t>(w.codes().size()); ++i)
     w.codes()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(check::random_bits()());
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     using A = decltype(arch);
     const auto whole = pack<A>(w);
     const auto view = std::as_const(w).view();
@@ -52,7 +52,7 @@ TEST_CASE("for_product_parts: every panel and row once, whatever the executor") 
 }
 
 TEST_CASE("store_floats: any strides, alpha, assign, add and subtract, nothing beside the tile") {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     constexpr index_t width = simd::int_tile<A>::panel;
     alignas(64) float tile[3 * width];

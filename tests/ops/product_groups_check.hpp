@@ -125,7 +125,7 @@ auto outputs_by_rows(const View& v) {
 }
 
 /// Weights times m rows of floats, by both kinds of scales, on every architecture of the list.
-template <class Archs = simd::archs, class W, class By = serial>
+template <class Archs = check::archs, class W, class By = serial>
 void compare_floats(const W& wt, index_t m, const By& by = {}) {
   using S = typename W::scheme_type;
   const auto w = wt.view();
@@ -183,7 +183,7 @@ void compare_floats_both_ways(const W& w, index_t m) {
 }
 
 /// Weights times rows of codes.
-template <class Archs = simd::archs, class W, class X, class By = serial>
+template <class Archs = check::archs, class W, class X, class By = serial>
 void compare_codes(const W& wt, const X& xt, const By& by = {}) {
   const auto w = wt.view();
   const auto x = xt.view();

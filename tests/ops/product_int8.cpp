@@ -64,7 +64,7 @@ void check_product(index_t m, index_t n, index_t k, const By& by = {}) {
       sums[at] = static_cast<std::int32_t>(static_cast<std::uint64_t>(sum));
       if (k > 0) want[at] = rounded(rounded(static_cast<float>(sum) * x.scale(i, 0)) * w.scale(j, 0));
     }
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     using A = decltype(arch);
     const auto compare = [&](const auto& weights) {
       check::fenced<float> y(m * n);
@@ -100,7 +100,7 @@ TEST_CASE("multiply_integers_of_floats: rows are quantized as int8_per_channel h
       tensor<int8_per_channel<0>, matrix_extents> x(matrix_extents(m, k));
       reference::quantize([&](const auto& at) { return rows(at[0], at[1]); }, x.span());
       const auto w = random_tensor<uint8_per_channel<0>>(70, k);
-      simd::archs::for_each([&](auto arch) {
+      check::archs::for_each([&](auto arch) {
         using A = decltype(arch);
         const auto product_of = [&](const auto& multiply) {
           std::vector<float> y(static_cast<std::size_t>(m * 70));
@@ -203,7 +203,7 @@ TEST_CASE("integer products: the largest sums there are, just inside and outside
       w.zero_points()[0] = opposite ? 255 : 0;
       x.zero_points()[0] = 0;
       const auto want = static_cast<float>((opposite ? -1 : 1) * std::int64_t{255} * 255 * k);
-      simd::archs::for_each([&](auto arch) {
+      check::archs::for_each([&](auto arch) {
         using A = decltype(arch);
         for (const index_t rows : {1, 4}) {
           float y[4] = {};

@@ -12,8 +12,11 @@
 #include <qtensor/simd/arch.hpp>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "../main/in_full.hpp"
 
 namespace check {
 
@@ -115,12 +118,14 @@ void on_archs(F test) {
     test(arch);
   });
 }
-/// For every one of this build, ...
+/// The best of this build, and plain code.
+using first_and_last = qtensor::simd::arch_list<qtensor::simd::best_arch, qtensor::simd::scalar_arch>;
+/// All of this build; or these two, where builds for lower levels ask about the others (main/in_full.hpp).
+using archs = std::conditional_t<full, qtensor::simd::archs, first_and_last>;
+/// Calls test(Arch{}) for every one.
 template <class F>
 void on_every_arch(F test) {
-  on_archs<qtensor::simd::archs>(test);
+  on_archs<archs>(test);
 }
-/// ... or for the best, and for plain code, where that much is to compile.
-using first_and_last = qtensor::simd::arch_list<qtensor::simd::best_arch, qtensor::simd::scalar_arch>;
 
 }  // namespace check

@@ -117,7 +117,7 @@ void check_columns(index_t n, bool tame, bool streams) {
 
 template <class S, class F>
 void check_runs_of() {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     constexpr index_t longest = 16 * simd::lanes<A> + 3;
     for (index_t n = 1; n <= longest; ++n)

@@ -112,18 +112,18 @@ TEST_CASE("for_each_row_tile: covers all rows in order, no tile above the height
     }
 }
 TEST_CASE("dot_tile: every number of rows, with and without prefetching, nothing read past the operands") {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     for (const index_t quads : {0, 1, 2, 3, 4, 5, 8, 13}) check_tiles<decltype(arch)>(quads);
   });
 }
 TEST_CASE("dot_split_row: every number of quads, the largest products, nothing read past the operands") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     if constexpr (simd::split_dot<A>::exists)
       for (index_t quads = 0; quads < 40; ++quads) check_split_row<A>(quads);
   });
 }
 TEST_CASE("dot_along: one to four rows against lines in memory, every depth") {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     for (index_t depth = 0; depth < 140; depth += depth < 20 ? 1 : 7) check_lines<decltype(arch)>(depth);
   });
 }

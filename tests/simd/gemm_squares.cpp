@@ -77,7 +77,7 @@ void check_squares() {
 }  // namespace
 
 TEST_CASE("square_sums_in_turn: both shapes one after the other, every step, nothing read past the operands") {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     if constexpr (simd::square_unit<A>::exists) {
       if (!simd::square_unit<A>::is_granted()) return;

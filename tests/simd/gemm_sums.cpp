@@ -53,7 +53,7 @@ void check_sums(index_t rows, index_t count, index_t quads, index_t step) {
 }  // namespace
 
 TEST_CASE("dot_sums_tile: every height, segments and quads, with and without prefetching, nothing read beyond") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     if constexpr (simd::sum_dot<A>::exists)
       for (index_t rows = 1; rows <= simd::sum_tile_rows; ++rows)
         for (index_t count = 0; count <= 3; ++count)
@@ -63,7 +63,7 @@ TEST_CASE("dot_sums_tile: every height, segments and quads, with and without pre
 }
 
 TEST_CASE("dot_sums_tile: sums of -128 times -128, where sums of both sides are largest") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     if constexpr (simd::sum_dot<A>::exists) {
       using unit = typename simd::sum_dot<A>::unit;
       constexpr index_t width = simd::int_tile<A>::panel, quads = 64, zero = 0;

@@ -9,7 +9,7 @@ namespace simd = qtensor::simd;
 using qtensor::index_t;
 
 TEST_CASE("dot_taps_tile: every height, number of columns, segments and quads, nothing read beyond") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     using dot = simd::quad_dot<A>;
     constexpr index_t width = simd::int_tile<A>::panel, room = 40;
     for (index_t rows = 1; rows <= simd::int_tile<A>::max_rows; ++rows)
@@ -47,7 +47,7 @@ TEST_CASE("dot_taps_tile: every height, number of columns, segments and quads, n
 }
 
 TEST_CASE("fma_taps_tile: every lane has its own factors; the largest integers are exact") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     constexpr index_t width = simd::channel_panel<A>, taps = 258;
     for (index_t rows = 1; rows <= simd::channel_rows; ++rows)
       for (const index_t n : {index_t{0}, index_t{1}, index_t{9}, taps}) {

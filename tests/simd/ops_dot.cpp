@@ -116,13 +116,13 @@ void check_squares() {
 }  // namespace
 
 TEST_CASE("pack_units: every length and sign, in memory that ends at a page, with its sum") {
-  simd::archs::for_each([](auto arch) { check_packing<decltype(arch)>(); });
+  check::archs::for_each([](auto arch) { check_packing<decltype(arch)>(); });
 }
 TEST_CASE("quad_dot, line_dot: exact for all codes, -128 times -128 too; sums wrap around") {
-  simd::archs::for_each([](auto arch) { check_dots<decltype(arch)>(); });
+  check::archs::for_each([](auto arch) { check_dots<decltype(arch)>(); });
 }
 TEST_CASE("square_dot: two rows by a vector of columns, one quad or two; nothing read beyond them") {
-  simd::archs::for_each([]<class A>(A) {
+  check::archs::for_each([]<class A>(A) {
     if constexpr (simd::square_dot<A>::exists) check_squares<A, 1>(), check_squares<A, 2>();
   });
   CHECK(simd::square_dot<simd::best_arch>::exists == (simd::features::neon && simd::features::i8mm));

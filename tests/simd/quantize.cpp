@@ -47,7 +47,7 @@ void check_run(index_t n, index_t group) {
 
 template <class S>
 void check_runs() {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     constexpr index_t longest = 16 * simd::lanes<A> + 3;
     for (index_t n = 1; n <= longest; ++n)
@@ -81,7 +81,7 @@ std::vector<float> numbers_in_groups(index_t n, index_t group, int low, int high
 template <class S>
 void check_fitting(index_t group, int low, int high) {
   int checked = 0;
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     using A = decltype(arch);
     using unit = simd::code_unit_t<S>;
     if constexpr (!std::is_same_v<A, simd::scalar_arch>)
@@ -202,7 +202,7 @@ TEST_CASE("fitting numbers: integers, zero points, and minifloats under other sc
 TEST_CASE_TEMPLATE("uniform_bytes: rows are a byte a code, those of the reference, whichever way their scale takes", S,
                    int8_per_tensor, scheme<uint8, per_tensor, zero_point<uint8>>, scheme<e4m3, per_tensor>,
                    scheme<int8, per_tensor, zero_point<int32>>) {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     if constexpr (!std::is_same_v<A, simd::scalar_arch>) {
       using kernel = simd::vector_encoder<S, A>;

@@ -94,7 +94,7 @@ void check_shared(index_t n, index_t length, index_t first, bool odd) {
 }
 template <class S>
 void check_shared() {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     for (const bool odd : {false, true})
       for (const index_t n : {1, 17, 64, 515, 2000})
         for (const index_t length : {2, 5, 16, 32, 100})
@@ -154,7 +154,7 @@ void check_turned(index_t rows, index_t n, index_t length, index_t col, bool fit
 
 template <class S>
 void check_all() {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     for (const bool odd : {false, true})
       for (const bool streams : {false, true})
@@ -178,7 +178,7 @@ TEST_CASE("column_encoder: any number of rows and columns, whole or in part, str
 
 TEST_CASE("column_encoder: codes of rows that share scales in blocks, turned, are those of the rows") {
   const auto check = []<class S>() {
-    simd::archs::for_each([](auto arch) {
+    check::archs::for_each([](auto arch) {
       using A = decltype(arch);
       constexpr index_t lanes = simd::lanes<A>;
       for (const bool odd : {false, true})

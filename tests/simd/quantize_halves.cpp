@@ -47,7 +47,7 @@ void check_reading(index_t n, index_t group) {
 
 template <class S>
 void check_readings() {
-  simd::archs::for_each([](auto arch) {
+  check::archs::for_each([](auto arch) {
     using A = decltype(arch);
     for (index_t n = 1; n <= 8 * simd::lanes<A> + 3; ++n)
       for (const index_t group : {0, 1, 5, 16, 32, 64}) {
@@ -87,14 +87,14 @@ void check_every_number(std::int32_t zero) {
   for (std::size_t k = 0; k < scales.size(); k += one_in) {
     const float s = scales[k];
     simd::reference_encoder<S>::uniform(wide.data(), n, {s}, zero, codes_in(want));
-    simd::archs::for_each([&](auto arch) {
+    check::archs::for_each([&](auto arch) {
       using kernel = simd::kernel<simd::op::encode, S, decltype(arch)>;
       kernel::template reading<From>::uniform(x.data(), n, {s}, zero, codes_in(got));
       for (std::size_t i = 0; i < x.size(); ++i)
         if (got[i] != want[i]) FAIL(kernel::name, ": ", wide[i], " / ", s, ": ", +got[i], ", not ", +want[i]);
     });
   }
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     int exact = 0, tried = 0;
     for (const float s : scales)
       if (s >= 0.01f && s <= 2.f)

@@ -59,7 +59,7 @@ struct numbers {
 
 template <class Check>
 void on_vectors(Check check) {
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     if constexpr (!std::is_same_v<decltype(arch), simd::scalar_arch>) check(arch);
   });
 }

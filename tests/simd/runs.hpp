@@ -56,7 +56,7 @@ void check_uniform(const std::vector<float>& x, element_scale s, std::int32_t ze
   const index_t n = static_cast<index_t>(x.size());
   std::vector<simd::code_unit_t<S>> want(static_cast<std::size_t>(units<S>(n))), got(want.size());
   simd::kernel<simd::op::encode, S, simd::scalar_arch>::uniform(x.data(), n, s, zero_point, want.data());
-  simd::archs::for_each([&](auto arch) {
+  check::archs::for_each([&](auto arch) {
     using A = decltype(arch);
     if constexpr (!std::is_same_v<A, simd::scalar_arch>) {
       std::memset(got.data(), 0x5a, got.size() * sizeof(got[0]));
