@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
 #include <qtensor/expr/assign.hpp>
+#include <qtensor/expr/assign_parts.hpp>
 #include <qtensor/expr/quantize.hpp>
 
 #include "operation.hpp"
@@ -95,17 +96,20 @@ void add_columns_back(operations& all, const std::string& label) {
   all.push_back(std::move(op));
 }
 
-/// A scheme by rows to an Eigen matrix, whose assignment it is: `what(dequantize(W))`.
+/// A scheme by rows to an Eigen matrix, whose assignment it is: expression_of(dequantize(W), A), A of the same order and
+/// read where `others` is 1.
 template <int Order, class S, class Expression>
-void add_assignment(operations& all, const std::string& name, Expression expression_of) {
+void add_assignment(operations& all, const std::string& name, int others, Expression expression_of) {
   operation op = describe<qt::f32, S>(verb::dequantize, scales::given, name);
+  op.other_bytes = 4 * others;
   op.is_expression = true;
   op.prepare = fill<S>;
   op.ours = [=](const task& t) -> std::function<void()> {
     if (t.threads != 1) return {};  // Eigen's assignments name no executor
     const auto from = view_of<S>(t);
     Eigen::Map<matrix<Order>> to(static_cast<float*>(t.numbers), t.rows, t.cols);
-    return [=]() mutable { to.noalias() = expression_of(qt::dequantize(from)); };
+    const auto a = matrix_at<Order>(t.floats, t);
+    return [=]() mutable { to.noalias() = expression_of(qt::dequantize(from), a); };
   };
   all.push_back(std::move(op));
 }
@@ -124,11 +128,14 @@ void add_expressions(operations& all) {
   add_columns_back<qt::int8_per_tensor, qt::bf16>(all, "int8 tensor");
   add_columns_back<qt::mxfp8_e4m3, qt::f32>(all, "mxfp8_e4m3");
   add_columns_back<qt::mxfp4, qt::f32>(all, "mxfp4");
-  constexpr auto itself = [](const auto& w) { return w; };
-  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = dequantize(mxfp4)", itself);
-  add_assignment<Eigen::ColMajor, qt::mxfp4>(all, "matrix by columns = dequantize(mxfp4)", itself);
-  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = 2 dequantize(mxfp4)",
-                                             [](const auto& w) { return 2.f * w; });
+  constexpr auto itself = [](const auto& w, const auto&) { return w; };
+  constexpr auto sum = [](const auto& w, const auto& a) { return a + w; };
+  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = dequantize(mxfp4)", 0, itself);
+  add_assignment<Eigen::ColMajor, qt::mxfp4>(all, "matrix by columns = dequantize(mxfp4)", 0, itself);
+  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = 2 dequantize(mxfp4)", 0,
+                                             [](const auto& w, const auto&) { return 2.f * w; });
+  add_assignment<Eigen::RowMajor, qt::mxfp8_e4m3>(all, "matrix = A + dequantize(mxfp8_e4m3)", 1, sum);
+  add_assignment<Eigen::ColMajor, qt::mxfp8_e4m3>(all, "matrix by columns = A + dequantize(mxfp8_e4m3)", 1, sum);
 }
 
 }  // namespace bench

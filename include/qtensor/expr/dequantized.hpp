@@ -100,6 +100,11 @@ class element_reader {
   static constexpr bool scale_per_element = scale_block == 1 && std::is_same_v<scale_format, f32> && !S::has_zero_point;
 
  public:
+  /// Whether packets are made by vectors; and take little longer than runs do, where bytes are widened and nibbles
+  /// looked up in one register.
+  static constexpr bool has_vectors = plain_codes && plain_zeros;
+  static constexpr bool reads_fast = has_vectors && (code::bits == 4 ? packet_lanes == 16 : code::is_integer);
+
   explicit element_reader(const View& view) : view_(view) {}
 
   const View& view() const { return view_; }
@@ -128,7 +133,7 @@ class element_reader {
   template <int N>
   void packet(index_t line, index_t i, float* out) const {
     using arch = typename fitting_arch<N, simd::archs>::type;
-    if constexpr (!std::is_void_v<arch> && plain_codes && plain_zeros) {
+    if constexpr (!std::is_void_v<arch> && has_vectors) {
       if (in_one_step<N>(i)) [[likely]]
         return vector<arch, N>(line, i, out);
     }

@@ -1,4 +1,4 @@
-// Expressions over matrices of both storage orders: Eigen reads them one by one, here what lies across is turned first.
+// Expressions over matrices of both storage orders, or of codes that Eigen reads one by one: box by box in one order.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -34,35 +34,87 @@ inline constexpr bool is_matrix<Eigen::Product<Left, Right, Eigen::DefaultProduc
 template <class Xpr, int RowCount, int ColCount>
 inline constexpr bool is_matrix<Eigen::Replicate<Xpr, RowCount, ColCount>> = is_matrix<Xpr>;
 
+/// Quantized matrices whose lines are rows of tiles, and that Eigen would read slowly: these are decoded in runs.
+template <class Xpr, storage_order Order>
+inline constexpr bool is_decoded = false;
+template <folded Xpr, storage_order Order>
+inline constexpr bool is_decoded<Xpr, Order> =
+    !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
+    decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
+
+/// Those whose packets are made of single elements, too.
+template <class Xpr>
+inline constexpr bool has_slow_packets = false;
+template <folded Xpr>
+inline constexpr bool has_slow_packets<Xpr> = !element_reader<typename operand<Xpr>::view_type>::has_vectors;
+
+/// The source of a matrix, for a tensor of this order.
+template <storage_order Order, class Xpr>
+auto matrix_source(const Xpr& x) {
+  if constexpr (is_decoded<Xpr, Order>)
+    return operand_in_order<Order>(x);
+  else
+    return expression_source<Xpr, Order>(x);
+}
+
 /// A box of floats in the order of tiles.
 using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
                            Eigen::Unaligned, Eigen::OuterStride<>>;
+using writable_box = Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-/// Columns that parts are asked for at once, at most, and the distance of a copy's rows.
-inline constexpr index_t part_cols = 256, part_stride = part_cols + 16;
-/// Rows: whole lines of columns, two of them where they come from memory and not many matrices are copied.
-inline constexpr index_t part_rows = 16;
-template <class Part>
-inline constexpr index_t most_part_rows = Part::copies <= 4 ? 2 * part_rows : part_rows;
+/// Boxes that parts are asked for at once, at most: whole lines of columns where some lie across, two of them where
+/// they come from memory and not many matrices are copied; else long rows, in which codes are decoded fastest.
+struct part_shape {
+  index_t rows, far_rows, cols;
+
+  template <class Part>
+  static constexpr part_shape of() {
+    if (!Part::has_across) return {4, 4, 1024};
+    return {16, Part::copies <= 4 ? 32 : 16, 256};
+  }
+};
+
+/// Memory for the copies of a box.
+class part_room {
+ public:
+  /// Rows of a copy are so many floats apart for boxes of a shape.
+  static constexpr index_t stride_of(const part_shape& shape) { return shape.cols + 16; }
+  template <class Part>
+  static constexpr index_t size() {
+    constexpr part_shape shape = part_shape::of<Part>();
+    return Part::copies * shape.far_rows * stride_of(shape);
+  }
+
+  part_room(float* memory, const part_shape& shape) : next_(memory), stride_(stride_of(shape)) {}
+  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride_); }
+  index_t stride() const { return stride_; }
+
+ private:
+  float* next_;
+  index_t stride_;
+};
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
-/// tiles, for which it takes what it needs from `room` on: rows * part_stride floats for each of its copies. This one
-/// is a matrix, read by itself; other functions than the exact ones are left to Eigen.
+/// tiles, whose copies are in `room`. This one is a matrix, read by itself; other functions than the exact ones are
+/// left to Eigen. `is_computed`: a product, or a row that is repeated. `is_slow`: codes that no vectors read.
 template <class Xpr, storage_order Order>
 class mixed_part {
-  using source = expression_source<Xpr, Order>;
+  using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
 
  public:
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
+  static constexpr bool decodes = is_decoded<Xpr, Order>, is_slow = !decodes && has_slow_packets<Xpr>;
+  static constexpr bool is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 
-  explicit mixed_part(const Xpr& x) : source_(x) {}
-  box_map box(index_t row, index_t rows, index_t col, index_t cols, float*& room) const {
-    if (const auto step = source_.row_step())
-      return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
-    float* const copy = std::exchange(room, room + rows * part_stride);
-    source_.read(row, rows, col, cols, copy, part_stride);
-    return {copy, rows, cols, Eigen::OuterStride<>(part_stride)};
+  explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)) {}
+  box_map box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+    if constexpr (!decodes)
+      if (const auto step = source_.row_step())
+        return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
+    float* const copy = room.take(rows);
+    source_.read(row, rows, col, cols, copy, room.stride());
+    return {copy, rows, cols, Eigen::OuterStride<>(room.stride())};
   }
 
  private:
@@ -76,10 +128,11 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
  public:
   static constexpr bool has_along = false, has_across = false, is_exact = true;
+  static constexpr bool decodes = false, is_slow = false, is_computed = false;
   static constexpr int copies = 0;
 
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
-  auto box(index_t, index_t rows, index_t, index_t cols, float*&) const {
+  auto box(index_t, index_t rows, index_t, index_t cols, part_room&) const {
     return Eigen::CwiseNullaryOp<constant, typename box_map::PlainObject>(rows, cols, constant_);
   }
 
@@ -87,18 +140,22 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
   constant constant_;
 };
 
-/// A function of a part, and of two.
+/// A function of a part, and of two; multiples of a quantized matrix are a matrix.
+template <class Op, class Xpr>
+inline constexpr bool is_function_of_parts = is_exact_function<Op> && !folded<Xpr>;
+
 template <class Op, class Xpr, storage_order Order>
-requires is_exact_function<Op>
+requires is_function_of_parts<Op, Eigen::CwiseUnaryOp<Op, Xpr>>
 class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
   using part = mixed_part<std::remove_cvref_t<Xpr>, Order>;
 
  public:
   static constexpr bool has_along = part::has_along, has_across = part::has_across, is_exact = part::is_exact;
+  static constexpr bool decodes = part::decodes, is_slow = part::is_slow, is_computed = part::is_computed;
   static constexpr int copies = part::copies;
 
   explicit mixed_part(const Eigen::CwiseUnaryOp<Op, Xpr>& x) : op_(x.functor()), part_(x.nestedExpression()) {}
-  auto box(index_t row, index_t rows, index_t col, index_t cols, float*& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
     const auto a = part_.box(row, rows, col, cols, room);
     return Eigen::CwiseUnaryOp<Op, decltype(a)>(a, op_);
   }
@@ -109,7 +166,7 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
 };
 
 template <class Op, class Left, class Right, storage_order Order>
-requires is_exact_function<Op>
+requires is_function_of_parts<Op, Eigen::CwiseBinaryOp<Op, Left, Right>>
 class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   using left_part = mixed_part<std::remove_cvref_t<Left>, Order>;
   using right_part = mixed_part<std::remove_cvref_t<Right>, Order>;
@@ -118,11 +175,14 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   static constexpr bool has_along = left_part::has_along || right_part::has_along;
   static constexpr bool has_across = left_part::has_across || right_part::has_across;
   static constexpr bool is_exact = left_part::is_exact && right_part::is_exact;
+  static constexpr bool decodes = left_part::decodes || right_part::decodes;
+  static constexpr bool is_slow = left_part::is_slow || right_part::is_slow;
+  static constexpr bool is_computed = left_part::is_computed || right_part::is_computed;
   static constexpr int copies = left_part::copies + right_part::copies;
 
   explicit mixed_part(const Eigen::CwiseBinaryOp<Op, Left, Right>& x)
       : op_(x.functor()), left_(x.lhs()), right_(x.rhs()) {}
-  auto box(index_t row, index_t rows, index_t col, index_t cols, float*& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
     const auto a = left_.box(row, rows, col, cols, room);
     const auto b = right_.box(row, rows, col, cols, room);
     return Eigen::CwiseBinaryOp<Op, decltype(a), decltype(b)>(a, b, op_);
@@ -134,22 +194,25 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   right_part right_;
 };
 
-/// Sums and the like of matrices of both orders, few enough for their copies to stay in a cache.
-template <class Xpr, class Part = mixed_part<Xpr, row_major>>
-inline constexpr bool mixes_orders = Part::has_along&& Part::has_across&& Part::is_exact&& Part::copies <= 8;
+/// Sums and the like, of few enough matrices for their copies to stay in a cache.
+template <class Part>
+inline constexpr bool has_few_copies = Part::is_exact&& Part::copies <= 8;
+/// Those of matrices of both orders, or of codes that Eigen's packets read slowly.
+template <class Xpr, storage_order Order, class Part = mixed_part<Xpr, Order>>
+inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along && Part::has_across) || Part::decodes);
 
 }  // namespace expr_detail
 
 /// A tile_source over such an expression, for a tensor of storage order Order; else as expression_source is.
 template <class Xpr, storage_order Order>
-requires expr_detail::mixes_orders<Xpr>
+requires expr_detail::goes_by_parts<Xpr, Order>
 class mixed_source {
   using elements = expression_source<Xpr, Order>;
   using part = expr_detail::mixed_part<Xpr, Order>;
 
  public:
-  static constexpr bool reads_rows = false, mixes_orders = true, is_repeatable = elements::is_repeatable,
-                        reads_twice = elements::reads_twice;
+  static constexpr bool reads_rows = !part::has_across, mixes_orders = part::has_along && part::has_across;
+  static constexpr bool is_repeatable = elements::is_repeatable, reads_twice = elements::reads_twice;
 
   explicit mixed_source(const Xpr& x)
       : part_(x), row_count_(by_rows ? x.rows() : x.cols()), col_count_(by_rows ? x.cols() : x.rows()) {}
@@ -161,15 +224,14 @@ class mixed_source {
   static const float* direct(index_t, index_t) { return nullptr; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    constexpr index_t most = expr_detail::most_part_rows<part>, wide = expr_detail::part_cols;
-    using box_type = Eigen::Map<typename expr_detail::box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
-    alignas(64) float copies[static_cast<std::size_t>(part::copies * most * expr_detail::part_stride)];
-    const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? most : expr_detail::part_rows;
-    for (index_t c = 0; c < cols; c += wide)
+    constexpr auto shape = expr_detail::part_shape::of<part>();
+    alignas(64) float copies[static_cast<std::size_t>(expr_detail::part_room::size<part>())];
+    const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? shape.far_rows : shape.rows;
+    for (index_t c = 0; c < cols; c += shape.cols)
       for (index_t r = 0; r < rows; r += high) {
-        const index_t down = std::min(high, rows - r), across = std::min(wide, cols - c);
-        float* room = copies;
-        box_type(tile + r * stride + c, down, across, Eigen::OuterStride<>(stride)) =
+        const index_t down = std::min(high, rows - r), across = std::min(shape.cols, cols - c);
+        expr_detail::part_room room(copies, shape);
+        expr_detail::writable_box(tile + r * stride + c, down, across, Eigen::OuterStride<>(stride)) =
             part_.box(row + r, down, col + c, across, room);
       }
   }

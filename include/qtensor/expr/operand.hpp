@@ -170,6 +170,14 @@ auto source_of_operand(const X& x) {
   else
     return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.factor};
 }
+/// The same for a tensor of storage order Order.
+template <storage_order Order, folded X>
+auto operand_in_order(const X& x) {
+  if constexpr (std::is_same_v<Order, row_major>)
+    return source_of_operand(x);
+  else
+    return source_of_operand(x).transposed();
+}
 
 }  // namespace expr_detail
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <qtensor/expr/assign.hpp>
+#include <qtensor/expr/assign_parts.hpp>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/expr/product.hpp>
 #include <utility>

@@ -12,11 +12,8 @@ namespace expr_detail {
 template <storage_order Order, class Xpr>
 auto source_of(const Xpr& x) {
   if constexpr (folded<Xpr>) {
-    if constexpr (std::is_same_v<Order, row_major>)
-      return source_of_operand(x);
-    else
-      return source_of_operand(x).transposed();
-  } else if constexpr (mixes_orders<Xpr>) {
+    return operand_in_order<Order>(x);
+  } else if constexpr (goes_by_parts<Xpr, Order>) {
     return mixed_source<Xpr, Order>(x);
   } else {
     return expression_source<Xpr, Order>(x);

@@ -1,0 +1,87 @@
+// Assignments of sums and the like with quantized matrices in them: box by box, whose codes are decoded in L1.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/expr/mixed_source.hpp>
+#include <type_traits>
+
+namespace qtensor::inline QTENSOR_ABI::expr_detail {
+
+/// The order of the tiles of which a dense destination is made.
+template <class Dst>
+using order_of_dense = std::conditional_t<Dst::IsRowMajor, row_major, col_major>;
+
+/// Expressions in which a quantized matrix stands.
+template <class Xpr>
+inline constexpr bool reads_codes = folded<Xpr>;
+template <class Xpr>
+inline constexpr bool reads_codes<const Xpr> = reads_codes<Xpr>;
+template <class Op, class Xpr>
+inline constexpr bool reads_codes<Eigen::CwiseUnaryOp<Op, Xpr>> = reads_codes<Xpr>;
+template <class Op, class Left, class Right>
+inline constexpr bool reads_codes<Eigen::CwiseBinaryOp<Op, Left, Right>> = reads_codes<Left> || reads_codes<Right>;
+
+/// Expressions that read codes, but no product, and destinations in memory whose elements follow each other, where
+/// Eigen would read the codes slowly: for their kind, or because something lies across.
+template <class Dst, class Xpr>
+inline constexpr bool assigns_by_parts = [] {
+  if constexpr (reads_codes<Xpr> && has_memory<Dst>) {
+    using part = mixed_part<Xpr, order_of_dense<Dst>>;
+    return has_few_copies<part> && !part::is_computed && !part::is_slow && (part::decodes || part::has_across) &&
+           std::is_same_v<typename Dst::Scalar, float> && Eigen::internal::inner_stride_at_compile_time<Dst>::ret == 1;
+  }
+  return false;
+}();
+
+/// Lines of the destination, and elements of one, from which on boxes are worth while: squares are turned where
+/// something lies across, and long runs are what is decoded faster than Eigen does.
+template <class Part>
+inline constexpr index_t fewest_lines = Part::has_across ? 16 : 1;
+template <class Part>
+inline constexpr index_t shortest_line = Part::has_across ? 32 : 512;
+
+/// dst (=, +=, ...) x, element by element, as Eigen's own assignment: a destination of `=` is resized where it can be.
+template <class Dst, class Xpr, class Functor>
+void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
+#ifndef EIGEN_NO_DEBUG
+  Eigen::internal::check_for_aliasing(dst, x);
+#endif
+  Eigen::internal::resize_if_allowed(dst, x, functor);
+  using part_type = mixed_part<Xpr, order_of_dense<Dst>>;
+  constexpr part_shape shape = part_shape::of<part_type>();
+  const index_t lines = dst.outerSize(), length = dst.innerSize(), step = dst.outerStride();
+  if (lines < fewest_lines<part_type> || length < shortest_line<part_type>)
+    return Eigen::internal::call_dense_assignment_loop(dst, x, functor);
+  QTENSOR_COUNT_KERNELS(assignments);
+  const part_type part(x);
+  alignas(64) float copies[static_cast<std::size_t>(part_room::size<part_type>())];
+  for (index_t line = 0; line < lines; line += shape.rows)
+    for (index_t i = 0; i < length; i += shape.cols) {
+      const index_t down = std::min(shape.rows, lines - line), across = std::min(shape.cols, length - i);
+      part_room room(copies, shape);
+      writable_box box(dst.data() + line * step + i, down, across, Eigen::OuterStride<>(step));
+      Eigen::internal::call_dense_assignment_loop(box, part.box(line, down, i, across, room), functor);
+    }
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::expr_detail
+
+namespace Eigen::internal {
+
+template <class Dst, class Op, class Xpr, class Functor>
+requires qtensor::expr_detail::assigns_by_parts<Dst, CwiseUnaryOp<Op, Xpr>>
+struct Assignment<Dst, CwiseUnaryOp<Op, Xpr>, Functor, Dense2Dense, void> {
+  static void run(Dst& dst, const CwiseUnaryOp<Op, Xpr>& src, const Functor& functor) {
+    qtensor::expr_detail::assign_parts(dst, src, functor);
+  }
+};
+
+template <class Dst, class Op, class Left, class Right, class Functor>
+requires qtensor::expr_detail::assigns_by_parts<Dst, CwiseBinaryOp<Op, Left, Right>>
+struct Assignment<Dst, CwiseBinaryOp<Op, Left, Right>, Functor, Dense2Dense, void> {
+  static void run(Dst& dst, const CwiseBinaryOp<Op, Left, Right>& src, const Functor& functor) {
+    qtensor::expr_detail::assign_parts(dst, src, functor);
+  }
+};
+
+}  // namespace Eigen::internal

@@ -1,0 +1,121 @@
+// Mirrors include/qtensor/expr/assign_parts.hpp: sums with quantized matrices in them, into both orders, as Eigen does.
+// SPDX-License-Identifier: BSD-3-Clause
+// clang-format off: the counter comes before the headers that call it.
+#include "counted.hpp"
+// clang-format on
+
+#include <qtensor/expr/operators.hpp>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace Eigen;
+namespace qt = qtensor;
+using check::index_t;
+using check::row_matrix;
+
+#define REACHES(statement, result, want) REACHES_KERNEL(assignments, statement, result, want)
+
+namespace {
+
+/// How codes are read: byte by byte as fast as in runs, faster in runs, by no vectors across their order.
+enum class codes { fast, vectors, slow };
+
+/// Destinations across the order of the codes, and along it where runs are faster, reach boxes; the others Eigen's
+/// loops.
+template <class T>
+void check_sums(const T& t, codes kind) {
+  const auto w = qt::dequantize(t);
+  const row_matrix d = check::values(t);
+  const Index rows = t.rows(), cols = t.cols();
+  CAPTURE(rows);
+  CAPTURE(cols);
+  constexpr bool by_rows = std::is_same_v<typename T::order_type, qt::row_major>;
+  const auto check_into = [&](auto y, bool reaches) {
+    const decltype(y) r = check::numbers(rows, cols, 1), c = check::numbers(rows, cols, 2);
+    const auto seen = [&](const auto& want) {
+      CHECK(check::same(row_matrix(y), row_matrix(want)));
+      CHECK(counted::assignments == (reaches ? 1 : 0));
+      counted::assignments = 0;
+    };
+    counted::assignments = 0;
+    y = c + w;
+    seen(c + d);
+    y = r - w;
+    seen(r - d);
+    y = (2.f * w - r).cwiseAbs().cwiseProduct(c);
+    seen((2.f * d - r).cwiseAbs().cwiseProduct(c));
+    y += w.cwiseQuotient(c);
+    seen((2.f * d - r).cwiseAbs().cwiseProduct(c) + d.cwiseQuotient(c));
+    y = r;
+    y -= w + c;
+    seen(r - (d + c));
+    y = r;
+    y = y + w;  // the same element of both sides
+    seen(r + d);
+    y = r;
+    y.array() *= 3.f;
+    y.noalias() = y * 0.5f - w;
+    seen(3.f * r * 0.5f - d);
+  };
+  const auto reaches = [&](bool along, Index lines, Index length) {
+    return along ? kind != codes::fast && length >= 512 : kind != codes::slow && lines >= 16 && length >= 32;
+  };
+  check_into(MatrixXf(), reaches(!by_rows, cols, rows));
+  check_into(row_matrix(), reaches(by_rows, rows, cols));
+}
+
+}  // namespace
+
+TEST_CASE("assign_parts: codes of every kind, sizes around boxes, both storage orders") {
+  constexpr codes nibbles = Eigen::internal::packet_traits<float>::size < 16 ? codes::vectors : codes::fast;
+  for (const auto& [rows, cols] :
+       {std::pair<index_t, index_t>{1, 1}, {3, 700}, {40, 1100}, {70, 50}, {600, 3}, {33, 512}, {700, 1}}) {
+    check_sums(check::tensor_of<qt::mxfp8_e4m3>(rows, cols), codes::vectors);
+    check_sums(check::tensor_of<qt::int4_group<32>>(rows, cols), nibbles);
+    check_sums(check::tensor_of<qt::int8_per_channel<1>, qt::col_major>(rows, cols), codes::fast);
+  }
+  check_sums(check::tensor_of<qt::mxfp6_e2m3>(37, 600), codes::slow);
+  check_sums(check::tensor_of<qt::scheme<qt::int2, qt::group<32>>, qt::col_major>(520, 40), codes::slow);
+}
+
+TEST_CASE("assign_parts: blocks that start inside groups, transposes, several quantized matrices") {
+  const auto t = check::tensor_of<qt::mxfp8_e5m2>(60, 700);
+  const auto u = check::tensor_of<qt::int8_per_channel<0>, qt::col_major>(60, 700);
+  const auto w = qt::dequantize(t);
+  const auto v = qt::dequantize(u);
+  const row_matrix d = check::values(t), e = check::values(u);
+  MatrixXf y;
+  row_matrix r;
+  REACHES(y = w + v, y, d + e);
+  REACHES(r = w - 0.5f * v, r, d - (0.5f * e).eval());
+  const MatrixXf c = check::numbers(60, 700);
+  REACHES(r = c + v, r, c + e);
+  REACHES(y = v.transpose() + w.transpose(), y, e.transpose() + d.transpose());
+  REACHES(r = w.block(3, 7, 50, 600) + v.block(9, 90, 50, 600), r, d.block(3, 7, 50, 600) + e.block(9, 90, 50, 600));
+  row_matrix big = row_matrix::Constant(64, 705, 7.f);
+  REACHES(big.block(2, 3, 60, 700) += w + w, big.block(2, 3, 60, 700), (7.f + (d + d).array()).matrix());
+  big.block(2, 3, 60, 700).setConstant(7.f);
+  CHECK((big.array() == 7.f).all());
+  RowVectorXf line = RowVectorXf::Ones(700);
+  REACHES(line = line + w.row(5), line, RowVectorXf::Ones(700) + d.row(5));
+}
+
+TEST_CASE("assign_parts: what has no such memory, products and other functions are Eigen's") {
+  const auto t = check::tensor_of<qt::mxfp8_e4m3>(40, 600);
+  const auto w = qt::dequantize(t);
+  const row_matrix d = check::values(t), r = check::numbers(40, 600);
+  std::vector<float> memory(2 * 40 * 600, 5.f);
+  Map<row_matrix, 0, InnerStride<2>> strided(memory.data(), 40, 600);
+  row_matrix y(40, 600);
+  counted::assignments = 0;
+  strided = r + w;
+  CHECK(check::same(row_matrix(strided), r + d));
+  y = (r + w).cwiseMax(0.f);
+  CHECK(check::same(y, (r + d).cwiseMax(0.f)));
+  Matrix<double, Dynamic, Dynamic, RowMajor> wide = (r + w).cast<double>();
+  CHECK(check::same(row_matrix(wide.cast<float>()), r + d));
+  CHECK(counted::assignments == 0);
+  const MatrixXf a = check::numbers(40, 5, 3), b = check::numbers(5, 600, 4);
+  REACHES(y = w + a * b, y, d + a * b);
+}
