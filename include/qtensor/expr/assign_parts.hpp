@@ -48,38 +48,22 @@ void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
 #endif
   Eigen::internal::resize_if_allowed(dst, x, functor);
   using part_type = mixed_part<Xpr, order_of_dense<Dst>>;
-  constexpr part_shape shape = part_shape::of<part_type>();
-  const index_t lines = dst.outerSize(), length = dst.innerSize(), step = dst.outerStride();
+  const index_t lines = dst.outerSize(), length = dst.innerSize();
   if (lines < fewest_lines<part_type> || length < shortest_line<part_type>)
     return Eigen::internal::call_dense_assignment_loop(dst, x, functor);
   QTENSOR_COUNT_KERNELS(assignments);
-  const part_type part(x);
-  alignas(64) float copies[static_cast<std::size_t>(part_room::size<part_type>())];
-  for (index_t line = 0; line < lines; line += shape.rows)
-    for (index_t i = 0; i < length; i += shape.cols) {
-      const index_t down = std::min(shape.rows, lines - line), across = std::min(shape.cols, length - i);
-      part_room room(copies, shape);
-      writable_box box(dst.data() + line * step + i, down, across, Eigen::OuterStride<>(step));
-      Eigen::internal::call_dense_assignment_loop(box, part.box(line, down, i, across, room), functor);
-    }
+  store_boxes(part_type(x), part_shape::of<part_type>().rows, 0, lines, 0, length, dst.data(), dst.outerStride(),
+              functor);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::expr_detail
 
 namespace Eigen::internal {
 
-template <class Dst, class Op, class Xpr, class Functor>
-requires qtensor::expr_detail::assigns_by_parts<Dst, CwiseUnaryOp<Op, Xpr>>
-struct Assignment<Dst, CwiseUnaryOp<Op, Xpr>, Functor, Dense2Dense, void> {
-  static void run(Dst& dst, const CwiseUnaryOp<Op, Xpr>& src, const Functor& functor) {
-    qtensor::expr_detail::assign_parts(dst, src, functor);
-  }
-};
-
-template <class Dst, class Op, class Left, class Right, class Functor>
-requires qtensor::expr_detail::assigns_by_parts<Dst, CwiseBinaryOp<Op, Left, Right>>
-struct Assignment<Dst, CwiseBinaryOp<Op, Left, Right>, Functor, Dense2Dense, void> {
-  static void run(Dst& dst, const CwiseBinaryOp<Op, Left, Right>& src, const Functor& functor) {
+template <class Dst, class Src, class Functor>
+requires qtensor::expr_detail::assigns_by_parts<Dst, Src>
+struct Assignment<Dst, Src, Functor, Dense2Dense, void> {
+  static void run(Dst& dst, const Src& src, const Functor& functor) {
     qtensor::expr_detail::assign_parts(dst, src, functor);
   }
 };

@@ -42,7 +42,7 @@ inline constexpr bool is_decoded<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
-/// Those whose packets are made of single elements, too.
+/// Quantized matrices whose packets are made element by element.
 template <class Xpr>
 inline constexpr bool has_slow_packets = false;
 template <folded Xpr>
@@ -201,6 +201,23 @@ inline constexpr bool has_few_copies = Part::is_exact&& Part::copies <= 8;
 template <class Xpr, storage_order Order, class Part = mixed_part<Xpr, Order>>
 inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along && Part::has_across) || Part::decodes);
 
+/// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows: to[r * stride + c] (=,
+/// +=,
+/// ...) that of row + r and col + c.
+template <class Part, class Functor>
+void store_boxes(const Part& part, index_t high, index_t row, index_t rows, index_t col, index_t cols, float* to,
+                 index_t stride, const Functor& functor) {
+  constexpr part_shape shape = part_shape::of<Part>();
+  alignas(64) float copies[static_cast<std::size_t>(part_room::size<Part>())];
+  for (index_t c = 0; c < cols; c += shape.cols)
+    for (index_t r = 0; r < rows; r += high) {
+      const index_t down = std::min(high, rows - r), across = std::min(shape.cols, cols - c);
+      part_room room(copies, shape);
+      writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
+      Eigen::internal::call_dense_assignment_loop(box, part.box(row + r, down, col + c, across, room), functor);
+    }
+}
+
 }  // namespace expr_detail
 
 /// A tile_source over such an expression, for a tensor of storage order Order; else as expression_source is.
@@ -225,15 +242,9 @@ class mixed_source {
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     constexpr auto shape = expr_detail::part_shape::of<part>();
-    alignas(64) float copies[static_cast<std::size_t>(expr_detail::part_room::size<part>())];
     const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? shape.far_rows : shape.rows;
-    for (index_t c = 0; c < cols; c += shape.cols)
-      for (index_t r = 0; r < rows; r += high) {
-        const index_t down = std::min(high, rows - r), across = std::min(shape.cols, cols - c);
-        expr_detail::part_room room(copies, shape);
-        expr_detail::writable_box(tile + r * stride + c, down, across, Eigen::OuterStride<>(stride)) =
-            part_.box(row + r, down, col + c, across, room);
-      }
+    expr_detail::store_boxes(part_, high, row, rows, col, cols, tile, stride,
+                             Eigen::internal::assign_op<float, float>());
   }
 
  private:
