@@ -1,9 +1,10 @@
-"""What including qtensor costs the compiler, as ratios to bare Eigen + xsimd measured in the same run.
+"""What qtensor costs the compiler, headers and operations, as ratios to bare Eigen + xsimd measured in the same run.
 
 usage: compile_time.py [options]        prints a Markdown table; see --help
 
 Each translation unit is compiled to an object several times, the units taking turns so that a noisy moment falls on all
-alike; a figure is the median of the compiler's processor time (user + system), its ratio that of the medians.
+alike; a figure is the median of the compiler's processor time (user + system), its ratio that of the medians. Object code
+is what nm counts of functions and constants, without debugging information.
 Exits with status 1 when a budget given as an option is exceeded.
 """
 # SPDX-License-Identifier: BSD-3-Clause
@@ -18,6 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 EIGEN_XSIMD = '#include <Eigen/Core>\n#include <xsimd/xsimd.hpp>\n'
+UMBRELLA = '#include <qtensor/qtensor.hpp>\n'
+QUANTIZE = UMBRELLA + 'auto quantized(const Eigen::MatrixXf& a) {{ return qtensor::quantize<qtensor::{0}>(a); }}\n'
+DEQUANTIZE = (UMBRELLA + 'void numbers(const qtensor::tensor<qtensor::{0}>& w, Eigen::MatrixXf& y)'
+              ' {{ y = qtensor::dequantize(w); }}\n')
 PRODUCT = 'void product(const {0}& w, const Eigen::VectorXf& x, Eigen::VectorXf& y) {{ y.noalias() = w * x; }}\n'
 
 # name: (text of the translation unit, what it is)
@@ -25,10 +30,13 @@ UNITS = {
     'bare': (EIGEN_XSIMD, 'Eigen + xsimd alone'),
     'types': ('#include <qtensor/types.hpp>\n', '`qtensor/types.hpp`'),
     'kernels': ('#include <qtensor/kernels.hpp>\n', '`qtensor/kernels.hpp`'),
-    'umbrella': ('#include <qtensor/qtensor.hpp>\n', '`qtensor/qtensor.hpp`'),
+    'umbrella': (UMBRELLA, '`qtensor/qtensor.hpp`'),
+    'quantize-tensor': (QUANTIZE.format('int8_per_tensor'), 'the same, `quantize<int8_per_tensor>(A)`'),
+    'quantize-rows': (QUANTIZE.format('int8_per_channel<0>'), 'the same, `quantize<int8_per_channel<0>>(A)`'),
+    'quantize-groups': (QUANTIZE.format('mxfp4'), 'the same, `quantize<mxfp4>(A)`'),
+    'dequantize': (DEQUANTIZE.format('mxfp4'), 'the same, `Y = dequantize(W)`, W mxfp4'),
     'dense-product': (EIGEN_XSIMD + PRODUCT.format('Eigen::MatrixXf'), 'Eigen + xsimd, `y = W*x`, W dense'),
-    'product': ('#include <qtensor/qtensor.hpp>\n' + PRODUCT.format('qtensor::tensor<qtensor::mxfp4>'),
-                '`qtensor/qtensor.hpp`, `y = W*x`, W mxfp4'),
+    'product': (UMBRELLA + PRODUCT.format('qtensor::tensor<qtensor::mxfp4>'), 'the same, `y = W*x`, W mxfp4'),
 }
 
 
@@ -49,9 +57,16 @@ def include_flags(front):
     return ['-I', str(ROOT / 'include'), *given, *shlex.split(system.stdout.replace('-I', '-isystem '))]
 
 
+def code_size(file):
+    """KB of the functions and constants of an object file."""
+    symbols = subprocess.run(['nm', '--print-size', file], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in symbols.splitlines()]
+    return sum(int(words[1], 16) for words in lines if len(words) == 4) / 1024
+
+
 def measure(names, command, repeat):
-    """{name: [seconds of each repetition]}; the first round only warms the file cache."""
-    taken = {name: [] for name in names}
+    """{name: [seconds of each repetition]}, {name: KB of code}; the first round only warms the file cache."""
+    taken, code = {name: [] for name in names}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             (Path(folder) / f'{name}.cpp').write_text(UNITS[name][0])
@@ -60,7 +75,9 @@ def measure(names, command, repeat):
                 spent = seconds([*command, '-c', f'{folder}/{name}.cpp', '-o', f'{folder}/{name}.o'])
                 if turn > 0:
                     taken[name].append(spent)
-    return taken
+        for name in names:
+            code[name] = code_size(f'{folder}/{name}.o')
+    return taken, code
 
 
 def main():
@@ -77,17 +94,18 @@ def main():
     options = parser.parse_args()
     names = ['bare', *(options.only or [name for name in UNITS if name != 'bare'])]
     command = [*shlex.split(options.compiler), '-std=c++20', *shlex.split(options.flags), *include_flags(options.isystem)]
-    taken = measure(names, command, options.repeat)
+    taken, code = measure(names, command, options.repeat)
 
     version = subprocess.run([*shlex.split(options.compiler), '--version'], capture_output=True, text=True, check=True)
     print(f'{version.stdout.splitlines()[0]}, {options.flags}, median of {options.repeat}\n')
-    print('| translation unit | seconds | ratio | fastest - slowest |')
-    print('|---|---|---|---|')
+    print('| translation unit | seconds | ratio | fastest - slowest | KB of code |')
+    print('|---|---|---|---|---|')
     exceeded = []
     base = statistics.median(taken['bare'])
     for name in names:
         ratio = statistics.median(taken[name]) / base
-        print(f'| {UNITS[name][1]} | {ratio * base:.2f} | {ratio:.2f} | {min(taken[name]):.2f} - {max(taken[name]):.2f} |')
+        print(f'| {UNITS[name][1]} | {ratio * base:.2f} | {ratio:.2f} | {min(taken[name]):.2f} - {max(taken[name]):.2f} '
+              f'| {code[name]:.0f} |')
         budget = getattr(options, 'max_' + name.replace('-', '_'), None)
         if budget is not None and ratio > budget:
             exceeded.append(f'{UNITS[name][1]}: {ratio:.2f} > {budget}')

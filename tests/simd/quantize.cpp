@@ -122,6 +122,12 @@ void check_fitting(index_t group, int low, int high) {
           simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(), t);
           simd::stream_fence<simd::best_arch>();
           compare_codes<S, A>(got.data(), want.data(), x.data(), n, "fitting, groups of " + std::to_string(group));
+          if (groups > 1) continue;
+          std::fill_n(got.data(), units<S>(n), unit{});
+          simd::kernel<simd::op::encode, S, A>::uniform_fitting(x.data(), n, element_scale{scales[0], 1.f}, zeros[0],
+                                                                got.data(), t);
+          simd::stream_fence<simd::best_arch>();
+          compare_codes<S, A>(got.data(), want.data(), x.data(), n, "fitting, one scale");
         }
   });
   if (!std::is_same_v<simd::best_arch, simd::scalar_arch>) CHECK(checked > 20);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <qtensor/ops/known_blocks.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/narrow_rows.hpp>
 #include <qtensor/reference/quantize.hpp>
@@ -65,6 +66,19 @@ void join_one_by_one(const typename From::type* x, index_t n, const statistics_v
   if (needs_extremes<S>) seen.low[0] = one.low, seen.high[0] = one.high;
 }
 
+/// Joins n elements, each of which is its own block.
+template <class S, simd::float_source From>
+void join_each(const typename From::type* x, index_t n, const statistics_view& seen) {
+  simd::accumulate_amax_bits<simd::best_arch, From>(x, n, seen.amax);
+  if constexpr (needs_extremes<S>) {
+    for (index_t i = 0; i < n; ++i) {
+      const float v = simd::number<From>(x[i]);
+      seen.low[i] = v < seen.low[i] ? v : seen.low[i];
+      seen.high[i] = v > seen.high[i] ? v : seen.high[i];
+    }
+  }
+}
+
 /// Joins the elements of a piece to the statistics of its blocks: blocks of `length` from the piece's first element on.
 /// `fetches`: how far elements further on are asked for, where blocks are long.
 template <class S, simd::float_source From = simd::from_f32>
@@ -77,35 +91,26 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
       join_one_by_one<S, From>(x + first, std::min(length, n - first), seen.from(first / length));
     return;
   }
-  if (length == 1) {  // a vector run: every element is its own block
-    simd::accumulate_amax_bits<arch, From>(x, n, seen.amax);
+  if constexpr (!has_one_scale<S>)
+    if (length == 1) return join_each<S, From>(x, n, seen);
+  for (index_t first = 0, block = 0; first < n; first += length, ++block) {
+    const index_t count = n - first < length ? n - first : length;
     if constexpr (needs_extremes<S>) {
-      for (index_t i = 0; i < n; ++i) {
-        const float v = simd::number<From>(x[i]);
-        seen.low[i] = v < seen.low[i] ? v : seen.low[i];
-        seen.high[i] = v > seen.high[i] ? v : seen.high[i];
+      // Blocks begin with 0, which so belongs to their range.
+      const auto [low, high] = simd::range_bits<arch, From>(x + first, count, fetches);
+      const bool finite = low < infinity_bits && high < infinity_bits;
+      if (runs_on_infinities<S> && !finite) {
+        join_one_by_one<S, From>(x + first, count, seen.from(block));
+        continue;
       }
-    }
-  } else {
-    for (index_t first = 0, block = 0; first < n; first += length, ++block) {
-      const index_t count = n - first < length ? n - first : length;
-      if constexpr (needs_extremes<S>) {
-        // Blocks begin with 0, which so belongs to their range.
-        const auto [low, high] = simd::range_bits<arch, From>(x + first, count, fetches);
-        const bool finite = low < infinity_bits && high < infinity_bits;
-        if (runs_on_infinities<S> && !finite) {
-          join_one_by_one<S, From>(x + first, count, seen.from(block));
-          continue;
-        }
-        const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
-                                     : simd::min_max<arch, From>(x + first, count);
-        seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
-        seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
-        if (!finite) seen.amax[block] = infinity_bits;
-      } else {
-        const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count, fetches);
-        seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
-      }
+      const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
+                                   : simd::min_max<arch, From>(x + first, count);
+      seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
+      seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
+      if (!finite) seen.amax[block] = infinity_bits;
+    } else {
+      const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count, fetches);
+      seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];
     }
   }
 }
@@ -153,29 +158,40 @@ void join_column_statistics(const typename From::type* x, index_t step, index_t 
   join(x + whole * width, n, rows % together, n, seen);
 }
 
+/// Calls same(constant) for blocks of the length that a type tells, if it does, other() for those of other lengths.
+template <index_t Known, class Same, class Other>
+void by_length(index_t length, Same same, Other other) {
+  if constexpr (Known != 0)
+    if (length == Known) return same(std::integral_constant<index_t, Known>{});
+  other();
+}
+
 /// Statistics of a piece alone, whose blocks of `length` start at its first element. `fetches`: how far elements
 /// further on are asked for, where it is one block, or blocks of f32: half as many bytes come in time as it is.
 template <class S, simd::float_source From = simd::from_f32>
 void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
                       simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
-  constexpr index_t usual = simd::detail::static_group<typename S::granularity_type> == 16 ? 16 : 32;
+  constexpr index_t known = simd::detail::static_group<typename S::granularity_type>;
   const index_t whole = n / length;
   const auto join = [&] {
     seen.clear(divide_up(n, length));
     join_statistics<S, From>(x, n, length, seen, fetches);
   };
-  if (needs_extremes<S> && (leaves_out<S> || whole < 2 || length == 1)) {
+  if constexpr (has_one_scale<S>) {
+    join();
+    return;
+  } else if (needs_extremes<S> && (leaves_out<S> || whole < 2 || length == 1)) {
     join();
   } else if constexpr (needs_extremes<S>) {
     constexpr index_t most = 64;
     std::uint32_t low[most], high[most];
     for (index_t first = 0; first < whole; first += most) {
       const index_t count = whole - first < most ? whole - first : most;
-      if (length == usual)
-        simd::range_blocks_of<arch, usual, From>(x + first * length, count, low, high);
-      else
-        simd::range_blocks<arch, From>(x + first * length, count, length, low, high);
+      const auto* from = x + first * length;
+      by_length<known>(
+          length, [&](auto same) { simd::range_blocks_of<arch, same, From>(from, count, low, high); },
+          [&] { simd::range_blocks<arch, From>(from, count, length, low, high); });
       for (index_t b = 0; b < count; ++b) {
         seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
         seen.low[first + b] = 0.f - float_of(low[b]);
@@ -194,10 +210,9 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
     seen.amax[0] = simd::amax_bits<arch, From>(x, n, fetches);
   } else {
     if (sizeof(*x) != sizeof(float)) fetches = simd::fetch::nothing;
-    if (length == usual)
-      simd::amax_blocks_of<arch, usual, From>(x, whole, seen.amax, fetches);
-    else
-      simd::amax_blocks<arch, From>(x, whole, length, seen.amax, fetches);
+    by_length<known>(
+        length, [&](auto same) { simd::amax_blocks_of<arch, same, From>(x, whole, seen.amax, fetches); },
+        [&] { simd::amax_blocks<arch, From>(x, whole, length, seen.amax, fetches); });
     if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
   }
   if constexpr (leaves_out<S> && !needs_extremes<S>)

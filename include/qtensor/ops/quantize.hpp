@@ -106,18 +106,19 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
       // Long blocks across the order of a source in memory: see quantize_bands.
       const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
                             out.size() >= streaming_floats;
-      const bool once =
-          in_one_piece && !in_bands && quantizer.rows_are_panels() && (row_is_block || step % length == 0);
+      constexpr bool in_groups = decltype(quantizer)::in_groups;
+      const bool once = in_groups || (in_one_piece && !in_bands && quantizer.rows_are_panels() &&
+                                      (row_is_block || step % length == 0));
       const bool once_is_enough = !S::has_tensor_scale || known.has_value();
       if constexpr (S::has_tensor_scale)
         if (known) quantizer.take(*known);
       // Several rows together, where they are short or share scales.
       const auto in_tiles = [&](const auto& source) {
-        if constexpr (!goes_by_position<S>) {
+        if constexpr (!goes_by_position<S> && !has_one_scale<S>)
           if (const auto padding = quantizer.padding()) return quantize_padded_rows(source, quantizer, *padding), true;
+        if constexpr (!goes_by_position<S> && !has_one_scale<S> && !in_groups)
           if (const auto narrow = narrow_panels::of(out))
             return narrow_panel_quantizer(source, quantizer, *narrow).quantize(), true;
-        }
         return false;
       };
       const auto by_rows = [&](const auto& source) {
@@ -128,10 +129,9 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
             quantizer.take(level);
           }
         if (quantize_across(source, quantizer, step) || in_tiles(source)) return;
-        if (once)
-          quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
-        else
-          quantize_in_two_passes(source, quantizer, step);
+        if constexpr (!in_groups)
+          if (!once) return quantize_in_two_passes(source, quantizer, step);
+        quantize_in_one_pass(source, quantizer, row_is_block ? cols : step);
       };
       if constexpr (X::reads_twice)
         by_rows(x);
@@ -171,10 +171,14 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
       if constexpr (!goes_by_position<S>) {
+        constexpr bool in_groups = decltype(q)::in_groups;
         if (same && encode_across(x, q, step)) return;
-        if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
-        if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
-        if (same && encode_static_panels(x, q, step)) return;
+        if constexpr (!has_one_scale<S>)
+          if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
+        if constexpr (!has_one_scale<S> && !in_groups)
+          if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
+        if constexpr (!in_groups)
+          if (same && encode_static_panels(x, q, step)) return;
       }
       const simd::traffic asks = q.asks_in_order();
       const auto visit = [&](index_t row, index_t piece, index_t size, const auto* elements) {

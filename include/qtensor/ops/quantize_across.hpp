@@ -23,6 +23,8 @@ class across_quantizer {
   using From = typename Quantizer::source_type;
   using element = typename From::type;
   using columns_type = typename Quantizer::columns_type;
+  // What the type tells of who shares scales: all rows always do, or never.
+  static constexpr bool all_share = has_one_scale<S>, none_share = Quantizer::in_groups;
 
  public:
   /// `length` elements of a row share a scale; pieces of rows are multiples of `step`. Needs at least as many rows as
@@ -56,33 +58,47 @@ class across_quantizer {
 
   /// Codes of all rows under scales that are stored.
   void encode() {
-    if (is_shared(q_, x_)) {
-      parameters_memory<S> parameters(blocks());
-      q_.load({}, 0, blocks(), length_, parameters.view());
-      encode_shared(parameters.view());
-    } else {
+    if constexpr (!none_share)
+      if (is_shared(q_, x_)) {
+        parameters_memory<S> parameters(blocks());
+        q_.load({}, 0, blocks(), length_, parameters.view());
+        return encode_shared(parameters.view());
+      }
+    if constexpr (!all_share)
       for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
         load(row, rows, col, cols, p);
         encode_box(row, rows, col, cols, p, simd::blocks_are::ordinary);
       });
-    }
   }
 
   /// Scales and codes of all rows. False, with some of them written, where shared scales have blocks whose codes no
   /// division gives.
   bool quantize() {
-    if (is_shared(q_, x_)) {
-      statistics_memory<S> statistics(blocks());
-      parameters_memory<S> parameters(blocks());
-      const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
-      for (index_t col = 0, n; col < cols_; col += n) {
-        n = follow ? std::min(length_, cols_ - col) : 1;
-        join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, statistics.view().from(col / length_));
-      }
-      if (q_.finish({}, 0, blocks(), statistics.view(), parameters.view()) == simd::blocks_are::special) return false;
-      encode_shared(parameters.view());
-      return true;
+    if constexpr (!none_share)
+      if (is_shared(q_, x_)) return quantize_shared();
+    if constexpr (!all_share) quantize_bands();
+    return true;
+  }
+
+ private:
+  static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
+  static constexpr index_t short_block = 64, several_steps = 64;
+
+  /// quantize() where all rows share scales.
+  bool quantize_shared() {
+    statistics_memory<S> statistics(blocks());
+    parameters_memory<S> parameters(blocks());
+    const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
+    for (index_t col = 0, n; col < cols_; col += n) {
+      n = follow ? std::min(length_, cols_ - col) : 1;
+      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, statistics.view().from(col / length_));
     }
+    if (q_.finish({}, 0, blocks(), statistics.view(), parameters.view()) == simd::blocks_are::special) return false;
+    encode_shared(parameters.view());
+    return true;
+  }
+  /// quantize() where each row has scales of its own.
+  void quantize_bands() {
     statistics_memory<S> statistics(divide_up(most_cols_, length_) * step_);
     const statistics_view seen = statistics.view();
     std::vector<typename Quantizer::scale_unit> kept(static_cast<std::size_t>(divide_up(most_cols_, length_) * step_));
@@ -107,15 +123,10 @@ class across_quantizer {
         encode_box(row, rows, col, cols, p, all);
       if (all == simd::blocks_are::special) mend(row, rows, col, cols, seen);
     });
-    return true;
   }
 
- private:
-  static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
-  static constexpr index_t short_block = 64, several_steps = 64;
-
   static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
-    return q.panel_rows() >= columns.cols();
+    return all_share || (!none_share && q.panel_rows() >= columns.cols());
   }
   /// Whether the codes of a block are made while the caches hold its numbers.
   bool by_blocks() const { return q_.streams() && length_ < cols_ && most_cols_ <= wide; }

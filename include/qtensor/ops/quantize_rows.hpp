@@ -133,8 +133,9 @@ template <class S, simd::float_source From>
 void join_box(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
               const statistics_view& seen, simd::fetch fetches = simd::fetch::nothing) {
   constexpr index_t short_block = 256, several = 4;
-  if (length == 1)
-    return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
+  if constexpr (!has_one_scale<S>)
+    if (length == 1)
+      return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
   if constexpr (!leaves_out<S> && !needs_extremes<S>)
     if (box.rows() >= several && length <= short_block) return join_box_down<From>(col, box, length, seen, fetches);
   for (index_t r = 0; r < box.rows(); ++r)
@@ -477,9 +478,10 @@ void quantize_flat(const X& x, const Quantizer& q, index_t step) {
 /// Two readings of the source: statistics, then codes.
 template <tile_source X, class Quantizer>
 void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
-  if (q.rows_are_panels() && q.block_length() <= x.cols() && !reads_by_rows(x, 0))
-    quantize_bands(x, q, step);
-  else if (q.is_flat())
+  if constexpr (!has_one_scale<typename Quantizer::scheme_type>)
+    if (q.rows_are_panels() && q.block_length() <= x.cols() && !reads_by_rows(x, 0))
+      return quantize_bands(x, q, step);
+  if (q.is_flat())
     quantize_flat(x, q, step);
   else
     quantize_panels(x, q, step);

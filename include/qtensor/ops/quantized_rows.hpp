@@ -13,6 +13,20 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 
 using row_scheme = scheme<int8, qtensor::group<dynamic>>;
 
+/// Codes and the scale of one group from its largest magnitude, as the reference finds the scale: NaN, and codes 0, for
+/// one with an infinity or NaN.
+template <quantization_scheme S>
+void quantize_group(const float* x, index_t n, std::uint32_t amax, float& scale, std::int8_t* codes) {
+  reference::block_statistics seen;
+  seen.amax_bits = amax;
+  const reference::block_parameters p = reference::parameters_of<S>(seen);
+  scale = p.code_scale;
+  if (p.poisoned)
+    std::fill_n(codes, n, std::int8_t{0});
+  else
+    simd::encode_uniform<S>(x, n, element_scale{p.code_scale, 1.f}, 0, codes);
+}
+
 /// Codes and scales of a row of n floats in groups, as int8_group<> has them (amax_scale of NUMERICS 11); the last
 /// group may be short. A group with an infinity or NaN has a NaN scale and codes 0. `amax` is memory for a word a
 /// group.
@@ -28,17 +42,8 @@ void quantize_row_groups(const float* x, index_t n, index_t group, std::uint32_t
   const auto blocks = simd::block_scales<S>(amax, groups, scales, scales);  // stored scales are the scales
   if (blocks == simd::blocks_are::fitting) return simd::encode_fitting<S>(x, n, group, scales, nullptr, codes);
   if (blocks == simd::blocks_are::ordinary) return simd::encode_grouped<S>(x, n, group, scales, nullptr, codes);
-  for (index_t g = 0; g < groups; ++g) {
-    const index_t k = g * group, some = std::min(group, n - k);
-    reference::block_statistics seen;
-    seen.amax_bits = amax[g];
-    const reference::block_parameters p = reference::parameters_of<S>(seen);
-    scales[g] = p.code_scale;
-    if (p.poisoned)
-      std::fill_n(codes + k, some, std::int8_t{0});
-    else
-      simd::encode_uniform<S>(x + k, some, element_scale{p.code_scale, 1.f}, 0, codes + k);
-  }
+  for (index_t g = 0, k = 0; g < groups; ++g, k += group)
+    quantize_group<S>(x + k, std::min(group, n - k), amax[g], scales[g], codes + k);
 }
 
 /// The same for rows with one scale each, as int8_per_channel<0> has them; row r begins at x + r * step. Calls take(r,
@@ -57,9 +62,9 @@ void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float*
     for (index_t r = first; r < first + count; ++r)
       take(r, [&](std::int8_t* codes) {
         if (fit)
-          simd::encode_fitting<row_scheme>(x + r * step, n, std::max(n, index_t{1}), scales + r, nullptr, codes);
+          simd::encode_uniform_fitting<row_scheme>(x + r * step, n, element_scale{scales[r], 1.f}, 0, codes);
         else
-          quantize_row_groups<row_scheme>(x + r * step, n, std::max(n, index_t{1}), amax, scales + r, codes);
+          quantize_group<row_scheme>(x + r * step, n, amax[r - first], scales[r], codes);
       });
   }
 }

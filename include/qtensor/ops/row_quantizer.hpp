@@ -10,19 +10,28 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// Encodes a piece of a row whose blocks of `length` start at its first element.
+/// Encodes a piece of a row whose blocks of `length` start at its first element. Where a scheme has but one block, all
+/// entries of p are the same.
 template <class S, simd::float_source From = simd::from_f32>
 void encode_piece(const typename From::type* x, index_t n, index_t length, const parameters_view& p, float tensor_scale,
                   simd::blocks_are blocks, detail::code_unit_t<S>* codes, simd::traffic t = {}) {
-  if (blocks == simd::blocks_are::fitting && length > 1)
-    simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
-  else if (length >= n)
-    simd::encode_uniform<S, From>(x, n, element_scale{p.scales[0], tensor_scale},
-                                  p.zero_points != nullptr ? p.zero_points[0] : 0, codes, t);
-  else if (length == 1)
-    simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale, t);
-  else
-    simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
+  const element_scale first{p.scales[0], tensor_scale};
+  const std::int32_t first_zero = p.zero_points != nullptr ? p.zero_points[0] : 0;
+  if constexpr (has_one_scale<S>) {
+    if (blocks == simd::blocks_are::fitting)
+      simd::encode_uniform_fitting<S, From>(x, n, first, first_zero, codes, t);
+    else
+      simd::encode_uniform<S, From>(x, n, first, first_zero, codes, t);
+  } else {
+    if (blocks == simd::blocks_are::fitting && length > 1)
+      simd::encode_fitting<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
+    else if (length >= n)
+      simd::encode_uniform<S, From>(x, n, first, first_zero, codes, t);
+    else if (length == 1)
+      simd::encode_vector<S, From>(x, n, p.scales, p.zero_points, codes, tensor_scale, t);
+    else
+      simd::encode_grouped<S, From>(x, n, length, p.scales, p.zero_points, codes, tensor_scale, t);
+  }
 }
 
 /// Calls part(col, n, elements) for a piece cut where blocks of `length` end; a run of whole blocks is one part.
@@ -84,6 +93,8 @@ class row_quantizer {
   using source_type = From;
   using scale_unit = storage_t<typename S::scale_format>;
   static constexpr int rank = E::rank;
+  /// Rows are cut into groups, each with a scale of its own, of which a tile holds several.
+  static constexpr bool in_groups = groups_of_rows<S, O, E::rank> != 0;
   /// `direct`: the source lies in memory.
   row_quantizer(const span& out, bool direct)
       : out_(out),
@@ -92,6 +103,7 @@ class row_quantizer {
         rows_(out),
         streams_(out.size() >= streaming_floats),
         direct_(direct) {
+    QTENSOR_ASSERT(!has_one_scale<S> || rows_.block_length >= rows_.row_length, "one block holds all of a row");
     // Blocks that no tile holds are quantized one row after the other where a cache holds one, but not all of them: one
     // long row would be read twice from memory.
     constexpr index_t cached = 2 * box_floats * index_t{sizeof(float) / sizeof(element)};
@@ -235,11 +247,12 @@ class row_quantizer {
   simd::fetch fetches_while_reading() const {
     return streams_ && direct_ ? simd::best_requests().only : simd::fetch::nothing;
   }
-  /// The same where they are read again for their codes: those of long blocks come in order for long enough.
+  /// The same where they are read again for their codes: those of long blocks come in order for long enough, and bring
+  /// twice as many bytes as 16-bit numbers; every CPU measured likes to be asked for them.
   simd::fetch fetches_before_codes() const {
     constexpr index_t long_block = 512;
     if constexpr (sizeof(element) == sizeof(float))
-      if (rows_.block_length >= long_block && streams_ && direct_) return simd::best_requests().long_blocks;
+      if (rows_.block_length >= long_block && streams_ && direct_) return simd::fetch::far;
     return fetches_while_reading();
   }
 
@@ -470,9 +483,13 @@ class row_quantizer {
       spread(static_cast<const float*>(p.scales), done, count, scales);
       simd::round_quotients_at_random<S, From>(x + done, scales, tensor_scale(), random, count, tile);
       if constexpr (S::has_zero_point) spread(static_cast<const std::int32_t*>(p.zero_points), done, count, zeros);
-      std::fill_n(scales, S::has_zero_point ? count : 1, 1.f);
-      encode_piece<runs>(tile, count, S::has_zero_point ? 1 : count, {scales, S::has_zero_point ? zeros : nullptr}, 1.f,
-                         simd::blocks_are::ordinary, codes(row, col + done));
+      unit* to = codes(row, col + done);
+      if constexpr (S::has_zero_point) {
+        std::fill_n(scales, count, 1.f);
+        simd::encode_vector<runs>(tile, count, scales, zeros, to);
+      } else {
+        simd::encode_uniform<runs>(tile, count, {1.f, 1.f}, 0, to);
+      }
     }
   }
   /// The random words of elements [col, col + n) of a row, of which there are many in one long row.

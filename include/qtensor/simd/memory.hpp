@@ -42,21 +42,20 @@ enum class fetch { nothing, near, far };
 
 /// How a CPU is best asked for what a kernel reads in order, from memory where nothing else is said.
 struct requests {
-  fetch once;         ///< how far, where numbers are read once
-  fetch only;         ///< how far, where they are only read, as by statistics
-  fetch beyond;       ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
-  fetch long_blocks;  ///< the same for statistics of long blocks of f32, whose codes are next
-  index_t rows;       ///< how many are encoded together, block by block down them, where columns have scales
-  index_t piece;      ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
-  fetch next_piece;   ///< how far, while codes of a piece are made
-  index_t ahead;      ///< how many bytes further on then
+  fetch once;        ///< how far, where numbers are read once
+  fetch only;        ///< how far, where they are only read, as by statistics
+  fetch beyond;      ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
+  index_t rows;      ///< how many are encoded together, block by block down them, where columns have scales
+  index_t piece;     ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
+  fetch next_piece;  ///< how far, while codes of a piece are made
+  index_t ahead;     ///< how many bytes further on then
 };
 /// As measured: Intel's like long pieces, and requests that bring the next piece while codes of this one are made;
 /// AMD's short ones, so that reading and encoding alternate quickly; Zen 4 sees by itself what is read in order.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::far, fetch::far, fetch::nothing, fetch::far, 4, 16384, fetch::far, 16384};
-  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, fetch::far, 8, 6144, fetch::far, 16384};
-  return {fetch::near, fetch::nothing, fetch::near, fetch::nothing, 4, 8192, fetch::near, 12288};
+  if (simd::is_intel()) return {fetch::far, fetch::far, fetch::nothing, 4, 16384, fetch::far, 16384};
+  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384};
+  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288};
 }
 
 /// How a kernel of runs treats the caches.

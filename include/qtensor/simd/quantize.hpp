@@ -311,7 +311,13 @@ struct vector_encoder {
     spread(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 
-  /// The same for numbers that fit their scales (numbers::fitting); zero points are regular then, too.
+  /// uniform() for numbers that fit their scale (numbers::fitting); the zero point is regular then, too.
+  static void uniform_fitting(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
+                              traffic t = {}) {
+    own_runs<detail::fitting_quotient<S, A>, numbers::fitting>(x, n, n, &s.scale, &zero_point, s.tensor_scale, codes,
+                                                               t);
+  }
+  /// grouped(), likewise.
   static void fitting(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes, traffic t = {}) {
     constexpr quotient_by by = detail::fitting_quotient<S, A>;
@@ -535,8 +541,21 @@ void encode_grouped(const typename From::type* x, index_t n, index_t group, cons
       t, [&](auto... hint) { best::grouped(x, n, group, scales, zero_points, tensor_scale, codes, hint...); });
 }
 
-/// The same for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting), scales
-/// and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are unspecified.
+/// encode_uniform for numbers that fit their scale: see encode_fitting.
+template <quantization_scheme S, float_source From = from_f32>
+void encode_uniform_fitting(const typename From::type* x, index_t n, element_scale s, std::int32_t zero_point,
+                            code_unit_t<S>* codes, traffic t = {}) {
+  using best = encoder_of<S, From>;
+  if (n <= 0) return;
+  if constexpr (detail::encodes_by_vectors<best>)
+    best::uniform_fitting(x, n, s, zero_point, codes, t);
+  else
+    best::uniform(x, n, s, zero_point, codes);
+}
+
+/// encode_grouped for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting),
+/// scales and zero points as block_scales and range_scales compute them. Codes of groups that do not fit are
+/// unspecified.
 template <quantization_scheme S, float_source From = from_f32>
 void encode_fitting(const typename From::type* x, index_t n, index_t group, const float* scales,
                     const std::int32_t* zero_points, code_unit_t<S>* codes, float tensor_scale = 1.f, traffic t = {}) {

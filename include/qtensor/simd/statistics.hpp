@@ -188,8 +188,13 @@ QTENSOR_INLINE void store_maxima(const typename Source::type* x, index_t blocks,
       return m;
     };
     auto m = load(0);
+    if constexpr (Left == left_blocks::together) {
 #pragma GCC unroll 8
-    for (index_t i = size; i < length; i += size) m = simd::max(m, load(i));
+      for (index_t i = size; i < length; i += size) m = simd::max(m, load(i));
+    } else {
+#pragma GCC unroll 2
+      for (index_t i = size; i < length; i += size) m = simd::max(m, load(i));
+    }
     return m;
   };
   // The maxima of `count` blocks from b on, then anything.
