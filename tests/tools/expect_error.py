@@ -1,10 +1,11 @@
 """A file that must not compile: its diagnostics must say what its first line promises.
 
 usage: expect_error.py BUILD FILE
+       expect_error.py BUILD --valid FILE...
 FILE starts with `// EXPECT: text`: the text must stand in the diagnostics (echoed source lines do not count).
 `// EXPECT-FIRST: text` instead asks for it in the first error line.
-A file that mentions QTENSOR_VALID is compiled again with -DQTENSOR_VALID, and then it must compile: the proof that
-nothing else in it is wrong.
+--valid: files that mention QTENSOR_VALID must compile with -DQTENSOR_VALID: the proof that nothing else in them is
+wrong. They are compiled as one, and only where that fails one by one, for it takes a compiler longer to begin.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import fcntl
@@ -12,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from flags import compiler_and_flags, is_clang, precompile
@@ -59,20 +61,41 @@ def complaints(compiler, flags, source):
         found.append('it compiles')
     elif promise[2].strip() not in where:
         found.append(f'the diagnostics do not say: {promise[2].strip()}\n{said}')
-    if 'QTENSOR_VALID' in text:
-        compiles, said = compile_file(compiler, [*flags, '-DQTENSOR_VALID'], source)
+    return [f'{source.name}: {complaint}' for complaint in found]
+
+
+def as_one(sources):
+    """The text of a unit that includes files in namespaces of their own, behind all that they include."""
+    headers = {line for source in sources for line in source.read_text().splitlines() if line.startswith('#include')}
+    spaces = [f'namespace file_{number} {{\n#include "{source}"\n}}' for number, source in enumerate(sources)]
+    return '\n'.join([*sorted(headers), *spaces, ''])
+
+
+def invalid(compiler, flags, sources):
+    """What is wrong with valid variants; empty when all compile."""
+    flags = [*flags, '-DQTENSOR_VALID']
+    sources = [source for source in sources if 'QTENSOR_VALID' in source.read_text()]
+    with tempfile.TemporaryDirectory() as folder:
+        unit = Path(folder) / 'valid.cpp'
+        unit.write_text(as_one(sources))
+        if compile_file(compiler, flags, unit)[0]:
+            return []
+    found = []
+    for source in sources:
+        compiles, said = compile_file(compiler, flags, source)
         if not compiles:
-            found.append(f'its valid variant does not compile:\n{said}')
+            found.append(f'{source.name}: its valid variant does not compile:\n{said}')
     return found
 
 
 def main():
-    build, source = sys.argv[1], Path(sys.argv[2])
+    build, valid = sys.argv[1], sys.argv[2] == '--valid'
+    sources = [Path(name).resolve() for name in sys.argv[3 if valid else 2:]]
     compiler, flags = compiler_and_flags(build)
     flags = with_precompiled(compiler, flags, Path(build).resolve() / 'precompiled')
-    found = complaints(compiler, flags, source)
+    found = invalid(compiler, flags, sources) if valid else complaints(compiler, flags, sources[0])
     for complaint in found:
-        print(f'{source.name}: {complaint}')
+        print(complaint)
     return 1 if found else 0
 
 

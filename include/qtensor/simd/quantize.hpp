@@ -303,11 +303,18 @@ struct vector_encoder {
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes, traffic t = {}) {
     if (group >= n) return uniform(x, n, {*scales, tensor_scale}, zero_points != nullptr ? *zero_points : 0, codes, t);
-    if (is_own_run(group)) return own_runs<fast>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group == lanes<A>) return grouped_by<1>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group == 2 * lanes<A>) return grouped_by<2>(x, n, group, scales, zero_points, tensor_scale, codes, t);
-    if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements)
-      return grouped_by<4>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+    const auto by = [&]<int Batches>(std::integral_constant<int, Batches>) {
+      grouped_by<Batches>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+    };
+    constexpr index_t known = detail::static_group<typename S::granularity_type>;
+    if constexpr (constexpr int batches = detail::batches_of_group<S, A>(); batches != 0 && known < long_group) {
+      if (group == known) return by(std::integral_constant<int, batches>{});  // others are rare
+    } else {
+      if (is_own_run(group)) return own_runs<fast>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+      if (group == 2 * lanes<A>) return by(std::integral_constant<int, 2>{});
+      if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements) return by(std::integral_constant<int, 4>{});
+    }
+    if (group == lanes<A>) return by(std::integral_constant<int, 1>{});
     spread(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 
