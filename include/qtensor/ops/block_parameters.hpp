@@ -158,11 +158,13 @@ void join_column_statistics(const typename From::type* x, index_t step, index_t 
   join(x + whole * width, n, rows % together, n, seen);
 }
 
-/// Calls same(constant) for blocks of the length that a type tells, if it does, other() for those of other lengths.
-template <index_t Known, class Same, class Other>
+/// Calls same(constant) for blocks of the length that the type of a granularity tells, or, where they have one at run
+/// time, of the most usual one; other() for those of other lengths.
+template <granularity G, class Same, class Other>
 void by_length(index_t length, Same same, Other other) {
-  if constexpr (Known != 0)
-    if (length == Known) return same(std::integral_constant<index_t, Known>{});
+  constexpr index_t known = simd::detail::static_group<G>, usual = known != 0 ? known : std::is_empty_v<G> ? 0 : 32;
+  if constexpr (usual != 0)
+    if (length == usual) return same(std::integral_constant<index_t, usual>{});
   other();
 }
 
@@ -172,7 +174,7 @@ template <class S, simd::float_source From = simd::from_f32>
 void block_statistics(const typename From::type* x, index_t n, index_t length, const statistics_view& seen,
                       simd::fetch fetches = simd::fetch::nothing) {
   using arch = simd::best_arch;
-  constexpr index_t known = simd::detail::static_group<typename S::granularity_type>;
+  using G = typename S::granularity_type;
   const index_t whole = n / length;
   const auto join = [&] {
     seen.clear(divide_up(n, length));
@@ -189,7 +191,7 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
     for (index_t first = 0; first < whole; first += most) {
       const index_t count = whole - first < most ? whole - first : most;
       const auto* from = x + first * length;
-      by_length<known>(
+      by_length<G>(
           length, [&](auto same) { simd::range_blocks_of<arch, same, From>(from, count, low, high); },
           [&] { simd::range_blocks<arch, From>(from, count, length, low, high); });
       for (index_t b = 0; b < count; ++b) {
@@ -210,7 +212,7 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
     seen.amax[0] = simd::amax_bits<arch, From>(x, n, fetches);
   } else {
     if (sizeof(*x) != sizeof(float)) fetches = simd::fetch::nothing;
-    by_length<known>(
+    by_length<G>(
         length, [&](auto same) { simd::amax_blocks_of<arch, same, From>(x, whole, seen.amax, fetches); },
         [&] { simd::amax_blocks<arch, From>(x, whole, length, seen.amax, fetches); });
     if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
