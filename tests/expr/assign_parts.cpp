@@ -79,6 +79,35 @@ TEST_CASE("assign_parts: codes of every kind, sizes around boxes, both storage o
   check_sums(check::tensor_of<qt::scheme<qt::int2, qt::group<32>>, qt::col_major>(520, 40), codes::slow);
 }
 
+namespace {
+
+template <class S>
+void check_turned() {
+  const index_t rows = 300, cols = 200;
+  const auto t = check::tensor_of<S>(rows, cols);
+  const auto w = qt::dequantize(t);
+  const row_matrix d = check::values(t);
+  for (const auto& [row, col] : {std::pair<index_t, index_t>{0, 0}, {1, 1}, {32, 16}, {5, 2}, {128, 3}, {16, 128}})
+    for (const auto& [high, wide] : {std::pair<index_t, index_t>{170, 70}, {32, 16}, {45, 33}}) {
+      const MatrixXf c = check::numbers(high, wide);
+      MatrixXf y;
+      REACHES(y = c - w.block(row, col, high, wide), y, c - d.block(row, col, high, wide));
+      REACHES(y = c + 3.f * w.block(row, col, high, wide), y, c + 3.f * d.block(row, col, high, wide));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("assign_parts: codes that are turned, from anywhere in their blocks") {
+  check_turned<qt::mxfp8_e4m3>();
+  check_turned<qt::fp8_block<128, 128>>();
+  check_turned<qt::hif8_block<1, 128>>();
+  check_turned<qt::scheme<qt::e4m3, qt::group<32, 0>>>();
+  check_turned<qt::scheme<qt::e5m2, qt::per_channel<1>>>();
+  check_turned<qt::mxfp4>();
+  check_turned<qt::uint4_group<32>>();
+}
+
 TEST_CASE("assign_parts: blocks that start inside groups, transposes, several quantized matrices") {
   const auto t = check::tensor_of<qt::mxfp8_e5m2>(60, 700);
   const auto u = check::tensor_of<qt::int8_per_channel<0>, qt::col_major>(60, 700);

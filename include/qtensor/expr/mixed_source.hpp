@@ -42,6 +42,17 @@ inline constexpr bool is_decoded<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
+/// Quantized matrices that lie across tiles, that Eigen would read slowly, and whose codes can be turned: these are
+/// decoded down their columns.
+template <class Xpr, storage_order Order>
+inline constexpr bool is_turned = false;
+template <folded Xpr, storage_order Order>
+inline constexpr bool is_turned<Xpr, Order> =
+    !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
+    !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows &&
+    ops::decodes_runs<typename operand<Xpr>::view_type::scheme_type> &&
+    ops::turned_codes<typename operand<Xpr>::view_type::scheme_type>::possible;
+
 /// Quantized matrices whose packets are made element by element.
 template <class Xpr>
 inline constexpr bool has_slow_packets = false;
@@ -63,13 +74,15 @@ using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dyn
 using writable_box = Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 /// Boxes that parts are asked for at once, at most: whole lines of columns where some lie across, two of them where
-/// they come from memory and not many matrices are copied; else long rows, in which codes are decoded fastest.
+/// they come from memory and not many matrices are copied; tall ones of codes that are turned; else long rows, in which
+/// codes are decoded fastest.
 struct part_shape {
   index_t rows, far_rows, cols;
 
   template <class Part>
   static constexpr part_shape of() {
     if (!Part::has_across) return {4, 4, 1024};
+    if (Part::turns) return {32, 32, 128};
     return {16, Part::copies <= 4 ? 32 : 16, 256};
   }
 };
@@ -96,29 +109,51 @@ class part_room {
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
 /// tiles, whose copies are in `room`. This one is a matrix, read by itself; other functions than the exact ones are
-/// left to Eigen. `is_computed`: a product, or a row that is repeated. `is_slow`: codes that no vectors read.
+/// left to Eigen. `decodes`, `turns`: codes that are decoded along lines, down columns. `is_computed`: a product, or a
+/// row that is repeated. `is_slow`: codes that no vectors read.
 template <class Xpr, storage_order Order>
 class mixed_part {
   using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
 
  public:
+  static constexpr bool turns = is_turned<Xpr, Order>;
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
   static constexpr bool decodes = is_decoded<Xpr, Order>, is_slow = !decodes && has_slow_packets<Xpr>;
   static constexpr bool is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 
-  explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)) {}
+  explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {}
   box_map box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
     if constexpr (!decodes)
       if (const auto step = source_.row_step())
         return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
     float* const copy = room.take(rows);
-    source_.read(row, rows, col, cols, copy, room.stride());
+    if (!read_turned(row, rows, col, cols, copy, room.stride()))
+      source_.read(row, rows, col, cols, copy, room.stride());
     return {copy, rows, cols, Eigen::OuterStride<>(room.stride())};
   }
 
  private:
+  static constexpr index_t fewest_turned = 8;  // columns of codes, less than which take as long to turn
+  struct nothing {};
+  static auto turned_source(const Xpr& x) {
+    if constexpr (turns)
+      return operand_in_order<Order>(x);
+    else
+      return nothing{};
+  }
+  /// False, with nothing read, where codes cannot be turned.
+  bool read_turned(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    if constexpr (turns)
+      if (rows >= fewest_turned && turned_.turns_from(row, col)) {
+        turned_.read(row, rows, col, cols, tile, stride);
+        return true;
+      }
+    return false;
+  }
+
   source source_;
+  [[no_unique_address]] decltype(turned_source(std::declval<const Xpr&>())) turned_;
 };
 
 /// A constant is in every order.
@@ -128,7 +163,7 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
  public:
   static constexpr bool has_along = false, has_across = false, is_exact = true;
-  static constexpr bool decodes = false, is_slow = false, is_computed = false;
+  static constexpr bool decodes = false, turns = false, is_slow = false, is_computed = false;
   static constexpr int copies = 0;
 
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
@@ -151,7 +186,8 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
 
  public:
   static constexpr bool has_along = part::has_along, has_across = part::has_across, is_exact = part::is_exact;
-  static constexpr bool decodes = part::decodes, is_slow = part::is_slow, is_computed = part::is_computed;
+  static constexpr bool decodes = part::decodes, turns = part::turns;
+  static constexpr bool is_slow = part::is_slow, is_computed = part::is_computed;
   static constexpr int copies = part::copies;
 
   explicit mixed_part(const Eigen::CwiseUnaryOp<Op, Xpr>& x) : op_(x.functor()), part_(x.nestedExpression()) {}
@@ -176,6 +212,7 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   static constexpr bool has_across = left_part::has_across || right_part::has_across;
   static constexpr bool is_exact = left_part::is_exact && right_part::is_exact;
   static constexpr bool decodes = left_part::decodes || right_part::decodes;
+  static constexpr bool turns = left_part::turns || right_part::turns;
   static constexpr bool is_slow = left_part::is_slow || right_part::is_slow;
   static constexpr bool is_computed = left_part::is_computed || right_part::is_computed;
   static constexpr int copies = left_part::copies + right_part::copies;

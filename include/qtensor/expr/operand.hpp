@@ -124,6 +124,14 @@ struct region_source {
     using other = std::conditional_t<reads_rows, col_major, row_major>;
     return region_source<View, other>{view, first_line, first_element, line_count, line_length, factor};
   }
+  /// Whether codes from the one at a row and a column on can be turned: it begins a byte, and scales that reach over
+  /// some lines.
+  bool turns_from(index_t row, index_t col) const {
+    const index_t line = first_line + (reads_rows ? row : col), element = first_element + (reads_rows ? col : row);
+    const index_t lines = view.scale_grid().block[0];
+    return element % ops::byte_step<typename View::scheme_type> == 0 &&
+           (line % lines == 0 || lines >= view.storage_extents()[0]);
+  }
   region_source without_factor() const { return {view, first_line, first_element, line_count, line_length, 1.f}; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {

@@ -254,6 +254,27 @@ class number_writer {
   bool streams_ = size_ >= streaming_floats;
 };
 
+/// Elements [col, col + cols) of as many of rows [row, row + rows) of a matrix as kernels take in whole steps, from
+/// turned codes, to out[r + c * step]. Returns how many rows these are.
+template <tensor_view_type View>
+requires(View::rank == 2) index_t dequantize_down(const View& w, const row_decoder<f32, View>& decode, index_t row,
+                                                  index_t rows, index_t col, index_t cols, float* out, index_t step) {
+  using codes_type = turned_codes<typename View::scheme_type>;
+  constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
+  constexpr index_t least = 4 * simd::lanes<simd::best_arch>;
+  auto at = row_index(row, w.storage_extents());
+  const index_t whole = rows / least * least;
+  if (whole == 0 || !decode.decodes_down_from(at, col)) return 0;
+  codes_type codes(whole);
+  for (index_t r = 0; r < whole; r += high, at[0] += high)
+    for (index_t c = 0; c < cols; c += wide) {
+      const index_t height = std::min(high, whole - r), width = std::min(wide, cols - c);
+      decode.turn(at, height, col + c, width, codes);
+      decode.down(at, height, col + c, col + c, width, codes, out + r + c * step, step, {});
+    }
+  return whole;
+}
+
 }  // namespace ops
 
 /// Writes every element of a view to memory: element (i, j, ...) to out[i * strides[0] + j * strides[1] + ...].
@@ -291,9 +312,11 @@ void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_
     return;
   }
   constexpr index_t high = 16, wide = 64;
+  index_t turned = 0;
+  if constexpr (E::rank == 2) turned = ops::dequantize_down(w, decode, row, rows, col, cols, out, step);
   alignas(64) float tile[high * wide];
   for (index_t c = 0; c < cols; c += wide)
-    for (index_t r = 0; r < rows; r += high) {
+    for (index_t r = turned; r < rows; r += high) {
       const index_t height = std::min(high, rows - r), width = std::min(wide, cols - c);
       for (index_t k = 0; k < height; ++k) decode_row(r + k, c, width, tile + k * wide);
       simd::transpose(static_cast<const float*>(tile), wide, width, height, out + r + c * step, step);

@@ -220,6 +220,11 @@ class row_decoder {
     }
     return false;
   }
+  /// The same for elements from `col` on: they begin on a byte, and groups down columns with the rows.
+  bool decodes_down_from(const index_array& at, index_t col) const {
+    if (col % byte_step<S> != 0 || !decodes_down(at)) return false;
+    return is_shared(at) || !has_groups_down() || at[last - 1] % w_.scale_grid().block[last - 1] == 0;
+  }
   /// Fetches the codes of elements [col, col + n) of so many rows.
   QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
     if constexpr (decodes_runs<S> && last > 0) {
