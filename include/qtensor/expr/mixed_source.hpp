@@ -145,10 +145,7 @@ class mixed_part {
   /// False, with nothing read, where codes cannot be turned.
   bool read_turned(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (turns)
-      if (rows >= fewest_turned && turned_.turns_from(row, col)) {
-        turned_.read(row, rows, col, cols, tile, stride);
-        return true;
-      }
+      return rows >= fewest_turned && turned_.read_turned(row, rows, col, cols, tile, stride);
     return false;
   }
 

@@ -124,14 +124,6 @@ struct region_source {
     using other = std::conditional_t<reads_rows, col_major, row_major>;
     return region_source<View, other>{view, first_line, first_element, line_count, line_length, factor};
   }
-  /// Whether codes from the one at a row and a column on can be turned: it begins a byte, and scales that reach over
-  /// some lines.
-  bool turns_from(index_t row, index_t col) const {
-    const index_t line = first_line + (reads_rows ? row : col), element = first_element + (reads_rows ? col : row);
-    const index_t lines = view.scale_grid().block[0];
-    return element % ops::byte_step<typename View::scheme_type> == 0 &&
-           (line % lines == 0 || lines >= view.storage_extents()[0]);
-  }
   region_source without_factor() const { return {view, first_line, first_element, line_count, line_length, 1.f}; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
@@ -139,6 +131,13 @@ struct region_source {
       lines(row, rows, col, cols, tile, stride);
     else
       columns(col, cols, row, rows, tile, stride);
+  }
+  /// What read() does across lines, by turning codes; false, with nothing read, where they cannot be turned or are few.
+  bool read_turned(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const
+      requires(!reads_rows) {
+    if (!dequantize_turned(view, first_line + col, cols, first_element + row, rows, tile, stride)) return false;
+    scale(tile, rows, cols, stride);
+    return true;
   }
   /// Lines [line, line + count) of the region, elements [i, i + n) of each, to tile[l * stride + k].
   void lines(index_t line, index_t count, index_t i, index_t n, float* tile, index_t stride) const {

@@ -195,20 +195,16 @@ class number_writer {
   }
 
   /// The same by way of their codes, which are turned instead of the numbers, a few columns at a time.
-  void down(index_array at, index_t rows, number* to) const {
-    using codes_type = turned_codes<typename View::scheme_type>;
-    constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
-    codes_type codes(rows);
-    for (index_t row = 0; row < rows; row += high, at[last - 1] += high)
-      for (index_t col = 0; col < extents_[last]; col += wide) {
-        const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
-        number* corner = to + col * steps_[last] + row;
-        decode_.turn(at, height, col, width, codes);
-        if (streams_)
-          stream_down(at, height, col, width, codes, corner);
-        else
-          decode_.down(at, height, col, col, width, codes, corner, steps_[last], {});
-      }
+  void down(const index_array& start, index_t rows, number* to) const {
+    decode_.for_each_turned(start, rows, 0, extents_[last],
+                            [&](const index_array& at, index_t row, index_t col, index_t height, index_t width,
+                                const turned_codes<typename View::scheme_type>& codes) {
+                              number* corner = to + col * steps_[last] + row;
+                              if (streams_)
+                                stream_down(at, height, col, width, codes, corner);
+                              else
+                                decode_.down(at, height, col, col, width, codes, corner, steps_[last], {});
+                            });
   }
   /// Some of them past the caches; meanwhile codes further on in the rows are fetched, a few rows at a time, for memory
   /// likes longer runs.
@@ -255,23 +251,18 @@ class number_writer {
 };
 
 /// Elements [col, col + cols) of as many of rows [row, row + rows) of a matrix as kernels take in whole steps, from
-/// turned codes, to out[r + c * step]. Returns how many rows these are.
+/// turned codes, to out[r + c * step]. Returns how many rows these are: none where codes from there on do not turn.
 template <tensor_view_type View>
 requires(View::rank == 2) index_t dequantize_down(const View& w, const row_decoder<f32, View>& decode, index_t row,
                                                   index_t rows, index_t col, index_t cols, float* out, index_t step) {
-  using codes_type = turned_codes<typename View::scheme_type>;
-  constexpr index_t high = codes_type::most_rows, wide = codes_type::most_cols;
   constexpr index_t least = 4 * simd::lanes<simd::best_arch>;
-  auto at = row_index(row, w.storage_extents());
+  const auto start = row_index(row, w.storage_extents());
   const index_t whole = rows / least * least;
-  if (whole == 0 || !decode.decodes_down_from(at, col)) return 0;
-  codes_type codes(whole);
-  for (index_t r = 0; r < whole; r += high, at[0] += high)
-    for (index_t c = 0; c < cols; c += wide) {
-      const index_t height = std::min(high, whole - r), width = std::min(wide, cols - c);
-      decode.turn(at, height, col + c, width, codes);
-      decode.down(at, height, col + c, col + c, width, codes, out + r + c * step, step, {});
-    }
+  if (whole == 0 || !decode.decodes_down_from(start, col)) return 0;
+  decode.for_each_turned(start, whole, col, cols,
+                         [&](const auto& at, index_t r, index_t c, index_t height, index_t width, const auto& codes) {
+                           decode.down(at, height, col + c, col + c, width, codes, out + r + c * step, step, {});
+                         });
   return whole;
 }
 
@@ -321,6 +312,16 @@ void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_
       for (index_t k = 0; k < height; ++k) decode_row(r + k, c, width, tile + k * wide);
       simd::transpose(static_cast<const float*>(tile), wide, width, height, out + r + c * step, step);
     }
+}
+
+/// The same to out[r + c * step] by turning codes. False, with nothing written, where they cannot be turned or are few.
+template <tensor_view_type View>
+bool dequantize_turned(const View& w, index_t row, index_t rows, index_t col, index_t cols, float* out, index_t step) {
+  const ops::row_decoder<f32, View> decode(w);
+  const index_t whole = ops::dequantize_down(w, decode, row, rows, col, cols, out, step);
+  if (whole == 0) return false;
+  if (whole < rows) dequantize_rows(w, row + whole, rows - whole, col, cols, out + whole, 1, step);
+  return true;
 }
 
 /// A quantized view as a tile_source: its storage rows as floats.

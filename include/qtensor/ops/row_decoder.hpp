@@ -239,6 +239,19 @@ class row_decoder {
   void turn(const index_array& at, index_t rows, index_t col, index_t n, turned_codes<S>& codes) const {
     if constexpr (turns_codes) codes.turn(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, n);
   }
+  /// Calls visit(at, row, col, height, width, codes) for parts of elements [first, first + n) of so many rows from the
+  /// one at an index on: the part begins at row `at`, so many rows and columns further on, and its codes are turned.
+  template <class Visit>
+  void for_each_turned(index_array at, index_t rows, index_t first, index_t n, const Visit& visit) const {
+    constexpr index_t high = turned_codes<S>::most_rows, wide = turned_codes<S>::most_cols;
+    turned_codes<S> codes(rows);
+    for (index_t row = 0; row < rows; row += high, at[last - 1] += high)
+      for (index_t col = 0; col < n; col += wide) {
+        const index_t height = std::min(high, rows - row), width = std::min(wide, n - col);
+        turn(at, height, first + col, width, codes);
+        visit(at, row, col, height, width, codes);
+      }
+  }
   /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row
   /// r to out[c * step + r].
   void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
