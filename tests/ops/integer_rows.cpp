@@ -56,16 +56,10 @@ struct keeping {
   static constexpr bool runs_beside = true;
 };
 struct calling {};
-struct refusing {
-  static constexpr bool runs_beside = false;
-};
 
 }  // namespace
 
-TEST_CASE("sink_runs_beside: only of sinks that say so, through what stands before them") {
-  CHECK(ops::sink_runs_beside<keeping>);
-  CHECK(!ops::sink_runs_beside<calling>);
-  CHECK(!ops::sink_runs_beside<refusing>);
+TEST_CASE("runs_beside: of sinks that say so, through what stands before them") {
   CHECK(ops::scaled<ops::store_floats<simd::best_arch>>::runs_beside);
   CHECK(!ops::scaled<calling>::runs_beside);
   CHECK(ops::unscaled<keeping>::runs_beside);

@@ -86,3 +86,42 @@ TEST_CASE("square_sums_in_turn: both shapes one after the other, every step, not
     }
   });
 }
+TEST_CASE("square_taps: segments anywhere, pixels at any distance, as the sums of a plain product") {
+  check::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::square_unit<A>::exists) {
+      using unit = simd::square_unit<A>;
+      if (!unit::is_granted()) return;
+      constexpr index_t width = simd::int_tile<A>::panel, rows = 32;
+      for (const index_t quads : {16, 48})
+        for (const index_t stride : {4, 64, 100}) {
+          const index_t offsets[] = {70, 0, 500};
+          const index_t reach = 500 + (rows - 1) * stride + 4 * quads;
+          check::fenced<std::uint8_t> units(reach);
+          check::fenced<std::int8_t> codes(3 * quads * width * 4);
+          check::fenced<std::int32_t> start(width), sums(rows * width);
+          for (index_t i = 0; i < reach; ++i) units[i] = static_cast<std::uint8_t>(check::random_bits()());
+          for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(check::random_bits()());
+          for (index_t i = 0; i < width; ++i) start[i] = static_cast<std::int32_t>(check::random_bits()());
+          const simd::square_taps<A> taps{{units.data(), stride}, codes.data(), {offsets, 3, quads}, start.data()};
+          {
+            const typename unit::session session;
+            simd::square_sums_in_turn<A> squares;
+            for (const index_t half : {0, 32})
+              squares.template sum<simd::square_shape::two_by_two, simd::resident::rows>(
+                  taps.from(half), sums.data() + half, width, [] {});
+            squares.finish();
+          }
+          for (index_t r = 0; r < rows; ++r)
+            for (index_t c = 0; c < width; ++c) {
+              auto want = static_cast<std::uint32_t>(start[c]);
+              for (index_t s = 0; s < 3; ++s)
+                for (index_t k = 0; k < 4 * quads; ++k)
+                  want += static_cast<std::uint32_t>(units[r * stride + offsets[s] + k] *
+                                                     codes[((s * quads + k / 4) * width + c) * 4 + k % 4]);
+              REQUIRE(static_cast<std::uint32_t>(sums[r * width + c]) == want);
+            }
+        }
+    }
+  });
+}

@@ -8,6 +8,21 @@
 namespace simd = qtensor::simd;
 using qtensor::index_t;
 
+namespace {
+struct keeping {
+  static constexpr bool runs_beside = true;
+};
+struct refusing {
+  static constexpr bool runs_beside = false;
+};
+struct silent {};
+}  // namespace
+
+TEST_CASE("runs_beside: only of those that say so") {
+  CHECK(simd::runs_beside<keeping>);
+  CHECK(!simd::runs_beside<refusing>);
+  CHECK(!simd::runs_beside<silent>);
+}
 TEST_CASE("square_unit: exists where this is compiled for AMX, for AVX-512 alone") {
   simd::archs::for_each([](auto arch) {
     using A = decltype(arch);

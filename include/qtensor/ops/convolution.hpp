@@ -38,6 +38,8 @@ class convolution_run {
     for (index_t i = 0; i < start_.size(); ++i)
       start_[i] = static_cast<std::int32_t>(
           static_cast<std::uint32_t>(-(zero + simd::quad_dot<A>::unit_offset) * w.sums(0, 0)[i]));
+    if constexpr (simd::square_unit<A>::exists)
+      if (convolves_by_squares(w)) squares_ = square_panels<A>(w);
     if constexpr (simd::sum_dot<A>::exists)
       if (convolves_by_sums(w)) {
         panel_units_ = w.segments() * w.segment_quads() * 4 * w.width();
@@ -71,11 +73,12 @@ class convolution_run {
     const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
     const convolution_axis &h = s_.axes[1], &w = s_.axes[2];
     const bool lanes = w_.form() == convolution_form::channels;
-    const index_t bytes_wanted = lanes ? 512 * 1024 : 256 * 1024;
+    const bool squares = squares_.segment_quads() > 0;
+    const index_t bytes_wanted = lanes ? 512 * 1024 : squares ? 64 * 1024 : 256 * 1024;
     const index_t place = lanes ? s_.group_inputs() * simd::channel_panel<A> * 4 : s_.group_inputs();
     const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
     const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
-    const index_t wanted = lanes ? kept : std::min(kept, divide_up(pixels_wanted, w.out()));
+    const index_t wanted = lanes || squares ? kept : std::min(kept, divide_up(pixels_wanted, w.out()));
     const index_t others = s_.result_batch() * s_.axes[0].out();
     const index_t share = threads > others ? divide_up(h.out(), divide_up(threads, others)) : h.out();
     const index_t least = std::clamp(std::min(wanted, share), index_t{1}, h.out());
@@ -113,6 +116,20 @@ class convolution_run {
       for (index_t p = 0; p < w_.panels(); ++p) {
         const index_t channels = std::min(width, s_.group_outputs() - p * width);
         const std::int32_t* start = start_.data() + (g * w_.panels() + p) * width;
+        const auto give = [&](index_t pixel, index_t count, std::int32_t* of) {
+          if (w_.has_zeros()) take_zeros(w_.zeros(g, p), band.window_sums() + pixel, count, of);
+          sink_(convolution_tile{n, begin + pixel, channel + p * width, count, channels, of, width});
+        };
+        if constexpr (simd::square_unit<A>::exists)
+          if (squares_.segment_quads() > 0) {
+            const simd::square_taps<A> operands{{nullptr, band.pixel_step()},
+                                                squares_.panel(g, p),
+                                                {taps.offsets, taps.count, squares_.segment_quads()},
+                                                start};
+            square_convolution<A, simd::runs_beside<Sink>, decltype(give)>(operands, channels, give)
+                .over(band.places(rows), band.pixels());
+            continue;
+          }
         const std::int8_t* panel = w_.panel(g, p);
         simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
           simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
@@ -123,8 +140,7 @@ class convolution_run {
                                               start, sums + r * width);
             simd::dot_taps_tile<A>(panel, band.pixels() + pixel + r, some, taps, start, sums + r * width, channels);
           });
-          if (w_.has_zeros()) take_zeros(w_.zeros(g, p), band.window_sums() + pixel, count, sums);
-          sink_(convolution_tile{n, begin + pixel, channel + p * width, count, channels, sums, width});
+          give(pixel, count, sums);
         });
       }
     }
@@ -168,6 +184,7 @@ class convolution_run {
   line_array<std::int32_t> start_;
   line_array<unit> wide_;    // panels for products of sums, where tiles are
   index_t panel_units_ = 0;  // of each; 0: none
+  square_panels<A> squares_;
 };
 
 /// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: from
@@ -175,6 +192,8 @@ class convolution_run {
 template <simd::usable_arch A, class Sink>
 class distant_zero_sink {
  public:
+  static constexpr bool runs_beside = simd::runs_beside<Sink>;
+
   distant_zero_sink(const packed_convolution<A>& w, std::int64_t distance, const Sink& sink)
       : s_(w.shape()), terms_(w.tap_sums()), sink_(sink) {
     for (index_t i = 0; i < terms_.size(); ++i)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/convolution_pack.hpp>
+#include <qtensor/ops/convolution_squares.hpp>
 #include <qtensor/simd/gemm_sums.hpp>
 #include <qtensor/simd/memory.hpp>
 
@@ -156,11 +156,15 @@ class unit_rows_of {
     by_sums_ = convolves_by_sums(w);
     step_ = by_rows_ ? inputs : round_up(inputs, 4);
     pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
-    row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(), 64);
+    by_squares_ = convolves_by_squares(w);
+    // Rows of squares run on from row to row where these lie a number of pixels apart.
+    row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
+                          by_squares_ ? pixel_step_ : index_t{64});
     line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 4);
     if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
-    units_ =
-        line_array<unit>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64));
+    units_ = line_array<unit>(
+        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
+        (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
     if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
     if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
@@ -183,6 +187,15 @@ class unit_rows_of {
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
   const unit* const* pixels() const { return pixels_.data(); }
+  /// From one pixel of a row to the next, where squares are summed to 16 places and whole steps.
+  index_t pixel_step() const { return pixel_step_; }
+  place_runs places(index_t rows) const {
+    const convolution_shape& s = weights_->shape();
+    const index_t cols = s.axes[2].out(), between = row_units_ * s.axes[1].stride;
+    const place_runs one{rows, cols, between / pixel_step_}, each{rows, cols, 0};
+    const auto squares = [](const place_runs& p) { return p.count() * divide_up(p.places(), simd::square_edge); };
+    return between % pixel_step_ == 0 && one.pitch >= cols && squares(one) < squares(each) ? one : each;
+  }
   /// Of pixel row * width + col, where the weights have zero points: the sum of its numbers.
   const std::int32_t* window_sums() const { return window_sums_.data(); }
   /// The same, for products of sums: the products among its units.
@@ -296,7 +309,7 @@ class unit_rows_of {
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  bool by_rows_ = false, by_sums_ = false;
+  bool by_rows_ = false, by_sums_ = false, by_squares_ = false;
   index_t step_ = 0, pixel_step_ = 0, row_units_ = 0;
   line_array<std::uint8_t> line_, terms_;
   line_array<unit> units_;

@@ -56,52 +56,42 @@ inline void check_scales(const convolution_scales& how, index_t outputs) {
           " outputs; there are none or ", outputs, ".");
 }
 
-/// Sums to floats, for a sink of product_tile: its row is batch * pixels + pixel, its column the channel.
-template <simd::usable_arch A, class Next>
-class float_sink {
-  static constexpr index_t step = simd::lanes<A>;
-
+/// convolution_scales as vectors of channels read them: lists have an entry for each, and for those that fill up a
+/// tile.
+template <simd::usable_arch A>
+class channel_scales {
  public:
-  float_sink(const convolution_scales& how, index_t pixels, const Next& next)
-      : how_(how), pixels_(pixels), next_(next) {}
-
-  void operator()(const convolution_tile& t) const {
-    alignas(64) float values[convolution_pixels * convolution_stride<A>];
-    for (index_t c = 0; c < t.channels; c += step) column(t, c, std::min(step, t.channels - c), values + c);
-    next_(product_tile{t.batch * pixels_ + t.pixel, t.channel, t.pixels, t.channels, values, t.stride});
+  channel_scales(const convolution_scales& how, index_t outputs) : scale_(how.scale) {
+    const index_t n = outputs + convolution_stride<A>;
+    scales_ = line_array<float>::for_overwrite(n);
+    std::fill_n(scales_.data(), n, how.scales.size() == 1 ? how.scales[0] : 1.f);
+    if (how.scales.size() > 1) std::ranges::copy(how.scales, scales_.data());
+    if (!how.bias.empty()) std::ranges::copy(how.bias, (bias_ = line_array<float>(n)).data());
+    if (!how.sum_bias.empty()) std::ranges::copy(how.sum_bias, (sum_bias_ = line_array<std::int32_t>(n)).data());
+  }
+  /// Those of channels from one on.
+  struct part {
+    float scale;
+    const float *scales, *bias;    // no bias: null
+    const std::int32_t* sum_bias;  // none: null
+    /// The numbers of a vector of sums.
+    QTENSOR_INLINE simd::floats<A> numbers(const std::int32_t* sums, index_t channel) const {
+      simd::ints<A> sum = simd::load<A>(sums);
+      if (sum_bias != nullptr) sum = sum + simd::load<A>(sum_bias + channel);
+      const simd::floats<A> y =
+          simd::mul(simd::mul(simd::to_float(sum), simd::floats<A>(scale)), simd::load<A>(scales + channel));
+      return bias == nullptr ? y : simd::add(y, simd::load<A>(bias + channel));
+    }
+  };
+  part from(index_t channel) const {
+    return {scale_, scales_.data() + channel, bias_.size() > 0 ? bias_.data() + channel : nullptr,
+            sum_bias_.size() > 0 ? sum_bias_.data() + channel : nullptr};
   }
 
  private:
-  template <class T>
-  static auto entries(std::span<const T> list, std::size_t at, index_t n) {
-    return n == step ? simd::load<A>(&list[at]) : simd::load_n<A>(&list[at], n);
-  }
-  void column(const convolution_tile& t, index_t c, index_t n, float* to) const {
-    const auto at = static_cast<std::size_t>(t.channel + c);
-    const bool adds_ints = !how_.sum_bias.empty(), scales = !how_.scales.empty(), adds = !how_.bias.empty();
-    simd::ints<A> sum_bias(0);
-    simd::floats<A> scale(how_.scale), each(1.f), bias(0.f);
-    if (adds_ints) sum_bias = entries(how_.sum_bias, at, n);
-    if (how_.scales.size() == 1)
-      each = simd::floats<A>(how_.scales[0]);
-    else if (scales)
-      each = entries(how_.scales, at, n);
-    if (adds) bias = entries(how_.bias, at, n);
-    const bool by_one = how_.scale == 1.f;
-    for (index_t r = 0; r < t.pixels; ++r) {
-      simd::ints<A> sum = simd::load<A>(t.sums + r * t.stride + c);
-      if (adds_ints) sum = sum + sum_bias;
-      simd::floats<A> y = simd::to_float(sum);
-      if (!by_one) y = simd::mul(y, scale);
-      if (scales) y = simd::mul(y, each);
-      if (adds) y = simd::add(y, bias);
-      simd::store(to + r * t.stride, y);
-    }
-  }
-
-  const convolution_scales& how_;
-  index_t pixels_;
-  const Next& next_;
+  float scale_;
+  line_array<float> scales_, bias_;
+  line_array<std::int32_t> sum_bias_;
 };
 
 /// Values of a tile to where they belong.
@@ -111,8 +101,15 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
   static_assert(sizeof(T) == sizeof(U));
   T* to = y.data + batch * y.batch_stride + pixel * y.pixel_stride + channel * y.channel_stride;
   if (y.channel_stride == 1) {
-    for (index_t p = 0; p < pixels; ++p)
-      std::memcpy(to + p * y.pixel_stride, values + p * stride, static_cast<std::size_t>(channels) * sizeof(T));
+    constexpr index_t at_once = 64 / sizeof(T);  // of a size that needs no call
+    for (index_t p = 0; p < pixels; ++p) {
+      index_t c = 0;
+      for (; c + at_once <= channels; c += at_once)
+        std::memcpy(to + p * y.pixel_stride + c, values + p * stride + c, 64);
+      if (c < channels)
+        std::memcpy(to + p * y.pixel_stride + c, values + p * stride + c,
+                    static_cast<std::size_t>(channels - c) * sizeof(T));
+    }
   } else if (y.pixel_stride == 1 && sizeof(T) == 1) {
     simd::transpose(reinterpret_cast<const std::uint8_t*>(values), stride, channels, pixels,
                     reinterpret_cast<std::uint8_t*>(to), y.channel_stride);
@@ -129,6 +126,7 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
 
 /// The sink that writes sums.
 struct store_sums {
+  static constexpr bool runs_beside = true;
   convolution_result<std::int32_t> y;
   void operator()(const convolution_tile& t) const {
     place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
@@ -136,15 +134,51 @@ struct store_sums {
 };
 /// The sink behind float_sink that writes floats.
 struct store_numbers {
+  static constexpr bool runs_beside = true;
   convolution_result<float> y;
   void operator()(const product_tile& t) const {
     place_tile(y, t.row / y.pixels, t.row % y.pixels, t.col, t.rows, t.cols, t.values, t.stride);
   }
 };
+/// Sums to floats, for a sink of product_tile: its row is batch * pixels + pixel, its column the channel.
+template <simd::usable_arch A, class Next>
+class float_sink {
+  static constexpr index_t step = simd::lanes<A>;
+
+ public:
+  static constexpr bool runs_beside = simd::runs_beside<Next>;
+  float_sink(const channel_scales<A>& scales, index_t pixels, const Next& next)
+      : scales_(scales), pixels_(pixels), next_(next) {}
+
+  void operator()(const convolution_tile& t) const {
+    if constexpr (std::same_as<Next, store_numbers>)
+      if (next_.y.channel_stride == 1 && t.channels % step == 0)
+        return store(t, next_.y.data + t.batch * next_.y.batch_stride + t.pixel * next_.y.pixel_stride + t.channel,
+                     next_.y.pixel_stride);
+    alignas(64) float values[convolution_pixels * convolution_stride<A>];
+    store(t, values, t.stride);
+    next_(product_tile{t.batch * pixels_ + t.pixel, t.channel, t.pixels, t.channels, values, t.stride});
+  }
+
+ private:
+  /// Whole vectors of every pixel's numbers.
+  void store(const convolution_tile& t, float* to, index_t stride) const {
+    const auto scales = scales_.from(t.channel);
+    const std::int32_t* sums = t.sums;
+    for (index_t r = 0; r < t.pixels; ++r, to += stride, sums += t.stride)
+      for (index_t c = 0; c < t.channels; c += step) simd::store(to + c, scales.numbers(sums + c, c));
+  }
+
+  const channel_scales<A>& scales_;
+  index_t pixels_;
+  const Next& next_;
+};
+
 /// The sink behind float_sink that writes codes of S, a scheme of 8-bit codes, under one scale and zero point.
 template <quantization_scheme S>
 struct store_codes {
   static_assert(S::code_format::bits == 8, "qtensor: a convolution is quantized to codes of 8 bits.");
+  static constexpr bool runs_beside = true;
   convolution_result<simd::code_unit_t<S>> y;
   float scale;
   std::int32_t zero_point;
@@ -184,14 +218,15 @@ class code_sink {
   };
 
  public:
-  code_sink(const convolution_scales& how, const store_codes<S>& to) : how_(how), to_(to) {}
+  static constexpr bool runs_beside = true;
+  code_sink(const channel_scales<A>& scales, const store_codes<S>& to) : scales_(scales), to_(to) {}
   /// Whether vectors can take this scale and zero point; else float_sink has to.
   static bool takes(float scale, std::int32_t zero_point) {
     return simd::regular_zero_point<S, A>(zero_point) && is_finite(scale) && scale > 0.f;
   }
 
   void operator()(const convolution_tile& t) const {
-    if (2 * t.channels <= t.stride) return float_sink<A, store_codes<S>>(how_, to_.y.pixels, to_)(t);
+    if (2 * t.channels <= t.stride) return float_sink<A, store_codes<S>>(scales_, to_.y.pixels, to_)(t);
     if (simd::all(simd::regular_divisors<S>(simd::floats<A>(to_.scale), 1.f)))
       encode<encoder::fast>(t);
     else
@@ -199,26 +234,10 @@ class code_sink {
   }
 
  private:
-  /// Entries of a list for the columns of a tile.
-  template <class T>
-  static const T* columns(std::span<const T> list, T none, const convolution_tile& t, T* room) {
-    if (list.size() > 1 && t.channels == t.stride) return list.data() + t.channel;
-    std::fill_n(room, t.stride, list.size() == 1 ? list[0] : none);
-    if (list.size() > 1) std::copy_n(list.data() + t.channel, t.channels, room);
-    return room;
-  }
-
   template <simd::quotient_by By>
   void encode(const convolution_tile& t) const {
-    constexpr index_t width = convolution_stride<A>;
-    alignas(64) std::int32_t sum_bias_room[width];
-    alignas(64) float scale_room[width], bias_room[width];
-    const bool adds = !how_.bias.empty();
-    const std::int32_t* sum_bias = columns(how_.sum_bias, 0, t, sum_bias_room);
-    const float *scales = columns(how_.scales, 1.f, t, scale_room), *bias = columns(how_.bias, 0.f, t, bias_room);
     const parameters<By> p{simd::divisor_of<S, By>(simd::floats<A>(to_.scale), 1.f), to_.scale,
                            simd::ints<A>(to_.zero_point)};
-    const simd::floats<A> scale(how_.scale);
     alignas(64) std::uint8_t codes[most];
     const index_t n = t.pixels * t.stride;
     // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
@@ -227,27 +246,19 @@ class code_sink {
                             t.pixel * to_.y.pixel_stride + t.channel
                       : codes;
     const index_t to_step = direct ? to_.y.pixel_stride : 4 * step;
-    for (index_t i = 0; i < n; i += 4 * step, to += to_step) {
-      std::array<simd::floats<A>, 4> y;
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) {
-        const index_t col = k * step < t.stride ? k * step : k * step - t.stride;  // a block is one pixel, or two
-        y[static_cast<std::size_t>(k)] =
-            value(t.sums + i + k * step, scale, sum_bias + col, scales + col, bias + col, adds);
-      }
+    const auto scales = scales_.from(t.channel);
+    const std::int32_t* sums = t.sums;
+    const index_t second = 2 * step < t.stride ? 2 * step : 0;  // a block is one pixel, or two
+    for (index_t i = 0; i < n; i += 4 * step, sums += 4 * step, to += to_step) {
+      const std::array<simd::floats<A>, 4> y{scales.numbers(sums, 0), scales.numbers(sums + step, step),
+                                             scales.numbers(sums + 2 * step, second),
+                                             scales.numbers(sums + 3 * step, second + step)};
       simd::store(to, simd::encode_codes<S, By, A>(y, p));
     }
     if (!direct) place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, t.stride);
   }
-  static QTENSOR_INLINE simd::floats<A> value(const std::int32_t* sum, const simd::floats<A>& scale,
-                                              const std::int32_t* sum_bias, const float* scales, const float* bias,
-                                              bool adds) {
-    const simd::floats<A> y = simd::to_float(simd::load<A>(sum) + simd::load<A>(sum_bias));
-    const simd::floats<A> scaled = simd::mul(simd::mul(y, scale), simd::load<A>(scales));
-    return adds ? simd::add(scaled, simd::load<A>(bias)) : scaled;
-  }
 
-  const convolution_scales& how_;
+  const channel_scales<A>& scales_;
   const store_codes<S>& to_;
 };
 
@@ -264,8 +275,9 @@ template <simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    const convolution_result<float>& y, const By& by = {}) {
   ops::check_scales(how, w.shape().outputs);
+  const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_numbers store{y};
-  convolve(w, x, ops::float_sink<A, ops::store_numbers>(how, y.pixels, store), by);
+  convolve(w, x, ops::float_sink<A, ops::store_numbers>(scales, y.pixels, store), by);
 }
 /// Codes of S (int8 or uint8, one scale and zero point, static) of these floats.
 template <quantization_scheme S, simd::usable_arch A, executor By = serial>
@@ -274,10 +286,11 @@ void convolve_into(const packed_convolution<A>& w, const convolution_input& x, c
                    const By& by = {}) {
   ops::check_scales(how, w.shape().outputs);
   require(is_finite(scale) && scale > 0.f, "the result's scale is ", scale, "; a scale must be finite and positive.");
+  const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_codes<S> store{y, scale, zero_point};
   if constexpr (simd::vector_encodable<S> && !std::same_as<A, simd::scalar_arch>)
-    if (ops::code_sink<S, A>::takes(scale, zero_point)) return convolve(w, x, ops::code_sink<S, A>(how, store), by);
-  convolve(w, x, ops::float_sink<A, ops::store_codes<S>>(how, y.pixels, store), by);
+    if (ops::code_sink<S, A>::takes(scale, zero_point)) return convolve(w, x, ops::code_sink<S, A>(scales, store), by);
+  convolve(w, x, ops::float_sink<A, ops::store_codes<S>>(scales, y.pixels, store), by);
 }
 /// Anything: `epilogue` is called with every product_tile of these floats (row: batch * pixels + pixel) and may change
 /// them and store them where it likes.
@@ -286,7 +299,8 @@ requires std::invocable<const Epilogue&, const product_tile&>
 void convolve_with(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    const Epilogue& epilogue, const By& by = {}) {
   ops::check_scales(how, w.shape().outputs);
-  convolve(w, x, ops::float_sink<A, Epilogue>(how, w.shape().pixels(), epilogue), by);
+  const ops::channel_scales<A> scales(how, w.shape().outputs);
+  convolve(w, x, ops::float_sink<A, Epilogue>(scales, w.shape().pixels(), epilogue), by);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

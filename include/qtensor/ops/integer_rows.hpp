@@ -7,6 +7,7 @@
 #include <qtensor/ops/quantized_rows.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/ops_amx.hpp>
 #include <qtensor/simd/scales.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -194,20 +195,13 @@ struct store_integers {
   }
 };
 
-/// Whether a sink may be called between instructions on matrix registers, because it uses none: it says
-/// `runs_beside = true`, writes to `y`, and keeps_rows() where rows go there as they are. What others call in their
-/// turn is not known.
-template <class Sink>
-inline constexpr bool sink_runs_beside = requires {
-  requires Sink::runs_beside;
-};
-
-/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
+/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`. One that
+/// runs beside matrix registers writes to its `y`, and keeps_rows() where rows go there as they are.
 template <class Sink>
 struct scaled {
   const Sink& sink;
   using tile_type = product_tile;
-  static constexpr bool wraps = false, runs_beside = sink_runs_beside<Sink>;
+  static constexpr bool wraps = false, runs_beside = simd::runs_beside<Sink>;
 
   template <class Rows, class Panel, class Sum>
   void operator()(const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col, index_t rows,
@@ -249,7 +243,7 @@ template <class Sink>
 struct unscaled {
   const Sink& sink;
   using tile_type = integer_tile;
-  static constexpr bool wraps = true, runs_beside = sink_runs_beside<Sink>;
+  static constexpr bool wraps = true, runs_beside = simd::runs_beside<Sink>;
   template <class Rows, class Panel>
   void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
                   std::int32_t* sums, index_t stride, float*) const {

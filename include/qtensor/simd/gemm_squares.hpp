@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/gemm_taps.hpp>
 #include <qtensor/simd/ops_amx.hpp>
 
 // Four squares are summed at a time: two by two, or four beside each other. Their last instructions and the way of the
@@ -26,6 +26,39 @@ struct square_operands {
   square_operands from(index_t column) const {
     return {rows, quads + 4 * column, last + 4 * column, steps, start + column};
   }
+  /// Calls first(units, quads) with where the operands of the first step begin, then(units, quads) for the others.
+  template <class First, class Then>
+  QTENSOR_INLINE void for_each_step(const First& first, const Then& then) const {
+    const auto* units = rows.data;
+    const std::int8_t* weights = steps > 1 ? quads : last;
+    first(units, weights);
+    for (index_t left = steps - 1; left > 0; --left) {
+      units += 4 * square_edge;
+      weights = left > 1 ? weights + square_edge * int_tile<A>::panel * 4 : last;
+      then(units, weights);
+    }
+  }
+};
+
+/// What four squares sum under the taps of a convolution: 16 or 32 rows of units that begin at pixels.
+template <usable_arch A>
+struct square_taps {
+  unit_rows<A> rows;          ///< each segment is read to whole steps, whatever lies behind it
+  const std::int8_t* quads;   ///< of the first column, segment by segment; those that fill up steps are 0
+  tap_segments taps;          ///< of whole steps, at least one
+  const std::int32_t* start;  ///< of the first column
+
+  square_taps from(index_t column) const { return {rows, quads + 4 * column, taps, start + column}; }
+  template <class First, class Then>
+  QTENSOR_INLINE void for_each_step(const First& first, const Then& then) const {
+    constexpr index_t step_bytes = square_edge * int_tile<A>::panel * 4, step = 4 * square_edge;
+    const auto* const pixel = rows.data;
+    const std::int8_t* weights = quads;
+    const index_t *at = taps.offsets, *const end = at + taps.count, units = 4 * taps.quads;
+    first(pixel + *at, weights);
+    for (index_t u = step; at != end; ++at, u = 0)
+      for (; u < units; u += step) then(pixel + *at + u, weights += step_bytes);
+  }
 };
 
 /// Which operand stays in the first cache while the other passes by.
@@ -40,31 +73,31 @@ class square_sums_in_turn {
  public:
   /// sums[r * stride + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has
   /// it: in memory when the next call has made its first step. beside() is called after every later step and
-  /// must leave these registers alone.
-  template <square_shape Shape, resident Stays, class Beside>
-  QTENSOR_INLINE void sum(const square_operands<A>& of, std::int32_t* sums, index_t stride, const Beside& beside) {
-    const auto* rows = of.rows.data;
-    const std::int8_t* quads = of.steps > 1 ? of.quads : of.last;
+  /// must leave these registers alone. Operands: square_operands or square_taps.
+  template <square_shape Shape, resident Stays, class Operands, class Beside>
+  QTENSOR_INLINE void sum(const Operands of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const index_t rows_stride = of.rows.stride;
     unit::settle();
     const auto begin = [&](auto t) __attribute__((always_inline)) {
       unit::template load<t>(of.start + column<Shape>(t), 0);
     };
-    if (to_ == nullptr)
-      add<Shape, Stays>(rows, rows_stride, quads, begin);
-    else
-      add<Shape, Stays>(
-          rows, rows_stride, quads, [&](auto t) __attribute__((always_inline)) {
-            unit::template store<t>(place(t), stride_ * 4);
-            begin(t);
-          });
-    to_ = sums, stride_ = stride, down_ = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
-    for (index_t left = of.steps - 1; left > 0; --left) {
-      rows += 64;
-      quads = left > 1 ? quads + square_edge * row_bytes : of.last;
-      add<Shape, Stays>(rows, rows_stride, quads, [](auto) {});
-      beside();
-    }
+    of.for_each_step(
+        [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
+          if (to_ == nullptr)
+            add<Shape, Stays>(rows, rows_stride, quads, begin);
+          else
+            add<Shape, Stays>(
+                rows, rows_stride, quads, [&](auto t) __attribute__((always_inline)) {
+                  unit::template store<t>(place(t), stride_ * 4);
+                  begin(t);
+                });
+          to_ = sums, stride_ = stride;
+          down_ = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
+        },
+        [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
+          add<Shape, Stays>(rows, rows_stride, quads, [](auto) {});
+          beside();
+        });
   }
   /// Stores the sums of the last call.
   void finish() {

@@ -19,6 +19,13 @@ inline std::atomic<bool> squares_allowed{true};
 /// Rows and columns of a square of sums, and words of a row of any register.
 inline constexpr index_t square_edge = 16;
 
+/// Whether F may be called between instructions on matrix registers, because it uses none: it says so. What users' own
+/// functions call in their turn is not known.
+template <class F>
+inline constexpr bool runs_beside = requires {
+  requires F::runs_beside;
+};
+
 /// The matrix registers of an architecture that has some, numbered 0 to 7. Each holds 16 rows of 64 bytes: a square of
 /// 32-bit sums, 16 rows' units of 16 quads, or 16 quads of 16 columns.
 ///   is_granted()                  whether this process may use them: asks the system, once
