@@ -98,7 +98,7 @@ void check_columns(index_t n, bool tame, bool streams) {
     const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
                                S::has_offset ? offsets.data() : nullptr, 0.37f};
     kernel::template columns<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, n), got.data(),
-                                out_step, {streams ? simd::fetch::far : simd::fetch::nothing, streams});
+                                out_step, {streams ? simd::fetch::pages : simd::fetch::nothing, streams});
     for (index_t r = 0; r < 3; ++r) {
       kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
       if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)

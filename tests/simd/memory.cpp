@@ -1,8 +1,10 @@
 // Mirrors include/qtensor/simd/memory.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <numeric>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/memory.hpp>
+#include <vector>
 
 #include "check.hpp"
 
@@ -128,4 +130,35 @@ TEST_CASE("number: an element of a source as a float") {
   CHECK(simd::number<simd::from_bf16>(0xbf40) == -0.75f);
   CHECK(simd::number<simd::from_f16>(0x3a00) == 0.75f);
   static_assert(std::is_same_v<simd::format_of<simd::source_of<qtensor::f16>>, qtensor::f16>);
+}
+
+namespace {
+
+/// Lines that steps of `Bytes` bytes through one window ask for, counted from the window's beginning.
+template <index_t Bytes>
+void check_window() {
+  constexpr index_t line = 64, window = 8 * 4096;
+  std::vector<int> asked(static_cast<std::size_t>(window / line));
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(std::uintptr_t{5} * window);
+  for (index_t at = 0; at < window; at += Bytes) {
+    for (const index_t inside : {index_t{0}, Bytes - 1}) {
+      const auto* to = static_cast<const std::uint8_t*>(simd::in_pages_ahead<Bytes>(begin + at + inside));
+      const index_t ahead = to - begin - 2 * window;
+      REQUIRE(ahead >= 0);
+      REQUIRE(ahead + Bytes <= window);
+      REQUIRE(ahead / 4096 == at / Bytes % 8);
+      if (inside == 0)
+        for (index_t i = 0; i < Bytes; i += line) ++asked[static_cast<std::size_t>((ahead + i) / line)];
+    }
+  }
+  REQUIRE(std::ranges::all_of(asked, [](int n) { return n == 1; }));
+}
+
+}  // namespace
+
+TEST_CASE("in_pages_ahead: every line of a window once, from eight pages in turn, wherever in a step") {
+  check_window<64>();
+  check_window<128>();
+  check_window<256>();
+  check_window<512>();
 }

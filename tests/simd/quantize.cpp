@@ -117,7 +117,7 @@ void check_fitting(index_t group, int low, int high) {
           check::fenced<unit> got(units<S>(n), round % 4 == 0);
           simd::kernel<simd::op::encode, S, simd::scalar_arch>::grouped(x.data(), n, group, scales.data(), z, 1.f,
                                                                         want.data());
-          const simd::fetch asked[] = {simd::fetch::far, simd::fetch::near, simd::fetch::near, simd::fetch::nothing};
+          const simd::fetch asked[] = {simd::fetch::far, simd::fetch::near, simd::fetch::pages, simd::fetch::nothing};
           const simd::traffic t{asked[round % 4], round % 2 == 0};
           simd::kernel<simd::op::encode, S, A>::fitting(x.data(), n, group, scales.data(), z, 1.f, got.data(), t);
           simd::stream_fence<simd::best_arch>();
