@@ -26,7 +26,7 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
     simd::stream_bytes(kept, n / elements * bytes, to);
   };
   if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, streams && direct ? alternating_length<element>() : tile_floats, encode);
+    for_each_flat_piece(x, elements, tile_floats, encode);
   else
     for_each_piece(x, 0, x.rows(), elements, encode);
   if (streams) simd::stream_fence<simd::best_arch>();

@@ -121,7 +121,7 @@ class convolution_run {
           sink_(convolution_tile{n, begin + pixel, channel + p * width, count, channels, of, width});
         };
         if constexpr (simd::square_unit<A>::exists)
-          if (squares_.segment_quads() > 0) {
+          if (squares_.segment_quads() > 0 && band.by_squares()) {
             const simd::square_taps<A> operands{{nullptr, band.pixel_step()},
                                                 squares_.panel(g, p),
                                                 {taps.offsets, taps.count, squares_.segment_quads()},

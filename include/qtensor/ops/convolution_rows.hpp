@@ -162,9 +162,9 @@ class unit_rows_of {
                           by_squares_ ? pixel_step_ : index_t{64});
     line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 4);
     if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
-    units_ = line_array<unit>(
-        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
-        (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
+    units_ =
+        line_array<unit>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
+                         (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
     if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
     if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
@@ -187,8 +187,11 @@ class unit_rows_of {
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
   const unit* const* pixels() const { return pixels_.data(); }
-  /// From one pixel of a row to the next, where squares are summed to 16 places and whole steps.
+  /// Whether there is room for squares, which are read to 16 places and whole steps.
+  bool by_squares() const { return by_squares_; }
+  /// From one pixel of a row to the next.
   index_t pixel_step() const { return pixel_step_; }
+  /// So many rows of pixels as places of squares: joined or one by one, whichever makes fewer.
   place_runs places(index_t rows) const {
     const convolution_shape& s = weights_->shape();
     const index_t cols = s.axes[2].out(), between = row_units_ * s.axes[1].stride;

@@ -22,7 +22,7 @@ bool convolves_by_squares(const packed_convolution<A>& w) {
   return dots > 0 && dots >= least_gain * steps * pairs && dots * s.pixels() >= least_dots;
 }
 
-/// A panel's codes with each segment filled up to whole steps of matrix registers.
+/// The codes of panels with each segment filled up to whole steps of matrix registers.
 template <simd::usable_arch A>
 class square_panels {
  public:
@@ -37,6 +37,7 @@ class square_panels {
     for (index_t i = 0; i < all; ++i)
       std::memcpy(filled_.data() + i * filled, w.panel(0, 0) + i * each, static_cast<std::size_t>(each));
   }
+  /// 0: there are no panels.
   index_t segment_quads() const { return segment_quads_; }
   const std::int8_t* panel(index_t group, index_t p) const {
     const index_t bytes = weights_->segments() * segment_quads_ * 4 * weights_->width();
