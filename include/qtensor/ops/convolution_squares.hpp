@@ -81,7 +81,7 @@ class square_convolution {
   /// All places of some runs; run r begins at pixels[r * runs.cols].
   template <class Unit>
   void over(const place_runs& runs, const Unit* const* pixels) {
-    alignas(64) std::int32_t room[2][most_places * width];
+    alignas(64) std::int32_t room[2][most_places * width] = {};
     runs_ = runs;
     session_.emplace();
     for (index_t r = 0, turn = 0; r < runs.count(); ++r)
