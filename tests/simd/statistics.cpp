@@ -134,16 +134,16 @@ TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reporte
         const auto x = inputs<source_type>(length * blocks);
         check::fenced<typename source_type::type> from(x);
         check::fenced<std::uint32_t> low(blocks), high(blocks);
-        simd::range_blocks<A, source_type>(from.data(), blocks, length, low.data(), high.data());
+        const simd::fetch fetches = blocks % 2 == 0 ? simd::fetch::pages : simd::fetch::nothing;
+        simd::range_blocks<A, source_type>(from.data(), blocks, length, low.data(), high.data(), fetches);
         if (blocks > 0) {
-          const simd::fetch fetches = blocks % 2 == 0 ? simd::fetch::far : simd::fetch::nothing;
           const auto first = simd::range_bits<A, source_type>(from.data(), length, fetches);
           ok = ok && first.low == low[0] && first.high == high[0];
         }
         const auto again = [&]<index_t Length>(std::integral_constant<index_t, Length>) {
           if (length != Length) return;
           std::vector<std::uint32_t> lows(static_cast<std::size_t>(blocks), 1u), highs = lows;
-          simd::range_blocks_of<A, Length, source_type>(from.data(), blocks, lows.data(), highs.data());
+          simd::range_blocks_of<A, Length, source_type>(from.data(), blocks, lows.data(), highs.data(), fetches);
           ok = ok && std::equal(lows.begin(), lows.end(), low.data()) &&
                std::equal(highs.begin(), highs.end(), high.data());
         };

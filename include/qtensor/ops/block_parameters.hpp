@@ -176,6 +176,7 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
   using arch = simd::best_arch;
   using G = typename S::granularity_type;
   const index_t whole = n / length;
+  const simd::fetch of_blocks = sizeof(*x) == sizeof(float) ? fetches : simd::fetch::nothing;
   const auto join = [&] {
     seen.clear(divide_up(n, length));
     join_statistics<S, From>(x, n, length, seen, fetches);
@@ -192,8 +193,8 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
       const index_t count = whole - first < most ? whole - first : most;
       const auto* from = x + first * length;
       by_length<G>(
-          length, [&](auto same) { simd::range_blocks_of<arch, same, From>(from, count, low, high); },
-          [&] { simd::range_blocks<arch, From>(from, count, length, low, high); });
+          length, [&](auto same) { simd::range_blocks_of<arch, same, From>(from, count, low, high, of_blocks); },
+          [&] { simd::range_blocks<arch, From>(from, count, length, low, high, of_blocks); });
       for (index_t b = 0; b < count; ++b) {
         seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
         seen.low[first + b] = 0.f - float_of(low[b]);
@@ -211,10 +212,9 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
   } else if (n <= length) {
     seen.amax[0] = simd::amax_bits<arch, From>(x, n, fetches);
   } else {
-    if (sizeof(*x) != sizeof(float)) fetches = simd::fetch::nothing;
     by_length<G>(
-        length, [&](auto same) { simd::amax_blocks_of<arch, same, From>(x, whole, seen.amax, fetches); },
-        [&] { simd::amax_blocks<arch, From>(x, whole, length, seen.amax, fetches); });
+        length, [&](auto same) { simd::amax_blocks_of<arch, same, From>(x, whole, seen.amax, of_blocks); },
+        [&] { simd::amax_blocks<arch, From>(x, whole, length, seen.amax, of_blocks); });
     if (whole * length < n) seen.amax[whole] = simd::amax_bits<arch, From>(x + whole * length, n - whole * length);
   }
   if constexpr (leaves_out<S> && !needs_extremes<S>)

@@ -313,10 +313,10 @@ range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fet
 
 namespace detail {
 
-/// range_blocks, of `lanes` blocks at a time where they fill registers.
-template <class A, class Source>
+/// range_blocks, of `lanes` blocks at a time where they fill registers; also(numbers) before each of those is read.
+template <class A, class Source, class Also>
 QTENSOR_INLINE void store_ranges(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
-                                 std::uint32_t* high) {
+                                 std::uint32_t* high, Also also) {
   constexpr index_t step = lanes<A>, short_block = 8 * step;
   index_t b = 0;
   if (length % step == 0 && length <= short_block) {
@@ -324,10 +324,14 @@ QTENSOR_INLINE void store_ranges(const typename Source::type* x, index_t blocks,
       const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
         return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
           const auto* block = x + (b + k) * length;
-          xsimd::batch<T, A> m = simd::bits_as<T>(Source::template load<A>(block));
+          const auto load = [&](index_t i) QTENSOR_INLINE_LAMBDA {
+            if constexpr (std::is_signed_v<T>) also(block + i);  // of two readings the first
+            return Source::template load<A>(block + i);
+          };
+          xsimd::batch<T, A> m = simd::bits_as<T>(load(0));
           if constexpr (std::is_signed_v<T>) m = simd::max(m, xsimd::batch<T, A>(none));
 #pragma GCC unroll 8
-          for (index_t i = step; i < length; i += step) m = with_extremes(m, Source::template load<A>(block + i));
+          for (index_t i = step; i < length; i += step) m = with_extremes(m, load(i));
           return simd::bits_as<std::uint32_t>(m);
         });
       };
@@ -341,23 +345,38 @@ QTENSOR_INLINE void store_ranges(const typename Source::type* x, index_t blocks,
   }
 }
 
+/// store_ranges, with elements further on asked for.
+template <class A, class Source>
+QTENSOR_INLINE void store_ranges_ahead(const typename Source::type* x, index_t blocks, index_t length,
+                                       std::uint32_t* low, std::uint32_t* high, fetch fetches) {
+  constexpr index_t bytes = lanes<A> * index_t{sizeof(*x)};
+  if (fetches == fetch::nothing)
+    store_ranges<A, Source>(x, blocks, length, low, high, [](const auto*) {});
+  else
+    store_ranges<A, Source>(x, blocks, length, low, high, [&](const auto* numbers) QTENSOR_INLINE_LAMBDA {
+      fetch_ahead<bytes>(numbers, traffic{fetches});
+    });
+}
+
 }  // namespace detail
 
 /// The same of blocks, to low[b] and high[b] for b < blocks. length >= 1.
 ///
 /// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
 /// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
+/// `fetches`: how far elements further on are asked for, where blocks fill registers.
 template <usable_arch A, float_source Source = from_f32>
 void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
-                  std::uint32_t* high) {
-  detail::store_ranges<A, Source>(x, blocks, length, low, high);
+                  std::uint32_t* high, fetch fetches = fetch::nothing) {
+  detail::store_ranges_ahead<A, Source>(x, blocks, length, low, high, fetches);
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls.
 template <usable_arch A, index_t Length, float_source Source = from_f32>
-void range_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* low, std::uint32_t* high) {
+void range_blocks_of(const typename Source::type* x, index_t blocks, std::uint32_t* low, std::uint32_t* high,
+                     fetch fetches = fetch::nothing) {
   static_assert(Length >= 1);
-  detail::store_ranges<A, Source>(x, blocks, Length, low, high);
+  detail::store_ranges_ahead<A, Source>(x, blocks, Length, low, high, fetches);
 }
 
 /// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number; NaN is not.
