@@ -126,7 +126,7 @@ class convolution_run {
                                                 squares_.panel(g, p),
                                                 {taps.offsets, taps.count, squares_.segment_quads()},
                                                 start};
-            square_convolution<A, simd::runs_beside<Sink>, decltype(give)>(operands, channels, give)
+            square_convolution<A, Sink, decltype(give)>(operands, channels, give)
                 .over(band.places(rows), band.pixels());
             continue;
           }

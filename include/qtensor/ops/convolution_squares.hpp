@@ -61,9 +61,10 @@ struct place_runs {
 };
 
 /// The squares of one panel and band. give(pixel, count, sums) gets the sums of pixels [pixel, pixel + count), at most
-/// 16, a panel apart; with Beside, while others are summed: then it leaves matrix registers alone.
-template <simd::usable_arch A, bool Beside, class Give>
+/// 16, a panel apart, and brings them to a Sink: while others are summed, if that leaves matrix registers alone.
+template <simd::usable_arch A, class Sink, class Give>
 class square_convolution {
+  static constexpr bool beside = simd::runs_beside<Sink>;
   using shape = simd::square_shape;
   using session = typename simd::square_unit<A>::session;
   static constexpr index_t width = simd::int_tile<A>::panel, edge = simd::square_edge, most_places = 2 * edge;
@@ -92,9 +93,9 @@ class square_convolution {
         sum(b);
         give();
         last_ = b;
-        if constexpr (!Beside) finish();
+        if constexpr (!beside) finish();
       }
-    if constexpr (Beside) finish();
+    if constexpr (beside) finish();
     session_.reset();
   }
 
@@ -113,9 +114,9 @@ class square_convolution {
   }
   void finish() {
     squares_.finish();
-    if constexpr (!Beside) session_.reset();
+    if constexpr (!beside) session_.reset();
     give();
-    if constexpr (!Beside) session_.emplace();
+    if constexpr (!beside) session_.emplace();
   }
   /// The pixels of the last block, none again.
   void give() {
