@@ -158,8 +158,7 @@ struct reference_sink {
         const double shifted = rounded(static_cast<double>(sum) * scale) + static_cast<double>(zero_point);
         const double inside = std::clamp(shifted, static_cast<double>(std::numeric_limits<Y>::min()),
                                          static_cast<double>(std::numeric_limits<Y>::max()));
-        to.data[t.batch * to.batch_stride + (t.pixel + r) * to.pixel_stride + (t.channel + c) * to.channel_stride] =
-            static_cast<Y>(std::nearbyint(inside));
+        *to.at(t.batch, t.pixel + r, t.channel + c) = static_cast<Y>(std::nearbyint(inside));
       }
   }
 };

@@ -15,6 +15,10 @@ struct convolution_result {
   T* data;
   index_t pixels;  ///< of one channel and batch
   index_t batch_stride, pixel_stride, channel_stride;
+
+  T* at(index_t batch, index_t pixel, index_t channel) const {
+    return data + batch * batch_stride + pixel * pixel_stride + channel * channel_stride;
+  }
 };
 
 /// The result of a layout: `result_in(y, plan.result("NHWC"))`. Throws where pixels are not evenly spaced, as between
@@ -99,7 +103,7 @@ template <class T, class U>
 void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, index_t channel, index_t pixels,
                 index_t channels, const U* values, index_t stride) {
   static_assert(sizeof(T) == sizeof(U));
-  T* to = y.data + batch * y.batch_stride + pixel * y.pixel_stride + channel * y.channel_stride;
+  T* to = y.at(batch, pixel, channel);
   if (y.channel_stride == 1) {
     constexpr index_t at_once = 64 / sizeof(T);  // of a size that needs no call
     for (index_t p = 0; p < pixels; ++p) {
@@ -140,6 +144,7 @@ struct store_numbers {
     place_tile(y, t.row / y.pixels, t.row % y.pixels, t.col, t.rows, t.cols, t.values, t.stride);
   }
 };
+
 /// Sums to floats, for a sink of product_tile: its row is batch * pixels + pixel, its column the channel.
 template <simd::usable_arch A, class Next>
 class float_sink {
@@ -153,8 +158,7 @@ class float_sink {
   void operator()(const convolution_tile& t) const {
     if constexpr (std::same_as<Next, store_numbers>)
       if (next_.y.channel_stride == 1 && t.channels % step == 0)
-        return store(t, next_.y.data + t.batch * next_.y.batch_stride + t.pixel * next_.y.pixel_stride + t.channel,
-                     next_.y.pixel_stride);
+        return store(t, next_.y.at(t.batch, t.pixel, t.channel), next_.y.pixel_stride);
     alignas(64) float values[convolution_pixels * convolution_stride<A>];
     store(t, values, t.stride);
     next_(product_tile{t.batch * pixels_ + t.pixel, t.channel, t.pixels, t.channels, values, t.stride});
@@ -242,9 +246,7 @@ class code_sink {
     const index_t n = t.pixels * t.stride;
     // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
     const bool direct = t.channels == 4 * step && t.stride == t.channels && to_.y.channel_stride == 1;
-    auto* to = direct ? reinterpret_cast<std::uint8_t*>(to_.y.data) + t.batch * to_.y.batch_stride +
-                            t.pixel * to_.y.pixel_stride + t.channel
-                      : codes;
+    auto* to = direct ? reinterpret_cast<std::uint8_t*>(to_.y.at(t.batch, t.pixel, t.channel)) : codes;
     const index_t to_step = direct ? to_.y.pixel_stride : 4 * step;
     const auto scales = scales_.from(t.channel);
     const std::int32_t* sums = t.sums;

@@ -64,7 +64,7 @@ QTENSOR_INLINE requests best_requests() {
 struct traffic {
   fetch fetches = fetch::nothing;
   bool streams = false;   ///< what is written goes past the caches; call stream_fence() afterwards
-  index_t ahead = 16384;  ///< how many bytes further on it asks
+  index_t ahead = 16384;  ///< how many bytes further on it asks, but for pages in turn
 };
 
 /// What a kernel asks for while it encodes rows of a box: numbers that lie so many elements behind those it reads, 0
