@@ -58,6 +58,37 @@ TEST_CASE("counted_codes: formats with NaN, with a wide range, and with values b
   CHECK(ops::counted_weights<mxfp4>);
   CHECK_FALSE(ops::counted_weights<mxfp8_e4m3>);
 }
+TEST_CASE("group_block: signed bytes for matrix registers, one vector of columns behind the other") {
+  using S = scheme<int4, group<16>>;
+  tensor<S, matrix_extents> t(matrix_extents(40, 80));
+  for (auto& c : t.codes()) c = static_cast<std::uint8_t>(check::random_bits()());
+  const auto view = t.view();
+  check::on_every_arch([&](auto arch) {
+    using A = decltype(arch);
+    using block = ops::group_block<ops::packed_panels<stored<S>, A>>;
+    using form = ops::block_form;
+    constexpr index_t width = ops::packed_panels<S, A>::layout_type::width;
+    CHECK(block::makes(form::squares, 16) == simd::square_unit<A>::exists);
+    CHECK_FALSE(block::makes(form::squares, 4));
+    CHECK_FALSE(block::makes(form::squares, 72));
+    using unsigned_block = ops::group_block<ops::packed_panels<stored<scheme<uint8, group<16>>>, A>>;
+    CHECK_FALSE(unsigned_block::makes(form::squares, 16));
+    if constexpr (simd::square_unit<A>::exists) {
+      const auto packed = pack<A>(t);
+      std::vector<float> space(static_cast<std::size_t>(block::space(16, true)));
+      block b(packed.layout(), 16, true, space.data());
+      const index_t p = packed.layout().panels() - 1, count = 4, quads = 4 * count;
+      b.load(packed.panel(p), 1, count, false, false, form::squares);
+      for (index_t n = p * width; n < 40; ++n)
+        for (index_t k = 16; k < 80; ++k) {
+          const index_t c = n - p * width, tile = simd::group_tile<A>::columns, half = tile / 2, i = k - 16;
+          const index_t quad = c % tile / half * quads + i / 4;
+          const auto byte = b.columns(c / tile * tile).codes[(quad * half + c % half) * 4 + i % 4];
+          REQUIRE(static_cast<float>(static_cast<std::int8_t>(byte)) == decode<int4>(view.code(n, k)));
+        }
+    }
+  });
+}
 TEST_CASE("group_block: columns of a block are the packed groups, zero points and sums made ready") {
   using S = scheme<uint4, group<8>, zero_point<uint4>>;
   tensor<S, matrix_extents> t(matrix_extents(40, 30));
@@ -73,14 +104,16 @@ TEST_CASE("group_block: columns of a block are the packed groups, zero points an
     for (const index_t group : {8, 4}) {
       using block = ops::group_block<ops::packed_panels<stored<S>, A>>;
       REQUIRE(block::size(group) >= 3);
-      std::vector<float> space(static_cast<std::size_t>(block::space(group)));
-      block b(packed.layout(), group, space.data());
+      std::vector<float> space(static_cast<std::size_t>(block::space(group, true)));
+      block b(packed.layout(), group, true, space.data());
       const index_t p = packed.layout().panels() - 1, first = 1, count = divide_up(30, group) - first;
+      using form = ops::block_form;
+      CHECK_FALSE(block::makes(form::ready, 16384));
+      CHECK_FALSE(block::makes(form::squares, 16384));
+      CHECK(block::makes(form::ready, group) == simd::takes_ready_bytes<A>);
       if constexpr (simd::takes_ready_bytes<A>) {
-        REQUIRE(block::size(group, true) >= 3);
-        REQUIRE(block::makes_ready(group));
-        CHECK_FALSE(block::makes_ready(4096));
-        b.load(packed.panel(p), first, count, false, true, true);
+        REQUIRE(block::size(group, form::ready) >= 3);
+        b.load(packed.panel(p), first, count, false, true, form::ready);
         for (index_t n = p * width; n < 40; ++n)
           for (index_t k = first * group; k < 30; ++k) {
             const index_t c = n - p * width, tile = simd::group_tile<A>::columns, i = k - first * group;

@@ -27,14 +27,16 @@ TEST_CASE("products over groups: groups of every kind, short last ones, blocks o
     for (const index_t m : {1, 2, 5, 7, 12})
       compare_floats(random_weights<int4_any>(37, 1100 + g, g == 36, group<dynamic>(g)), m);
 }
-TEST_CASE("products over groups: many rows, of packed weights and of bytes that are made ready") {
-  check::compare_floats_both_ways(random_weights<int4_any>(70, 96, false, group<dynamic>(32)), 400);
+TEST_CASE("products over groups: many rows, of packed weights, of bytes that are made ready, in squares") {
+  check::compare_floats_every_way(random_weights<int4_any>(70, 96, false, group<dynamic>(32)), 400);
   for (const index_t g : {3, 16, 20, 32, 128})
     for (const index_t m : {35, 36, 43}) {
-      check::compare_floats_both_ways(random_weights<int4_any>(33, 150, false, group<dynamic>(g)), m);
-      check::compare_floats_both_ways(random_weights<uint4_any>(33, 150, false, group<dynamic>(g)), m);
+      check::compare_floats_every_way(random_weights<int4_any>(33, 150, false, group<dynamic>(g)), m);
+      check::compare_floats_every_way(random_weights<uint4_any>(33, 150, false, group<dynamic>(g)), m);
     }
-  check::compare_floats_both_ways(random_weights<uint4_any>(33, 1100, false, group<dynamic>(64)), 47);
+  check::compare_floats_every_way(random_weights<uint4_any>(33, 1100, false, group<dynamic>(64)), 47);
+  check::compare_floats_every_way(random_weights<int4_any>(33, 1100, false, group<dynamic>(1100)), 16);
+  check::compare_floats_every_way(random_weights<int4_any>(65, 2100, false, group<dynamic>(16)), 200);
 }
 TEST_CASE("products over groups: zero points") {
   for (index_t m = 1; m <= 8; ++m)

@@ -172,14 +172,18 @@ void compare_floats(const W& wt, index_t m, const By& by = {}) {
   });
 }
 
-/// The same of many rows by either way to read weights.
-template <class W>
-void compare_floats_both_ways(const W& w, index_t m) {
-  for (const auto way : {simd::group_way::packed, simd::group_way::ready}) {
+/// Calls f by every way that many rows read weights.
+template <class F>
+void every_way(const F& f) {
+  for (const auto way : {simd::group_way::packed, simd::group_way::ready, simd::group_way::squares}) {
     simd::group_way_taken = way;
-    compare_floats(w, m);
+    f();
   }
   simd::group_way_taken = simd::group_way::fastest;
+}
+template <class Archs = check::archs, class W>
+void compare_floats_every_way(const W& w, index_t m) {
+  every_way([&] { compare_floats<Archs>(w, m); });
 }
 
 /// Weights times rows of codes.
@@ -203,6 +207,10 @@ void compare_codes(const W& wt, const X& xt, const By& by = {}) {
     ops::multiply_groups<A>(pack<A>(wt), outputs_by_rows(x), found, by);
     found.require_equal(want);
   });
+}
+template <class W, class X>
+void compare_codes_every_way(const W& w, const X& x) {
+  every_way([&] { compare_codes(w, x); });
 }
 
 }  // namespace check

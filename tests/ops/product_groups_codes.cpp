@@ -26,8 +26,8 @@ TEST_CASE("products over groups: int8 and uint8 weights") {
         }
   compare_floats(random_weights<int8_any>(70, 1500, false, group<dynamic>(128)), 30);
   for (const index_t m : {35, 36, 37}) {
-    compare_floats(random_weights<int8_any>(70, 100, false, group<dynamic>(32)), m);
-    compare_floats(random_weights<uint8_any>(70, 100, false, group<dynamic>(20)), m);
+    check::compare_floats_every_way(random_weights<int8_any>(70, 100, false, group<dynamic>(32)), m);
+    check::compare_floats_every_way(random_weights<uint8_any>(70, 100, false, group<dynamic>(20)), m);
   }
 }
 TEST_CASE("products over groups: zero points of a format that the codes do not have") {
@@ -48,12 +48,12 @@ TEST_CASE("products over groups: activations that are quantized, with and withou
         }
 }
 TEST_CASE("products over groups: many rows of activations with zero points") {
-  compare_codes(random_weights<int4_any>(40, 200, false, group<dynamic>(64)),
-                random_weights<uint8_any>(45, 200, false, group<dynamic>(32)));
-  compare_codes(random_weights<uint4_any>(40, 200, false, group<dynamic>(32)),
-                random_weights<uint8_per_channel<0>>(45, 200, false));
-  compare_codes(random_weights<uint8_any>(40, 200, false, group<dynamic>(32)),
-                random_weights<uint8_any>(38, 200, false, group<dynamic>(32)));
+  check::compare_codes_every_way(random_weights<int4_any>(40, 200, false, group<dynamic>(64)),
+                                 random_weights<uint8_any>(45, 200, false, group<dynamic>(32)));
+  check::compare_codes_every_way(random_weights<uint4_any>(40, 200, false, group<dynamic>(32)),
+                                 random_weights<uint8_per_channel<0>>(45, 200, false));
+  check::compare_codes_every_way(random_weights<uint8_any>(40, 200, false, group<dynamic>(32)),
+                                 random_weights<uint8_any>(38, 200, false, group<dynamic>(32)));
 }
 TEST_CASE("products over groups: activations with smaller groups cut those of the weights") {
   for (const index_t g : {64, 12, 4}) {

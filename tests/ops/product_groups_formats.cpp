@@ -4,6 +4,7 @@
 
 using namespace qtensor;
 using check::compare_floats;
+using check::compare_floats_every_way;
 using check::random_weights;
 
 namespace {
@@ -13,7 +14,7 @@ void compare_all(const index_t g) {
   for (const index_t m : {1, 3, 8})
     for (const index_t k : {3, 32, 100, 700})
       compare_floats<check::first_and_last>(random_weights<S>(m == 3 ? 65 : 17, k, k == 100, group<dynamic>(g)), m);
-  compare_floats<check::first_and_last>(random_weights<S>(17, 70, false, group<dynamic>(g)), 45);  // made ready
+  compare_floats_every_way<check::first_and_last>(random_weights<S>(17, 70, false, group<dynamic>(g)), 45);
 }
 
 }  // namespace
@@ -25,8 +26,9 @@ TEST_CASE("products over groups: mxfp4 and nvfp4, with a scale of the tensor too
       compare_floats<check::first_and_last>(random_weights<nvfp4>(33, k, false), m);
     }
   compare_floats<check::first_and_last>(random_weights<with<nvfp4, tensor_scale<f32>>>(40, 70, false), 9);
-  compare_floats<check::first_and_last>(random_weights<mxfp4>(33, 100, false), 44);
-  compare_floats<check::first_and_last>(random_weights<nvfp4>(33, 100, false), 44);
+  compare_floats_every_way<check::first_and_last>(random_weights<with<nvfp4, tensor_scale<f32>>>(40, 1100, false), 17);
+  compare_floats_every_way<check::first_and_last>(random_weights<mxfp4>(33, 100, false), 44);
+  compare_floats_every_way<check::first_and_last>(random_weights<nvfp4>(33, 100, false), 44);
 }
 TEST_CASE("products over groups: the smallest and the largest powers of two, and NaN, scale exactly") {
   for (const int code : {0, 1, 127, 254, 255}) {

@@ -76,3 +76,35 @@ TEST_CASE("square_unit: sums of unsigned units times signed codes, modulo 2^32, 
     }
   });
 }
+TEST_CASE("square_unit: steps of fewer quads, of signed units, and nothing beyond is read") {
+  simd::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::square_unit<A>::exists) {
+      using unit = simd::square_unit<A>;
+      if (!unit::is_granted()) return;
+      for (index_t quads = 1; quads <= 16; ++quads) {
+        const index_t stride = 4 * quads + 12;
+        check::fenced<std::int8_t> x(15 * stride + 4 * quads), w(quads * 64);
+        for (auto* codes : {&x, &w})
+          for (index_t i = 0; i < codes->size(); ++i)
+            (*codes)[i] = check::random_below(4) == 0 ? -128 : static_cast<std::int8_t>(check::random_bits()());
+        check::fenced<std::int32_t> sums(16 * 16);
+        {
+          const typename unit::session session(quads);
+          unit::template load<5>(x.data(), stride);
+          unit::template load<7>(w.data(), 64);
+          unit::template dot_signed<2, 5, 7>();
+          unit::template zero<2>();
+          unit::template dot_signed<2, 5, 7>();
+          unit::template store<2>(sums.data(), 64);
+        }
+        for (index_t r = 0; r < 16; ++r)
+          for (index_t c = 0; c < 16; ++c) {
+            std::int32_t want = 0;
+            for (index_t k = 0; k < 4 * quads; ++k) want += x[r * stride + k] * w[k / 4 * 64 + 4 * c + k % 4];
+            REQUIRE(sums[r * 16 + c] == want);
+          }
+      }
+    }
+  });
+}

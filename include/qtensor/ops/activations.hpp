@@ -7,7 +7,7 @@
 #include <qtensor/ops/product.hpp>
 #include <qtensor/ops/quantized_rows.hpp>
 #include <qtensor/ops/rows.hpp>
-#include <qtensor/simd/gemm_groups.hpp>
+#include <qtensor/simd/gemm_groups_squares.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -52,7 +52,7 @@ class activation_rows {
       at += round_up(count, line / 4);
       return here;
     };
-    units_ = reinterpret_cast<unit*>(take(most * stride_ * index_t{sizeof(unit)} / 4));
+    units_ = reinterpret_cast<unit*>(take(units_words(most)));
     starts_ = reinterpret_cast<std::int32_t*>(take(entries_));
     second_starts_ = simd::group_shares<A, Q> ? reinterpret_cast<std::int32_t*>(take(entries_)) : starts_;
     sums_ = reinterpret_cast<std::int32_t*>(take(entries_));
@@ -149,10 +149,14 @@ class activation_rows {
  private:
   /// Where the entry of a group of a row stands: those of the rows that meet a group lie side by side.
   index_t entry(index_t r, index_t g) const { return g * rows_ + r; }
+  /// Matrix registers read whole squares.
+  index_t units_words(index_t most) const {
+    const index_t rows = simd::square_unit<A>::exists ? round_up(most, 2 * simd::square_edge) : most;
+    return round_up(rows * stride_ * index_t{sizeof(unit)} / 4, line / 4);
+  }
   index_t words(index_t most) const {
-    const index_t units = round_up(most * stride_ * index_t{sizeof(unit)} / 4, line / 4);
-    return units + 6 * entries_ + 7 * line + most + groups_ + floats_rows_ * form_.depth + (stride_ + line) / 4 +
-           stride_ / 4 + line;
+    return units_words(most) + 6 * entries_ + 7 * line + most + groups_ + floats_rows_ * form_.depth +
+           (stride_ + line) / 4 + stride_ / 4 + line;
   }
   /// Codes are units, and groups whole quads: they are made where tiles read them.
   bool in_place() const { return sizeof(unit) == 1 && form_.group % 4 == 0; }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <qtensor/ops/packed.hpp>
 #include <qtensor/simd/decode.hpp>
-#include <qtensor/simd/gemm_groups.hpp>
+#include <qtensor/simd/gemm_groups_squares.hpp>
 #include <qtensor/simd/scales.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -79,9 +79,17 @@ struct group_reading {
     for (std::size_t c = 0; c < 16; ++c) t[c] = static_cast<std::uint8_t>(counted::numbers[c] - counted::lowest);
     return t;
   }();
+  /// The largest weight as a ready byte.
+  static constexpr std::int32_t highest = code::is_integer && code::is_nibble ? 15 : by_table ? span : 255;
+  /// Whether weights less the offset are signed bytes, as matrix registers take them: all but uint8 without zero
+  /// points.
+  static constexpr bool fits_signed_bytes = highest - offset <= 127;
   /// Bytes of a quad of a panel as tiles read it.
   static constexpr index_t quad_bytes = expands ? packed_layout<S, A>::width * 4 : packed_layout<S, A>::quad_bytes;
 };
+
+/// How tiles get the weights of a block: as they are packed, as ready bytes, or as signed bytes for matrix registers.
+enum class block_form { packed, ready, squares };
 
 /// A block of groups of one panel, made ready for tiles. Groups may be cut: `parts` groups of the product to each group
 /// of the weights.
@@ -95,41 +103,45 @@ class group_block {
   static constexpr index_t width = layout_type::width, tile_columns = simd::group_tile<A>::columns;
 
  public:
-  /// Groups of a block: 16 KB of codes, or of ready bytes, so that they stay in the first cache while rows pass by.
-  static index_t size(index_t group, bool ready = false) {
-    constexpr index_t bytes = 16384;
-    const index_t quad_bytes = ready ? 4 * width : reading::quad_bytes;
+  /// Groups of a block: 16 KB of codes, or of bytes, so that they stay in the first cache while rows pass by; matrix
+  /// registers read a few at a time.
+  static index_t size(index_t group, block_form form = block_form::packed) {
+    const index_t bytes = form == block_form::squares ? 65536 : 16384;
+    const index_t quad_bytes = form == block_form::packed ? reading::quad_bytes : 4 * width;
     return std::clamp(bytes / (divide_up(group, 4) * quad_bytes), index_t{1}, index_t{128});
   }
-  /// Whether groups can be ready bytes, and gain by it: nibbles that share cost long groups little as they are, and
+  /// Whether groups can come in a form, and gain by it: nibbles that share cost long groups little as they are, and
   /// what is made ready should stay in a cache.
-  static bool makes_ready(index_t group) {
-    constexpr index_t most_bytes = reading::quads == simd::quads_of::nibbles ? 4096 : 131072;
-    return simd::takes_ready_bytes<A> && divide_up(group, 4) * 4 * width <= most_bytes;
-  }
-  /// Floats of memory that a block needs.
-  static index_t space(index_t group) {
+  static bool makes(block_form form, index_t group) {
+    if (form == block_form::packed) return true;
+    const bool squares = form == block_form::squares;
+    const index_t most_bytes = reading::quads == simd::quads_of::nibbles && !squares ? 4096 : 131072;
     const index_t quads = divide_up(group, 4);
-    const index_t expanded = reading::expands ? size(group) * quads * reading::quad_bytes / 4 : 0;
-    const index_t ready = makes_ready(group) ? size(group, true) * quads * width : 0;
-    return 4 * size(group) * width + expanded + ready;
+    return simd::takes_ready_bytes<A> && quads * 4 * width <= most_bytes &&
+           (!squares ||
+            (simd::square_unit<A>::exists && reading::fits_signed_bytes && simd::group_squares<A>::takes(quads)));
+  }
+  /// Floats of memory that a block needs; `any_form`: not of packed groups alone.
+  static index_t space(index_t group, bool any_form) {
+    const room needed(group, any_form);
+    return 4 * needed.entries + (needed.expanded + needed.bytes) / 4;
   }
 
-  group_block(const layout_type& layout, index_t group, float* space)
+  group_block(const layout_type& layout, index_t group, bool any_form, float* space)
       : layout_(layout), group_(group), parts_(divide_up(layout.group, group)) {
-    const index_t entries = size(group) * width;
+    const room has(group, any_form);
     scales_ = space;
-    offsets_ = space + entries;
-    zeros_ = reinterpret_cast<std::int32_t*>(space + 2 * entries);
-    sums_ = reinterpret_cast<std::int32_t*>(space + 3 * entries);
-    expanded_ = reinterpret_cast<std::uint8_t*>(space + 4 * entries);
-    ready_ = expanded_ + (reading::expands ? size(group) * divide_up(group, 4) * reading::quad_bytes : 0);
+    offsets_ = space + has.entries;
+    zeros_ = reinterpret_cast<std::int32_t*>(space + 2 * has.entries);
+    sums_ = reinterpret_cast<std::int32_t*>(space + 3 * has.entries);
+    expanded_ = reinterpret_cast<std::uint8_t*>(space + 4 * has.entries);
+    ready_ = expanded_ + has.expanded;
   }
 
-  /// Groups [first, first + count) of a panel, at most size(group, ready); `one_scale`: their scales are left for
-  /// later; `ready`: columns() has ready bytes, which makes_ready(group) allows.
+  /// Groups [first, first + count) of a panel, at most size(group, form); `one_scale`: their scales are left for
+  /// later; `form`: packed, or one of any that makes(form, group) allows.
   void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros,
-            bool ready = false) {
+            block_form form = block_form::packed) {
     const index_t skipped = first * divide_up(group_, 4);
     const std::uint8_t* codes = panel.codes + skipped * layout_type::quad_bytes;
     quads_ = std::min(count * divide_up(group_, 4), layout_.quads() - skipped);
@@ -172,25 +184,35 @@ class group_block {
                 S::has_zero_point ? zeros_ : nullptr,
                 rows_have_zeros ? sums_ : nullptr,
                 0};
-    is_ready_ = ready;
+    is_ready_ = form != block_form::packed;
     if constexpr (simd::takes_ready_bytes<A>)
-      for (index_t c = 0; c < width && ready; c += tile_columns)
-        simd::make_ready<A, reading::quads>(codes + code_column(c), reading::quad_bytes, reading::table.data(), quads_,
-                                            ready_ + 4 * c * quads_);
+      for (index_t c = 0; c < width && is_ready_; c += tile_columns)
+        make_ready(codes + code_column(c), ready_ + 4 * c * quads_, form);
   }
   /// Columns [col, col + group_tile::columns) of the panel.
   simd::group_columns columns(index_t col) const {
-    simd::group_columns c = columns_;
+    simd::group_columns c = columns_.parameters_from(col, 0);
     c.codes = is_ready_ ? ready_ + 4 * col * quads_ : c.codes + code_column(col);
     if (is_ready_) c.quad_bytes = 4 * tile_columns;
-    c.scales += col;
-    if (c.offsets != nullptr) c.offsets += col;
-    if (c.zeros != nullptr) c.zeros += col;
-    if (c.sums != nullptr) c.sums += col;
     return c;
   }
 
  private:
+  /// What blocks need: entries of each kind, codes that are expanded, bytes that are made ready.
+  struct room {
+    index_t entries = 0, expanded = 0, bytes = 0;
+    room(index_t group, bool any_form) {
+      const index_t quads = divide_up(group, 4);
+      for (const block_form form : {block_form::packed, block_form::ready, block_form::squares}) {
+        const bool is_packed = form == block_form::packed;
+        if (!is_packed && (!any_form || !makes(form, group))) continue;
+        const index_t groups = size(group, form);
+        entries = std::max(entries, groups * width);
+        if (reading::expands) expanded = std::max(expanded, groups * quads * reading::quad_bytes);
+        if (!is_packed) bytes = std::max(bytes, groups * quads * 4 * width);
+      }
+    }
+  };
   /// Where codes of a column begin in a quad: nibbles of a panel are one tile.
   static constexpr index_t code_column(index_t col) { return reading::quads == simd::quads_of::bytes ? 4 * col : 0; }
   /// Calls f(group of the weights, how many, group of the block) for runs that lie side by side in both.
@@ -198,6 +220,14 @@ class group_block {
   void for_each_group(index_t first, index_t count, const F& f) const {
     if (parts_ == 1) return f(first, count, index_t{0});
     for (index_t g = 0; g < count; ++g) f((first + g) / parts_, index_t{1}, g);
+  }
+  /// Bytes of a tile: vectors of columns side by side, or one behind the other for matrix registers.
+  void make_ready(const std::uint8_t* codes, std::uint8_t* to, block_form form) const {
+    constexpr index_t vector = 2 * tile_columns;
+    const bool squares = form == block_form::squares;
+    const simd::ready_place place{to, squares ? vector : 2 * vector, squares ? vector * quads_ : vector};
+    simd::make_ready<A, reading::quads>(codes, reading::quad_bytes, reading::table.data(), quads_, place,
+                                        squares ? reading::offset : 0);
   }
   void expand(const std::uint8_t* codes, index_t quads) {
     using counted = counted_codes<typename S::code_format>;

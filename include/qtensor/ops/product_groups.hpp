@@ -28,6 +28,10 @@ class group_engine {
   static constexpr index_t few_rows = 8 * tile::max_rows;
   /// From how many rows on making bytes ready pays. Their tiles come with ready_rows rows or one less.
   static constexpr index_t fewest_ready = (tile::ready_rows - 1) * (tile::ready_rows - 1);
+  /// The same of squares; from how many on their weights may leave the first cache, and all groups are better off.
+  static constexpr index_t fewest_in_squares = simd::square_edge, many_in_squares = 4 * simd::square_edge;
+  static constexpr index_t fewest_for_forms = std::min(fewest_ready, fewest_in_squares);
+  using blocks = group_block<Panels>;
 
  public:
   using rows_type = activation_rows<A, reading::quads>;
@@ -48,11 +52,9 @@ class group_engine {
         one_group_(is_one_group(form)),
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
-        block_groups_(group_block<Panels>::size(form.group)),
-        ready_groups_(group_block<Panels>::size(form.group, true)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
-        space_(sums_size_ + group_block<Panels>::space(form.group)),
-        block_(layout_, form.group, space_.data() + sums_size_) {}
+        space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms)),
+        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {}
 
   /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
   template <class Sink>
@@ -91,18 +93,22 @@ class group_engine {
   template <class Sink>
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
-    const bool ready =
-        rows >= fewest_ready && group_block<Panels>::makes_ready(form_.group) && simd::prefers_ready_bytes<A>();
-    const auto all = x.rows(ready);
-    const index_t most = ready ? ready_groups_ : block_groups_;
+    const block_form best = form_for(rows);
     const index_t quads = divide_up(form_.group, 4);
     const index_t last_quads = divide_up(form_.depth - whole_groups_ * form_.group, 4);
     float* const sums = space_.data();
     if (groups_ == 0) std::fill_n(sums, rows * width, 0.f);
-    for (index_t g = 0; g < groups_ || g == 0; g += most) {
-      const index_t count = std::min(most, groups_ - g), full = std::min(count, whole_groups_ - g);
+    for (index_t g = 0, count = 0; g < groups_ || g == 0; g += std::max(count, index_t{1})) {
+      // Squares are summed over whole groups; a short one behind them is a block for tiles.
+      const bool squares = best == block_form::squares && g < whole_groups_;
+      const block_form form = best == block_form::squares && !squares ? block_form::packed : best;
+      const bool ready = form == block_form::ready;
+      const auto all = x.rows(ready);
+      const index_t most = blocks::size(form_.group, squares && rows < many_in_squares ? block_form::ready : form);
+      count = std::min(most, (squares ? whole_groups_ : groups_) - g);
+      const index_t full = std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
-      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, ready);
+      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, form);
       const index_t ahead = ready ? 0 : codes_ahead(rows);
       if (rows <= few_rows) ask_for_scales(panel, g + count, most);
       // Rows [r, r + some) of the block times columns [c, c + cols), by a call of `dot` for groups of one length each.
@@ -136,6 +142,11 @@ class group_engine {
       }
       for (index_t c = 0; c < width && col + c < layout_.outputs; c += columns) {
         simd::group_columns w = block_.columns(c);
+        if constexpr (simd::square_unit<A>::exists)
+          if (squares) {
+            add_tile([](const auto&... of) { simd::group_squares<A>::dot(of...); }, w, 0, rows, c, columns);
+            continue;
+          }
         if constexpr (simd::takes_ready_bytes<A>)
           if (ready) {
             simd::for_each_even_tile(rows, tile::ready_rows, [&](index_t r, index_t some) {
@@ -150,6 +161,20 @@ class group_engine {
         });
       }
     }
+  }
+  /// How so many rows meet weights.
+  block_form form_for(index_t rows) const {
+    const auto makes = [&](block_form form) { return blocks::makes(form, form_.group); };
+    if (rows >= fewest_in_squares && makes(block_form::squares) && simd::prefers_group_squares<A>(suits_squares(rows)))
+      return block_form::squares;
+    if (rows >= fewest_ready && makes(block_form::ready) && simd::prefers_ready_bytes<A>()) return block_form::ready;
+    return block_form::packed;
+  }
+  /// Whether squares are faster than tiles, as measured: rows should fill them, and if they are few, groups should
+  /// leave little for vectors.
+  bool suits_squares(index_t rows) const {
+    const bool plain = !S::has_zero_point && !S::has_offset && form_.group >= 32;
+    return (plain || rows >= many_in_squares) && 8 * rows >= 7 * round_up(rows, simd::square_edge);
   }
   /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
   /// for. One row with long groups is a plain stream, where asking only costs.
@@ -175,9 +200,16 @@ class group_engine {
     return false;
   }
 
-  /// A tile of sums that their rows' scales have multiplied: the scales that are still missing, then the sink.
+  /// Sums that their rows' scales have multiplied, some rows at a time: the scales that are still missing, then the
+  /// sink.
   template <class Sink>
   void finish(index_t rows, index_t c, float* values, index_t row, index_t col, const Sink& sink) {
+    constexpr index_t together = 32;
+    for (index_t r = 0; r < rows; r += together)
+      finish_tile(std::min(together, rows - r), c, values + r * width, row + r, col, sink);
+  }
+  template <class Sink>
+  void finish_tile(index_t rows, index_t c, float* values, index_t row, index_t col, const Sink& sink) {
     using simd::floats;
     for (index_t r = 0; r < rows && one_group_; ++r)
       for (index_t i = 0; i < columns; i += simd::lanes<A>) {
@@ -207,7 +239,7 @@ class group_engine {
         for (index_t r = 0; r < rows; ++r) {
           std::int64_t dot = 0;
           for (index_t k = 0; k < n; ++k)
-            dot += (std::int64_t{group_block<Panels>::packed_number(w.codes, 0, k, c)} - zero) * x.number(m + r, g, k);
+            dot += (std::int64_t{blocks::packed_number(w.codes, 0, k, c)} - zero) * x.number(m + r, g, k);
           float& y = sums[r * width + c];
           const float p = row_scales ? w.scales[c] : rounded(w.scales[c] * x.group_scale(m + r, g));
           y = std::fma(static_cast<float>(dot), p, y);
@@ -231,9 +263,9 @@ class group_engine {
   activation_form form_;
   bool one_group_;
   index_t groups_, whole_groups_;  // of the product; those that are not short
-  index_t block_groups_, ready_groups_, sums_size_;
+  index_t sums_size_;
   product_space space_;
-  group_block<Panels> block_;
+  blocks block_;
   alignas(64) float panel_scales_[width];
 };
 

@@ -75,6 +75,15 @@ struct group_columns {
             sums != nullptr ? sums + at : nullptr,
             ahead};
   }
+  /// What columns from `col` on have besides codes, from another group on.
+  group_columns parameters_from(index_t col, index_t group) const {
+    group_columns c = from(group, 0);
+    c.scales += col;
+    if (c.offsets != nullptr) c.offsets += col;
+    if (c.zeros != nullptr) c.zeros += col;
+    if (c.sums != nullptr) c.sums += col;
+    return c;
+  }
 };
 
 /// Where the sums of a tile come from and where they go; rows begin so many elements behind each other.
@@ -86,6 +95,12 @@ struct group_sums {
   const float* row_scales = nullptr;  ///< what the sums of a row are multiplied by in the end; null: nothing
   float last = 1.f;                   ///< what all are multiplied by after that
 
+  /// The same from another row or column on.
+  group_sums at(index_t row, index_t col) const {
+    return {
+        from != nullptr ? from + row * from_stride + col : nullptr, from_stride, to + row * to_stride + col, to_stride,
+        row_scales != nullptr ? row_scales + row : nullptr,         last};
+  }
   /// The same for a part that another one follows, or that follows this one.
   group_sums without_end() const { return {from, from_stride, to, to_stride}; }
   group_sums behind() const { return {to, to_stride, to, to_stride, row_scales, last}; }
@@ -411,9 +426,9 @@ inline constexpr bool group_shares = detail::quad_reader<A, Q>::shares;
 template <usable_arch A>
 inline constexpr bool takes_ready_bytes = nibble_dot<A>::takes_bytes;
 
-/// How many rows read weights: by the way that is faster on this CPU, or, for tests, by one of the two. No bit depends
-/// on it.
-enum class group_way { fastest, packed, ready };
+/// How many rows read weights: by the way that is faster on this CPU, or, for tests, by one of them. No bit depends on
+/// it.
+enum class group_way { fastest, packed, ready, squares };
 inline std::atomic<group_way> group_way_taken{group_way::fastest};
 
 /// Whether many rows read ready bytes. Intel's vector units take what unpacks words where they could dot; AMD's have
@@ -421,22 +436,28 @@ inline std::atomic<group_way> group_way_taken{group_way::fastest};
 template <usable_arch A>
 bool prefers_ready_bytes() {
   const group_way way = group_way_taken.load(std::memory_order_relaxed);
-  return takes_ready_bytes<A> && (way == group_way::fastest ? simd::is_intel() : way == group_way::ready);
+  return takes_ready_bytes<A> && (way == group_way::fastest ? simd::is_intel() : way != group_way::packed);
 }
 
-/// The weights of `quads` quads of a tile's columns as ready_bytes, 4 * group_tile::columns a quad, to `to`: tiles of
-/// many rows would do it again for every few of them.
+/// Where ready bytes of two vectors of columns go: quad q of vector v to [v * apart + q * quad_bytes].
+struct ready_place {
+  std::uint8_t* to;
+  index_t quad_bytes, apart;
+};
+
+/// The weights of `quads` quads of a tile's columns as ready_bytes, less `less` modulo 2^8: tiles of many rows would do
+/// it again for every few of them. Tiles read them side by side, 4 * group_tile::columns a quad.
 template <usable_arch A, quads_of Q>
 requires takes_ready_bytes<A>
 void make_ready(const std::uint8_t* codes, index_t quad_bytes, const std::uint8_t* table, index_t quads,
-                std::uint8_t* to) {
+                ready_place place, std::int32_t less = 0) {
   using bytes = xsimd::batch<std::uint8_t, A>;
-  constexpr index_t size = 4 * lanes<A>;
   const detail::quad_reader<A, Q> read(table);
-  for (index_t q = 0; q < quads; ++q, codes += quad_bytes, to += 2 * size) {
+  const bytes below(static_cast<std::uint8_t>(less));
+  for (index_t q = 0; q < quads; ++q, codes += quad_bytes, place.to += place.quad_bytes) {
     const auto both = read.read_apart(codes);
-    simd::store(to, bytes(both.of[0]));
-    simd::store(to + size, bytes(both.of[1]));
+    simd::store(place.to, bytes(both.of[0]) - below);
+    simd::store(place.to + place.apart, bytes(both.of[1]) - below);
   }
 }
 

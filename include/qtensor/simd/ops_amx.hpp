@@ -29,13 +29,15 @@ inline constexpr bool runs_beside = requires {
 /// The matrix registers of an architecture that has some, numbered 0 to 7. Each holds 16 rows of 64 bytes: a square of
 /// 32-bit sums, 16 rows' units of 16 quads, or 16 quads of 16 columns.
 ///   is_granted()                  whether this process may use them: asks the system, once
-///   session                       while one lives, its thread may call the following; nothing beside may use these
-///                                 registers
+///   session(quads = 16)           while one lives, its thread may call the following; nothing beside may use these
+///                                 registers. Of fewer quads to a step, 4 and 5 hold rows' units and 6 and 7 quads
 ///   load<T>(from, stride)         row r from `from + r * stride` bytes; 64 bytes on cache lines are fastest
 ///   stream<T>(from, stride)       the same of what is not to stay in the first cache
 ///   store<T>(to, stride)
+///   zero<T>()
 ///   settle()                      what was written before may be loaded: loads are not ordered with other code
 ///   dot<T, X, W>()                sums T += units X times quads W, modulo 2^32
+///   dot_signed<T, X, W>()         the same of signed units
 ///   dot_bf16<T, X, W>()           f32 sums T += 16 pairs of bf16 of X's rows times 16 pairs of W's columns; subnormal
 ///                                 numbers count as 0, the sums of first and of second numbers meet in the end
 template <usable_arch A>
@@ -67,8 +69,10 @@ struct square_unit<avx512_arch> {
     };
 
    public:
-    session() {
-      const shapes all;
+    explicit session(index_t quads = square_edge) {
+      shapes all;
+      for (const std::size_t units : {4, 5}) all.row_bytes[units] = static_cast<std::uint16_t>(4 * quads);
+      for (const std::size_t columns : {6, 7}) all.rows[columns] = static_cast<std::uint8_t>(quads);
       asm volatile("ldtilecfg %0" : : "m"(all) : "memory");
     }
     ~session() { asm volatile("tilerelease" : : : "memory"); }
@@ -92,10 +96,18 @@ struct square_unit<avx512_arch> {
                  : "r"(to), "r"(stride), "i"(T)
                  : "memory");
   }
+  template <int T>
+  static QTENSOR_INLINE void zero() {
+    asm volatile("{tilezero %%tmm%c0|tilezero tmm%c0}" : : "i"(T));
+  }
   static QTENSOR_INLINE void settle() { asm volatile("" : : : "memory"); }
   template <int T, int X, int W>
   static QTENSOR_INLINE void dot() {
     asm volatile("{tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbusd tmm%c0, tmm%c1, tmm%c2}" : : "i"(T), "i"(X), "i"(W));
+  }
+  template <int T, int X, int W>
+  static QTENSOR_INLINE void dot_signed() {
+    asm volatile("{tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0|tdpbssd tmm%c0, tmm%c1, tmm%c2}" : : "i"(T), "i"(X), "i"(W));
   }
   template <int T, int X, int W>
   static QTENSOR_INLINE void dot_bf16() {
