@@ -45,8 +45,33 @@ void compare_shapes() {
     compare<S>(rows, cols, ++seed);
 }
 
+/// Blocks one after the other, of which each is read while the one before it is encoded.
+template <quantization_scheme S>
+void compare_pipeline(index_t rows, index_t cols, index_t part) {
+  const std::vector<float> x = check::numbers(rows * cols, static_cast<unsigned>(part));
+  tensor<S> out(matrix_extents(rows, cols));
+  const auto span = out.span();
+  {
+    const ops::row_quantizer<S, matrix_extents, row_major, simd::from_f32> q(span, true);
+    ops::block_pipeline quantize_block(q, part);
+    for (index_t row = 0; row < rows; ++row)
+      for (index_t col = 0; col < cols; col += q.block_length())
+        quantize_block(q.index_of_row(row), q.is_flat() ? row * cols + col : col,
+                       std::min(q.block_length(), cols - col), x.data() + row * cols + col);
+    quantize_block.finish();
+  }
+  CHECK(check::same_bytes(out, check::expected<S, row_major>(x, matrix_extents(rows, cols))));
+}
+
 }  // namespace
 
+TEST_CASE("quantize_rows: parts of a block are encoded while the next is read, special ones too") {
+  for (const index_t part : {8, 16, 104, 4096}) {
+    compare_pipeline<scheme<int8, group<100>>>(7, 250, part);
+    compare_pipeline<uint4_group<64>>(5, 200, part);
+    compare_pipeline<scheme<e4m3, group<64>>>(3, 64, part);
+  }
+}
 TEST_CASE("quantize_rows: scales of columns") {
   compare_shapes<int8_per_channel<1>>();
   check::in_full<with<int8_per_channel<1>, reciprocal>>([]<class S>() { compare_shapes<S>(); });

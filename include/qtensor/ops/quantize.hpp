@@ -102,7 +102,7 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
     if (const index_t step = piece_step<S>(length, cols); step != 0) {
       // One block of several rows comes in one piece only from sources that give whole rows.
       const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || reads_by_rows(x, 0);
-      const bool row_is_block = length >= cols && cols <= tile_floats;
+      const bool row_is_block = length >= cols && (cols <= tile_floats || quantizer.reads_in_turn(cols));
       // Long blocks across the order of a source in memory: see quantize_bands.
       const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
                             out.size() >= streaming_floats;

@@ -56,9 +56,70 @@ class piece_quantizer {
   std::int32_t zeros_[S::has_zero_point ? most : 1];
 };
 
+/// One pass over blocks that come from memory one by one, longer than what is best read at a time: parts of a block are
+/// encoded while as much of the next is read for its statistics. Memory so is never waited for, nor left alone.
+template <class Quantizer>
+class block_pipeline {
+  using S = typename Quantizer::scheme_type;
+  using From = typename Quantizer::source_type;
+  using element = typename From::type;
+  using index_array = std::remove_cvref_t<decltype(std::declval<const Quantizer&>().extents())>;
+
+ public:
+  /// `part`: elements that are read and encoded in turn, whole bytes of codes.
+  block_pipeline(const Quantizer& q, index_t part) : q_(q), part_(part), statistics_(2), parameters_(1) {}
+
+  /// One block: elements [col, col + n) of a row of the tensor, which stay where they are until the next has come.
+  void operator()(const index_array& row, index_t col, index_t n, const element* elements) {
+    const statistics_view seen = statistics_.view().from(turn_);
+    seen.clear(1);
+    encode_beside(n, [&](index_t i, index_t some) {
+      join_statistics<S, From>(elements + i, some, n, seen, q_.fetches_while_reading());
+    });
+    blocks_ = q_.finish(row, col / q_.block_length(), 1, seen, parameters_.view());
+    row_ = row, col_ = col, n_ = n, elements_ = elements;
+    turn_ = 1 - turn_;
+  }
+  /// The codes of the last one.
+  void finish() {
+    encode_beside(0, [](index_t, index_t) {});
+  }
+
+ private:
+  template <class Read>
+  void encode_beside(index_t n, const Read& read) {
+    const statistics_view seen = statistics_.view().from(1 - turn_);
+    for (index_t i = 0; i < std::max(n, n_); i += part_) {
+      if (i < n) read(i, std::min(part_, n - i));
+      if (i >= n_) continue;
+      const index_t some = std::min(part_, n_ - i);
+      q_.encode(row_, col_ + i, some, elements_ + i, q_.block_length(), parameters_.view(), blocks_, {});
+      if (blocks_ == simd::blocks_are::special)
+        q_.mend(row_, col_ + i, some, elements_ + i, col_ / q_.block_length(), seen);
+    }
+  }
+
+  const Quantizer& q_;
+  index_t part_;
+  statistics_memory<S> statistics_;
+  parameters_memory<S> parameters_;
+  simd::blocks_are blocks_{};
+  index_array row_{};
+  index_t col_ = 0, n_ = 0, turn_ = 0;
+  const element* elements_ = nullptr;
+};
+
 /// One pass: every row has its own scales, and its blocks are short enough for a tile.
 template <tile_source X, class Quantizer>
 void quantize_in_one_pass(const X& x, const Quantizer& q, index_t step) {
+  const bool stay = !q.is_flat() || row_step(x) == x.cols();  // pieces, in memory
+  if (q.reads_in_turn(step) && stay) {
+    block_pipeline<Quantizer> quantize_block(q, q.part_length());
+    for_each_quantizer_piece(x, q, step, 1, [&](index_t row, index_t col, index_t n, const auto* elements) {
+      quantize_block(q.index_of_row(row), col, n, elements);
+    });
+    return quantize_block.finish();
+  }
   piece_quantizer<Quantizer> quantize_piece(q);
   for_each_quantizer_piece(x, q, step, q.tile_length(), [&](index_t row, index_t col, index_t n, const auto* elements) {
     quantize_piece(q.index_of_row(row), col, n, elements);
@@ -479,8 +540,7 @@ void quantize_flat(const X& x, const Quantizer& q, index_t step) {
 template <tile_source X, class Quantizer>
 void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
   if constexpr (!has_one_scale<typename Quantizer::scheme_type>)
-    if (q.rows_are_panels() && q.block_length() <= x.cols() && !reads_by_rows(x, 0))
-      return quantize_bands(x, q, step);
+    if (q.rows_are_panels() && q.block_length() <= x.cols() && !reads_by_rows(x, 0)) return quantize_bands(x, q, step);
   if (q.is_flat())
     quantize_flat(x, q, step);
   else

@@ -130,6 +130,14 @@ class row_quantizer {
   index_t block_count() const { return divide_up(rows_.row_length, rows_.block_length); }
   /// Elements of a piece whose scales come from it: where they come from memory, as many as the CPU likes best.
   index_t tile_length() const { return streams_ && direct_ ? alternating_length<element>() : tile_floats; }
+  /// Elements of long blocks that are read for statistics and encoded in turn.
+  index_t part_length() const { return simd::best_requests().part / index_t{sizeof(element)}; }
+  /// Whether blocks of `step` elements each are read and encoded so: where several come from memory, and two fit a
+  /// cache.
+  bool reads_in_turn(index_t step) const {
+    return streams_ && direct_ && !rows_.one_block && part_length() > 0 && step >= tile_length() &&
+           step <= box_floats && step == std::min(rows_.block_length, rows_.row_length);
+  }
   /// Elements of a piece whose scales are known: as many as there are where they share one, more where long blocks do.
   index_t encode_length() const {
     return rows_.one_block ? rows_.row_length : std::max(tile_floats, 128 * rows_.block_length);

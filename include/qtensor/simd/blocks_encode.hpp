@@ -448,11 +448,14 @@ concept block_encodable =
 /// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
-/// Reads x[0, n), writes the bytes of its blocks. `asks`: how numbers further on are asked for.
+/// Reads x[0, n), writes the bytes of its blocks. `asks`: how numbers further on are asked for; if at all, they are
+/// read and encoded in turn as best_requests() likes it.
 template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
 void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, const traffic& asks = {}) {
   using b = detail::blocks_of<S>;
-  constexpr index_t most = detail::block_chunk / b::elements;
+  using element = typename From::type;
+  const index_t part = asks.fetches == fetch::nothing ? 0 : best_requests().part / index_t{sizeof(element)};
+  const index_t most = (part > 0 ? std::max(part, b::elements) : detail::block_chunk) / b::elements;
   const index_t blocks = n / b::elements;
   detail::block_encoder<S, A, From> encoder(asks);
   for (index_t first = 0; first < blocks; first += most)

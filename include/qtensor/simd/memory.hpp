@@ -50,14 +50,15 @@ struct requests {
   index_t piece;     ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
   fetch next_piece;  ///< how far, while codes of a piece are made
   index_t ahead;     ///< how many bytes further on then
+  index_t part;      ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
-/// alternate quickly; Zen 4 sees by itself what is read in order.
+/// alternate quickly, Intel's where blocks are longer, too; Zen 4 sees by itself what is read in order.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::pages, fetch::pages, fetch::nothing, 4, 4096, fetch::pages, 16384};
-  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384};
-  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288};
+  if (simd::is_intel()) return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048};
+  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0};
+  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0};
 }
 
 /// How a kernel of runs treats the caches.
