@@ -108,8 +108,8 @@ TEST_CASE("group_block: columns of a block are the packed groups, zero points an
       block b(packed.layout(), group, true, space.data());
       const index_t p = packed.layout().panels() - 1, first = 1, count = divide_up(30, group) - first;
       using form = ops::block_form;
-      CHECK_FALSE(block::makes(form::ready, 16384));
-      CHECK_FALSE(block::makes(form::squares, 16384));
+      CHECK_FALSE(block::makes(form::ready, 65536));
+      CHECK_FALSE(block::makes(form::squares, 65536));
       CHECK(block::makes(form::ready, group) == simd::takes_ready_bytes<A>);
       if constexpr (simd::takes_ready_bytes<A>) {
         REQUIRE(block::size(group, form::ready) >= 3);

@@ -115,7 +115,7 @@ class group_block {
   static bool makes(block_form form, index_t group) {
     if (form == block_form::packed) return true;
     const bool squares = form == block_form::squares;
-    const index_t most_bytes = reading::quads == simd::quads_of::nibbles && !squares ? 4096 : 131072;
+    const index_t most_bytes = squares ? 1 << 20 : reading::quads == simd::quads_of::nibbles ? 4096 : 131072;
     const index_t quads = divide_up(group, 4);
     return simd::takes_ready_bytes<A> && quads * 4 * width <= most_bytes &&
            (!squares ||
