@@ -45,6 +45,13 @@ class group_engine {
     return f;
   }
 
+  /// Rows that belong together: those of a tile, or of a square where so many rows meet weights in squares.
+  static index_t height(const activation_form& form, index_t rows) {
+    const bool squares = rows >= many_in_squares && blocks::makes(block_form::squares, form.group) &&
+                         simd::prefers_group_squares<A>(true);
+    return squares ? simd::square_edge : tile::max_rows;
+  }
+
   group_engine(Panels panels, const activation_form& form, index_t most_rows)
       : panels_(std::move(panels)),
         layout_(panels_.layout()),
@@ -285,10 +292,10 @@ void multiply_group_rows(const W& w, index_t rows, index_t group, activation_sca
   const auto layout = layout_of<A>(w);
   if (rows == 0 || layout.outputs == 0) return;
   const activation_form form = engine::form(layout, group, scales);
-  constexpr index_t height = simd::group_tile<A>::max_rows;
-  const index_t panel_bytes = layout.panel_bytes();
+  const index_t panel_bytes = layout.panel_bytes(), height = engine::height(form, rows);
   // Rows that stay in the second cache; the more, the rarer are panels read and made ready.
-  const index_t most = std::clamp(box_floats * 4 / (layout.depth + 1), 8 * height, 24 * height);
+  constexpr index_t most_rows = 32 * simd::group_tile<A>::max_rows;
+  const index_t most = std::clamp(box_floats * 4 / (layout.depth + 1), 8 * height, std::min(24 * height, most_rows));
   for_product_parts(by, layout.panels(), panel_bytes, rows, height,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       const index_t block = packed_matrix<W> ? tile_rows_at_once(count, most, panel_bytes, height)

@@ -42,7 +42,6 @@ struct bf16_squares {
   template <int Down, int Across>
   static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums,
                   bool first) {
-    alignas(64) static constexpr float zeros[row_step] = {};
     unit::settle();
     const auto each = [&](const auto& f) __attribute__((always_inline)) {
       detail::repeat<Down>([&](auto d) __attribute__((always_inline)) {
@@ -50,9 +49,11 @@ struct bf16_squares {
       });
     };
     const auto place = [&](index_t d, index_t a) { return sums + (d * width + a) * row_step; };
-    each([&](auto d, auto a) __attribute__((always_inline)) {
-      unit::template load<2 * d + a>(first ? zeros : place(d, a), first ? 0 : width * word);
-    });
+    if (first)
+      each([](auto d, auto a) __attribute__((always_inline)) { unit::template zero<2 * d + a>(); });
+    else
+      each([&](auto d, auto a)
+               __attribute__((always_inline)) { unit::template load<2 * d + a>(place(d, a), width * word); });
     for (; steps > 0; --steps) {
       detail::repeat<Across>([&](auto a) __attribute__((always_inline)) {
         unit::template load<6 + a>(panel + a * row_step, panel_stride * word);
