@@ -45,11 +45,18 @@ class group_engine {
     return f;
   }
 
-  /// Rows that belong together: those of a tile, or of a square where so many rows meet weights in squares.
+  /// How so many rows meet weights.
+  static block_form form_for(const activation_form& form, index_t rows) {
+    const auto makes = [&](block_form f) { return blocks::makes(f, form.group); };
+    if (rows >= fewest_in_squares && makes(block_form::squares) &&
+        simd::prefers_group_squares<A>(suits_squares(form, rows)))
+      return block_form::squares;
+    if (rows >= fewest_ready && makes(block_form::ready) && simd::prefers_ready_bytes<A>()) return block_form::ready;
+    return block_form::packed;
+  }
+  /// Rows that belong together: those of a square where so many rows meet weights in squares, else of a tile.
   static index_t height(const activation_form& form, index_t rows) {
-    const bool squares = rows >= many_in_squares && blocks::makes(block_form::squares, form.group) &&
-                         simd::prefers_group_squares<A>(true);
-    return squares ? simd::square_edge : tile::max_rows;
+    return form_for(form, rows) == block_form::squares ? simd::square_edge : tile::max_rows;
   }
 
   group_engine(Panels panels, const activation_form& form, index_t most_rows)
@@ -100,7 +107,7 @@ class group_engine {
   template <class Sink>
   void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
                       index_t col, const Sink& sink) {
-    const block_form best = form_for(rows);
+    const block_form best = form_for(form_, rows);
     const index_t quads = divide_up(form_.group, 4);
     const index_t last_quads = divide_up(form_.depth - whole_groups_ * form_.group, 4);
     float* const sums = space_.data();
@@ -169,18 +176,10 @@ class group_engine {
       }
     }
   }
-  /// How so many rows meet weights.
-  block_form form_for(index_t rows) const {
-    const auto makes = [&](block_form form) { return blocks::makes(form, form_.group); };
-    if (rows >= fewest_in_squares && makes(block_form::squares) && simd::prefers_group_squares<A>(suits_squares(rows)))
-      return block_form::squares;
-    if (rows >= fewest_ready && makes(block_form::ready) && simd::prefers_ready_bytes<A>()) return block_form::ready;
-    return block_form::packed;
-  }
   /// Whether squares are faster than tiles, as measured: rows should fill them, and if they are few, groups should
   /// leave little for vectors.
-  bool suits_squares(index_t rows) const {
-    const bool plain = !S::has_zero_point && !S::has_offset && form_.group >= 32;
+  static bool suits_squares(const activation_form& form, index_t rows) {
+    const bool plain = !S::has_zero_point && !S::has_offset && form.group >= 32;
     return (plain || rows >= many_in_squares) && 8 * rows >= 7 * round_up(rows, simd::square_edge);
   }
   /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
