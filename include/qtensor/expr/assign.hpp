@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/expr/boxes.hpp>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/expr/product.hpp>
 
@@ -13,67 +14,57 @@ struct QuantizedToDense {};
 
 namespace expr_detail {
 
-/// What an assignment functor does, where a kernel does the same.
-template <class Functor>
-inline constexpr bool is_known_assignment = false;
-template <class Functor>
-inline constexpr accumulate assignment_mode = accumulate::assign;
-template <>
-inline constexpr bool is_known_assignment<Eigen::internal::assign_op<float, float>> = true;
-template <>
-inline constexpr bool is_known_assignment<Eigen::internal::add_assign_op<float, float>> = true;
-template <>
-inline constexpr accumulate assignment_mode<Eigen::internal::add_assign_op<float, float>> = accumulate::add;
-template <>
-inline constexpr bool is_known_assignment<Eigen::internal::sub_assign_op<float, float>> = true;
-template <>
-inline constexpr accumulate assignment_mode<Eigen::internal::sub_assign_op<float, float>> = accumulate::subtract;
-
-/// to[k] (=, +=, -=) from[k] for k < n.
-inline void merge_run(const float* from, index_t n, float* to, accumulate mode) {
-  using run = Eigen::Array<float, Eigen::Dynamic, 1>;
-  Eigen::Map<run> out(to, n);
-  const Eigen::Map<const run> in(from, n);
-  if (mode == accumulate::assign)
-    out = in;
-  else if (mode == accumulate::add)
-    out += in;
-  else
-    out -= in;
-}
-
-/// to(l, k) (=, +=, -=) element k of line l of a region, in both orders and with any strides: straight to where it
+/// to(l, k) (=, +=, ...) element k of line l of a region, in both orders and with any strides: straight to where it
 /// belongs as dequantize_into does it, or by way of a tile in L1 that has the destination's order.
-template <class View, class Order>
-void assign_region(const region_source<View, Order>& from, const matrix_ref<float>& to, accumulate mode) {
+template <class View, class Order, class Functor>
+void assign_region(const region_source<View, Order>& from, const matrix_ref<float>& to, const Functor& functor) {
+  using Eigen::internal::call_dense_assignment_loop;
   constexpr index_t most = 4096, side = 64;
+  constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
-  const bool replaces = mode == accumulate::assign, across = to.row_stride == 1 && to.col_stride != 1;
-  if (replaces && from.factor == 1.f && (across || to.col_stride == 1))
+  const bool across = to.row_stride == 1 && to.col_stride != 1, along = to.col_stride == 1;
+  if (replaces && from.factor == 1.f && (across || along))
     return dequantize_rows(from.view, from.first_line, lines, from.first_element, length, to.data, to.row_stride,
                            to.col_stride);
 
-  alignas(64) float tile[most];
   const index_t wide = std::min(length, across ? side : most), high = most / wide;
-  for (index_t line = 0; line < lines; line += high)
-    for (index_t i = 0; i < length; i += wide) {
-      const index_t some_lines = std::min(high, lines - line), n = std::min(wide, length - i);
-      float* const corner = &to(line, i);
-      if (across) {
-        from.columns(line, some_lines, i, n, tile, high);
-        for (index_t k = 0; k < n; ++k) merge_run(tile + k * high, some_lines, corner + k * to.col_stride, mode);
-      } else if (to.col_stride != 1) {
-        from.lines(line, some_lines, i, n, tile, wide);
-        for (index_t l = 0; l < some_lines; ++l)
-          for (index_t k = 0; k < n; ++k) merge_run(tile + l * wide + k, 1, &to(line + l, i + k), mode);
-      } else if (replaces) {
-        from.lines(line, some_lines, i, n, corner, to.row_stride);
-      } else {
-        from.lines(line, some_lines, i, n, tile, wide);
-        for (index_t l = 0; l < some_lines; ++l) merge_run(tile + l * wide, n, corner + l * to.row_stride, mode);
-      }
+  const auto for_each_box = [&](auto visit) {
+    for (index_t line = 0; line < lines; line += high)
+      for (index_t i = 0; i < length; i += wide)
+        visit(line, std::min(high, lines - line), i, std::min(wide, length - i));
+  };
+  if (replaces && along && lines * length < ops::streaming_floats)  // multiplied where they are
+    return for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
+      from.lines(line, count, i, n, &to(line, i), to.row_stride);
+    });
+
+  alignas(64) float tile[most];
+  const auto read = [&](const auto& region, index_t line, index_t count, index_t i, index_t n) -> box_map {
+    if (across) {
+      region.columns(line, count, i, n, tile, high);
+      return {tile, n, count, Eigen::OuterStride<>(high)};
     }
+    region.lines(line, count, i, n, tile, wide);
+    return {tile, count, n, Eigen::OuterStride<>(wide)};
+  };
+  if (!across && !along)
+    return for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
+      using strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+      Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, strides> box(&to(line, i), count, n,
+                                                                               strides(to.row_stride, to.col_stride));
+      call_dense_assignment_loop(box, read(from, line, count, i, n), functor);
+    });
+  assign_boxes(lines * length, functor, [&](const auto& how) {
+    for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
+      writable_box box(&to(line, i), across ? n : count, across ? count : n,
+                       Eigen::OuterStride<>(across ? to.col_stride : to.row_stride));
+      if constexpr (replaces)
+        call_dense_assignment_loop(box, read(from.without_factor(), line, count, i, n) * from.factor, how);
+      else  // products are rounded before they meet what is there
+        call_dense_assignment_loop(box, read(from, line, count, i, n), how);
+    });
+  });
 }
 
 template <class Dst>
@@ -112,15 +103,13 @@ struct Assignment<Dst, Src, Functor, qtensor::QuantizedToDense> {
     if constexpr (is_same<Functor, assign_op<typename Dst::Scalar, float>>::value) ours::fit(dst, src);
     qtensor::require(dst.rows() == src.rows() && dst.cols() == src.cols(), "a quantized matrix of ", src.rows(), "x",
                      src.cols(), " does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
-    if constexpr (ours::is_known_assignment<Functor> && ours::has_memory<Dst> &&
-                  is_same<typename Dst::Scalar, float>::value) {
+    if constexpr (ours::has_memory<Dst> && is_same<typename Dst::Scalar, float>::value) {
       QTENSOR_COUNT_KERNELS(assignments);
       const auto source = ours::source_of_operand(src);
       const auto memory = ours::writable_memory_of(dst);
-      ours::assign_region(source, decltype(source)::reads_rows ? memory : memory.transposed(),
-                          ours::assignment_mode<Functor>);
+      ours::assign_region(source, decltype(source)::reads_rows ? memory : memory.transposed(), functor);
     } else {
-      call_dense_assignment_loop(dst, src, functor);  // y.array() *= W and the like: ordinary Eigen
+      call_dense_assignment_loop(dst, src, functor);  // to other numbers: ordinary Eigen
     }
   }
 };

@@ -1,4 +1,4 @@
-// Assignments of sums and the like with quantized matrices in them: box by box, whose codes are decoded in L1.
+// Assignments of sums with quantized matrices in them: box by box, decoded in L1, past the caches if there is much.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -21,17 +21,18 @@ inline constexpr bool reads_codes<Eigen::CwiseUnaryOp<Op, Xpr>> = reads_codes<Xp
 template <class Op, class Left, class Right>
 inline constexpr bool reads_codes<Eigen::CwiseBinaryOp<Op, Left, Right>> = reads_codes<Left> || reads_codes<Right>;
 
-/// Expressions that read codes, but no product, and destinations in memory whose elements follow each other, where
-/// Eigen would read the codes slowly: for their kind, or because something lies across.
+/// Expressions that read codes, but no product, and destinations in memory whose elements follow each other.
 template <class Dst, class Xpr>
-inline constexpr bool assigns_by_parts = [] {
-  if constexpr (reads_codes<Xpr> && has_memory<Dst>) {
-    using part = mixed_part<Xpr, order_of_dense<Dst>>;
-    return has_few_copies<part> && !part::is_computed && !part::is_slow && (part::decodes || part::has_across) &&
-           std::is_same_v<typename Dst::Scalar, float> && Eigen::internal::inner_stride_at_compile_time<Dst>::ret == 1;
-  }
+inline constexpr bool assigns_codes = [] {
+  if constexpr (reads_codes<Xpr> && has_memory<Dst>)
+    return !mixed_part<Xpr, order_of_dense<Dst>>::is_computed && std::is_same_v<typename Dst::Scalar, float> &&
+           Eigen::internal::inner_stride_at_compile_time<Dst>::ret == 1;
   return false;
 }();
+
+/// Those that Eigen would read slowly: for the kind of their codes, or because something lies across.
+template <class Part>
+inline constexpr bool goes_box_by_box = has_few_copies<Part> && !Part::is_slow && (Part::decodes || Part::has_across);
 
 /// Lines of the destination, and elements of one, from which on boxes are worth while: squares are turned where
 /// something lies across, and long runs are what is decoded faster than Eigen does.
@@ -49,11 +50,24 @@ void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
   Eigen::internal::resize_if_allowed(dst, x, functor);
   using part_type = mixed_part<Xpr, order_of_dense<Dst>>;
   const index_t lines = dst.outerSize(), length = dst.innerSize();
-  if (lines < fewest_lines<part_type> || length < shortest_line<part_type>)
-    return Eigen::internal::call_dense_assignment_loop(dst, x, functor);
-  QTENSOR_COUNT_KERNELS(assignments);
-  store_boxes(part_type(x), part_shape::of<part_type>().rows, 0, lines, 0, length, dst.data(), dst.outerStride(),
-              functor);
+  const auto as_eigen = [&](const auto& how) { Eigen::internal::call_dense_assignment_loop(dst, x, how); };
+  if constexpr (goes_box_by_box<part_type>) {
+    if (lines < fewest_lines<part_type> || length < shortest_line<part_type>) return as_eigen(functor);
+    QTENSOR_COUNT_KERNELS(assignments);
+    const part_type part(x);
+    assign_boxes(lines * length, functor, [&](const auto& how) {
+      const auto store = [&]<part_shape Shape>() {
+        constexpr std::integral_constant<index_t, Shape.rows> high;
+        store_boxes<Shape>(part, high, 0, lines, 0, length, dst.data(), dst.outerStride(), how);
+      };
+      if (lines * length >= ops::streaming_floats)
+        store.template operator()<part_shape::of_far<part_type>()>();
+      else
+        store.template operator()<part_shape::of<part_type>()>();
+    });
+  } else {
+    assign_boxes(lines * length, functor, as_eigen);
+  }
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::expr_detail
@@ -61,7 +75,7 @@ void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
 namespace Eigen::internal {
 
 template <class Dst, class Src, class Functor>
-requires qtensor::expr_detail::assigns_by_parts<Dst, Src>
+requires qtensor::expr_detail::assigns_codes<Dst, Src>
 struct Assignment<Dst, Src, Functor, Dense2Dense, void> {
   static void run(Dst& dst, const Src& src, const Functor& functor) {
     qtensor::expr_detail::assign_parts(dst, src, functor);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/expr/boxes.hpp>
 #include <qtensor/expr/expression_source.hpp>
 #include <utility>
 
@@ -68,11 +69,6 @@ auto matrix_source(const Xpr& x) {
     return expression_source<Xpr, Order>(x);
 }
 
-/// A box of floats in the order of tiles.
-using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>,
-                           Eigen::Unaligned, Eigen::OuterStride<>>;
-using writable_box = Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
-
 /// Boxes that parts are asked for at once, at most: whole lines of columns where some lie across, two of them where
 /// they come from memory and not many matrices are copied; tall ones of codes that are turned; else long rows, in which
 /// codes are decoded fastest.
@@ -85,32 +81,31 @@ struct part_shape {
     if (Part::turns) return {32, 32, 128};
     return {16, Part::copies <= 4 ? 32 : 16, 256};
   }
+  /// Those of an assignment from memory to memory: longer rows, one by one, where few are copied.
+  template <class Part>
+  static constexpr part_shape of_far() {
+    if (!Part::has_across && Part::copies <= 2) return {1, 1, 4096};
+    return of<Part>();
+  }
 };
 
-/// Memory for the copies of a box.
+/// Memory for the copies of a box of a shape.
+template <part_shape Shape>
 class part_room {
  public:
-  /// Rows of a copy are so many floats apart for boxes of a shape.
-  static constexpr index_t stride_of(const part_shape& shape) { return shape.cols + 16; }
-  template <class Part>
-  static constexpr index_t size() {
-    constexpr part_shape shape = part_shape::of<Part>();
-    return Part::copies * shape.far_rows * stride_of(shape);
-  }
+  static constexpr index_t stride = Shape.cols + 16;
 
-  part_room(float* memory, const part_shape& shape) : next_(memory), stride_(stride_of(shape)) {}
-  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride_); }
-  index_t stride() const { return stride_; }
+  explicit part_room(float* memory) : next_(memory) {}
+  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride); }
 
  private:
   float* next_;
-  index_t stride_;
 };
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
 /// tiles, whose copies are in `room`. This one is a matrix, read by itself; other functions than the exact ones are
-/// left to Eigen. `decodes`, `turns`: codes that are decoded along lines, down columns. `is_computed`: a product, or a
-/// row that is repeated. `is_slow`: codes that no vectors read.
+/// left to Eigen. `decodes`, `turns`: codes that are decoded along lines, down columns. `crosses_codes`: their lines
+/// lie across. `is_computed`: a product, or a row that is repeated. `is_slow`: codes that no vectors read.
 template <class Xpr, storage_order Order>
 class mixed_part {
   using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
@@ -119,18 +114,19 @@ class mixed_part {
   static constexpr bool turns = is_turned<Xpr, Order>;
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
   static constexpr bool decodes = is_decoded<Xpr, Order>, is_slow = !decodes && has_slow_packets<Xpr>;
+  static constexpr bool crosses_codes = folded<Xpr> && has_across;
   static constexpr bool is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 
   explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {}
-  box_map box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+  box_map box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     if constexpr (!decodes)
       if (const auto step = source_.row_step())
         return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
     float* const copy = room.take(rows);
-    if (!read_turned(row, rows, col, cols, copy, room.stride()))
-      source_.read(row, rows, col, cols, copy, room.stride());
-    return {copy, rows, cols, Eigen::OuterStride<>(room.stride())};
+    if (!read_turned(row, rows, col, cols, copy, room.stride))
+      source_.read(row, rows, col, cols, copy, room.stride);
+    return {copy, rows, cols, Eigen::OuterStride<>(room.stride)};
   }
 
  private:
@@ -160,11 +156,11 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
  public:
   static constexpr bool has_along = false, has_across = false, is_exact = true;
-  static constexpr bool decodes = false, turns = false, is_slow = false, is_computed = false;
+  static constexpr bool decodes = false, turns = false, crosses_codes = false, is_slow = false, is_computed = false;
   static constexpr int copies = 0;
 
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
-  auto box(index_t, index_t rows, index_t, index_t cols, part_room&) const {
+  auto box(index_t, index_t rows, index_t, index_t cols, auto&) const {
     return Eigen::CwiseNullaryOp<constant, typename box_map::PlainObject>(rows, cols, constant_);
   }
 
@@ -183,12 +179,12 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
 
  public:
   static constexpr bool has_along = part::has_along, has_across = part::has_across, is_exact = part::is_exact;
-  static constexpr bool decodes = part::decodes, turns = part::turns;
+  static constexpr bool decodes = part::decodes, turns = part::turns, crosses_codes = part::crosses_codes;
   static constexpr bool is_slow = part::is_slow, is_computed = part::is_computed;
   static constexpr int copies = part::copies;
 
   explicit mixed_part(const Eigen::CwiseUnaryOp<Op, Xpr>& x) : op_(x.functor()), part_(x.nestedExpression()) {}
-  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = part_.box(row, rows, col, cols, room);
     return Eigen::CwiseUnaryOp<Op, decltype(a)>(a, op_);
   }
@@ -210,13 +206,14 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   static constexpr bool is_exact = left_part::is_exact && right_part::is_exact;
   static constexpr bool decodes = left_part::decodes || right_part::decodes;
   static constexpr bool turns = left_part::turns || right_part::turns;
+  static constexpr bool crosses_codes = left_part::crosses_codes || right_part::crosses_codes;
   static constexpr bool is_slow = left_part::is_slow || right_part::is_slow;
   static constexpr bool is_computed = left_part::is_computed || right_part::is_computed;
   static constexpr int copies = left_part::copies + right_part::copies;
 
   explicit mixed_part(const Eigen::CwiseBinaryOp<Op, Left, Right>& x)
       : op_(x.functor()), left_(x.lhs()), right_(x.rhs()) {}
-  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = left_.box(row, rows, col, cols, room);
     const auto b = right_.box(row, rows, col, cols, room);
     return Eigen::CwiseBinaryOp<Op, decltype(a), decltype(b)>(a, b, op_);
@@ -235,21 +232,27 @@ inline constexpr bool has_few_copies = Part::is_exact&& Part::copies <= 8;
 template <class Xpr, storage_order Order, class Part = mixed_part<Xpr, Order>>
 inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along && Part::has_across) || Part::decodes);
 
-/// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows: to[r * stride + c] (=,
-/// +=,
-/// ...) that of row + r and col + c.
-template <class Part, class Functor>
-void store_boxes(const Part& part, index_t high, index_t row, index_t rows, index_t col, index_t cols, float* to,
+/// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant:
+/// to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along lines of codes, which are
+/// read in small pieces.
+template <part_shape Shape, class Part, class High, class Functor>
+void store_boxes(const Part& part, const High& high, index_t row, index_t rows, index_t col, index_t cols, float* to,
                  index_t stride, const Functor& functor) {
-  constexpr part_shape shape = part_shape::of<Part>();
-  alignas(64) float copies[static_cast<std::size_t>(part_room::size<Part>())];
-  for (index_t c = 0; c < cols; c += shape.cols)
-    for (index_t r = 0; r < rows; r += high) {
-      const index_t down = std::min(high, rows - r), across = std::min(shape.cols, cols - c);
-      part_room room(copies, shape);
-      writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
-      Eigen::internal::call_dense_assignment_loop(box, part.box(row + r, down, col + c, across, room), functor);
-    }
+  using room_type = part_room<Shape>;
+  alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * room_type::stride)];
+  const auto store = [&](index_t r, index_t c) {
+    const index_t down = std::min<index_t>(high, rows - r), across = std::min(Shape.cols, cols - c);
+    room_type room(copies);
+    writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
+    Eigen::internal::call_dense_assignment_loop(box, part.box(row + r, down, col + c, across, room), functor);
+  };
+  if constexpr (Part::crosses_codes) {
+    for (index_t c = 0; c < cols; c += Shape.cols)
+      for (index_t r = 0; r < rows; r += high) store(r, c);
+  } else {
+    for (index_t r = 0; r < rows; r += high)
+      for (index_t c = 0; c < cols; c += Shape.cols) store(r, c);
+  }
 }
 
 }  // namespace expr_detail
@@ -277,8 +280,7 @@ class mixed_source {
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     constexpr auto shape = expr_detail::part_shape::of<part>();
     const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? shape.far_rows : shape.rows;
-    expr_detail::store_boxes(part_, high, row, rows, col, cols, tile, stride,
-                             Eigen::internal::assign_op<float, float>());
+    expr_detail::store_boxes<shape>(part_, high, row, rows, col, cols, tile, stride, expr_detail::plain_assignment());
   }
 
  private:

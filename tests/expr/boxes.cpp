@@ -1,0 +1,99 @@
+// Mirrors include/qtensor/expr/boxes.hpp: assignments beyond the last-level cache give the bits of those of few rows.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
+#include <qtensor/expr/operators.hpp>
+#include <qtensor/ops/quantize.hpp>
+
+#include "check.hpp"
+
+using namespace Eigen;
+namespace qt = qtensor;
+using check::index_t;
+using check::row_matrix;
+
+namespace {
+
+constexpr index_t cols = 1031;  // no line begins on a cache line
+constexpr index_t rows = qt::ops::streaming_floats / cols + 40;
+
+template <class Matrix>
+const Matrix& numbers() {
+  static const Matrix m = [] {
+    Matrix x(rows, cols);
+    std::uint32_t state = 7;
+    for (Index i = 0; i < x.size(); ++i) {
+      state = state * 1664525u + 1013904223u;
+      x.data()[i] = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-29f;
+    }
+    return x;
+  }();
+  return m;
+}
+
+template <class S>
+auto quantized() {
+  return qt::quantize<S>(qt::source(numbers<row_matrix>().data(), qt::matrix_extents(rows, cols)));
+}
+
+/// What an assignment gives row by row, where little is assigned; others than some are left out.
+template <class Matrix, class Result, class Expression>
+bool is_same_by_rows(const Result& y, const Expression& of_rows) {
+  bool same = true;
+  for (index_t row = 0; row < rows; row += row + 1 < rows && row + 131 >= rows ? rows - 1 - row : 131) {
+    const Matrix few = of_rows(row);
+    for (index_t col = 0; col < cols; ++col)
+      same = same && std::bit_cast<std::uint32_t>(few(0, col)) == std::bit_cast<std::uint32_t>(y(row, col));
+  }
+  return same;
+}
+
+/// Into a block of a larger matrix, too, whose neighbours stay.
+template <class Matrix, class T>
+void check_assignments(const T& t) {
+  const auto w = qt::dequantize(t);
+  const Matrix& a = numbers<Matrix>();
+  const auto one = [](index_t row) { return [row](const auto& x) { return x.middleRows(row, 1); }; };
+  Matrix y(rows, cols);
+  y.noalias() = 0.3f * w;
+  CHECK(is_same_by_rows<Matrix>(y, [&](index_t row) -> Matrix { return 0.3f * one(row)(w); }));
+  y.noalias() = a - w;
+  CHECK(is_same_by_rows<Matrix>(y, [&](index_t row) -> Matrix { return one(row)(a) - one(row)(w); }));
+  y = y + 2.f * w;  // the same element of both sides
+  CHECK(is_same_by_rows<Matrix>(y, [&](index_t row) -> Matrix {
+    const Matrix before = one(row)(a) - one(row)(w);
+    return before + 2.f * one(row)(w);
+  }));
+  Matrix big = Matrix::Constant(rows + 2, cols + 3, 7.f);
+  big.block(1, 2, rows, cols) = a + w;
+  CHECK(is_same_by_rows<Matrix>(big.block(1, 2, rows, cols),
+                                [&](index_t row) -> Matrix { return one(row)(a) + one(row)(w); }));
+  big.block(1, 2, rows, cols) = w * 0.7f;
+  CHECK(
+      is_same_by_rows<Matrix>(big.block(1, 2, rows, cols), [&](index_t row) -> Matrix { return one(row)(w) * 0.7f; }));
+  big.block(1, 2, rows, cols).setConstant(7.f);
+  CHECK((big.array() == 7.f).all());
+}
+
+}  // namespace
+
+TEST_CASE("boxes: assignments past the caches, codes that are decoded and turned") {
+  const auto t = quantized<qt::mxfp8_e4m3>();
+  check_assignments<MatrixXf>(t);
+  check_assignments<row_matrix>(t);
+}
+
+TEST_CASE("boxes: assignments past the caches, codes that Eigen reads") {
+  const auto t = quantized<qt::int8_per_channel<0>>();
+  check_assignments<MatrixXf>(t);
+  check_assignments<row_matrix>(t);
+}
+
+TEST_CASE("boxes: assignments past the caches, a matrix across") {
+  const auto t = quantized<qt::mxfp4>();
+  const auto w = qt::dequantize(t);
+  const MatrixXf& a = numbers<MatrixXf>();
+  row_matrix y(rows, cols);
+  y.noalias() = a + w;
+  CHECK(is_same_by_rows<row_matrix>(
+      y, [&](index_t row) -> row_matrix { return row_matrix(a.middleRows(row, 1)) + w.middleRows(row, 1); }));
+}
