@@ -19,6 +19,14 @@ TEST_CASE("parallel: scales of columns and of bands of columns") {
   check_matrix<qt::int8_per_channel<0>, qt::col_major>();
 }
 
+TEST_CASE("parallel: scales of all rows, from memory that lies across") {
+  check_matrix<qt::uint8_per_tensor, qt::col_major>();
+  check_matrix<qt::fp8_block<100, qt::whole>, qt::col_major>();
+  check_matrix<qt::uint8_per_channel<0>, qt::col_major>();
+  check::in_full<qt::scheme<qt::int4, qt::per_tensor>, qt::with<qt::int8_per_tensor, qt::block_ignores>>(
+      []<class S>() { check_matrix<S, qt::col_major>(); });
+}
+
 TEST_CASE("parallel: higher ranks are cut along the outermost axis") {
   const auto x = numbers(6 * 11 * 1301);
   check_tensor<qt::mxfp8_e4m3>(qt::extents(6, 11, 1301), x);

@@ -90,9 +90,19 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
   const index_t step = piece_step<S>(length, x.cols());
 
   std::vector<statistics_memory<S>> found(static_cast<std::size_t>(parts), statistics_memory<S>(blocks));
-  detail::for_ranges(by, parts, axis.count, 1, [&](index_t part, index_t first, index_t n) {
-    join_rows<S>(x, first * axis.rows_each, n * axis.rows_each, step, length,
-                 found[static_cast<std::size_t>(part)].view());
+  const auto for_each_part = [&](const auto& use) {
+    detail::for_ranges(by, parts, axis.count, 1, [&](index_t part, index_t first, index_t n) {
+      const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
+      using slice_type = std::remove_const_t<decltype(slice)>;
+      const row_quantizer<S, typename slice_type::extents_type, O, source_elements<X>> quantizer(slice, direct);
+      const row_range<X> rows(x, first * axis.rows_each, n * axis.rows_each);
+      use(part, rows, quantizer, piece_step<S>(quantizer.block_length(), quantizer.row_length()));
+    });
+  };
+  for_each_part([&](index_t part, const auto& rows, const auto& quantizer, index_t cut) {
+    const statistics_view seen = found[static_cast<std::size_t>(part)].view();
+    if (!use_shared_across(rows, quantizer, cut, [&](auto& across) { across.join_shared(seen); }))
+      join_rows<S>(rows, 0, rows.rows(), step, length, seen);
   });
   statistics_memory<S>& all = found[0];
   for (std::size_t part = 1; part < found.size(); ++part) all.join(found[part]);
@@ -100,13 +110,10 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
   parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();
   const simd::blocks_are are = whole.finish(typename E::array{}, 0, blocks, all.view(), p);
-  detail::for_ranges(by, parts, axis.count, 1, [&](index_t, index_t first, index_t n) {
-    const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
-    using slice_type = std::remove_const_t<decltype(slice)>;
-    const row_quantizer<S, typename slice_type::extents_type, O, source_elements<X>> rows(slice, direct);
-    const row_range<X> source(x, first * axis.rows_each, n * axis.rows_each);
-    const index_t cut = piece_step<S>(rows.block_length(), rows.row_length());
-    encode_rows(source, rows, 0, source.rows(), cut, all.view(), p, are);
+  for_each_part([&](index_t, const auto& rows, const auto& quantizer, index_t cut) {
+    const bool by_columns = are != simd::blocks_are::special;
+    if (!by_columns || !use_shared_across(rows, quantizer, cut, [&](auto& across) { across.encode_shared(p); }))
+      encode_rows(rows, quantizer, 0, rows.rows(), cut, all.view(), p, are);
   });
 }
 

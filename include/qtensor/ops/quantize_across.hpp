@@ -59,7 +59,7 @@ class across_quantizer {
   /// Codes of all rows under scales that are stored.
   void encode() {
     if constexpr (!none_share)
-      if (is_shared(q_, x_)) {
+      if (is_shared()) {
         parameters_memory<S> parameters(blocks());
         q_.load({}, 0, blocks(), length_, parameters.view());
         return encode_shared(parameters.view());
@@ -71,11 +71,33 @@ class across_quantizer {
       });
   }
 
+  /// Whether all rows share their scales. If so, they may be a part of those that do: statistics of their blocks,
+  /// joined to those of other parts, and codes under the parameters of all.
+  bool is_shared() const { return is_shared(q_, x_); }
+  void join_shared(const statistics_view& seen) {
+    const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
+    for (index_t col = 0, n; col < cols_; col += n) {
+      n = follow ? std::min(length_, cols_ - col) : 1;
+      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, seen.from(col / length_));
+    }
+  }
+  void encode_shared(const parameters_view& p) {
+    if (!q_.streams()) return encode_repeated(p);
+    for (index_t row = 0; row < rows_; row += high_)
+      for (index_t col = 0; col < cols_; col += wide) {
+        const index_t rows = std::min(high_, rows_ - row), n = std::min(wide, cols_ - col);
+        for_each_part(col, n, length_, [&](index_t c, index_t count) {
+          q_.encode_bytes(&x_(c, row), x_.row_stride, count, rows, p.from(c / length_), codes(c - col), step_);
+        });
+        q_.store_turned({row, col}, rows, n, codes(0), step_);
+      }
+  }
+
   /// Scales and codes of all rows. False, with some of them written, where shared scales have blocks whose codes no
   /// division gives.
   bool quantize() {
     if constexpr (!none_share)
-      if (is_shared(q_, x_)) return quantize_shared();
+      if (is_shared()) return quantize_shared();
     if constexpr (!all_share) quantize_bands();
     return true;
   }
@@ -88,11 +110,7 @@ class across_quantizer {
   bool quantize_shared() {
     statistics_memory<S> statistics(blocks());
     parameters_memory<S> parameters(blocks());
-    const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
-    for (index_t col = 0, n; col < cols_; col += n) {
-      n = follow ? std::min(length_, cols_ - col) : 1;
-      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, statistics.view().from(col / length_));
-    }
+    join_shared(statistics.view());
     if (q_.finish({}, 0, blocks(), statistics.view(), parameters.view()) == simd::blocks_are::special) return false;
     encode_shared(parameters.view());
     return true;
@@ -205,19 +223,7 @@ class across_quantizer {
     return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, &x_(col + first, row),
                             x_.row_stride);
   }
-  /// Codes of all rows under the parameters of their blocks.
-  void encode_shared(const parameters_view& p) {
-    if (!q_.streams()) return encode_repeated(p);
-    for (index_t row = 0; row < rows_; row += high_)
-      for (index_t col = 0; col < cols_; col += wide) {
-        const index_t rows = std::min(high_, rows_ - row), n = std::min(wide, cols_ - col);
-        for_each_part(col, n, length_, [&](index_t c, index_t count) {
-          q_.encode_bytes(&x_(c, row), x_.row_stride, count, rows, p.from(c / length_), codes(c - col), step_);
-        });
-        q_.store_turned({row, col}, rows, n, codes(0), step_);
-      }
-  }
-  /// The same in a cache, as if each row had parameters of its own.
+  /// encode_shared() in a cache, as if each row had parameters of its own.
   void encode_repeated(const parameters_view& p) {
     for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& own) {
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
@@ -270,6 +276,14 @@ bool use_across(const X& x, const Quantizer& q, index_t step, Use use) {
 template <tile_source X, class Quantizer>
 bool quantize_across(const X& x, const Quantizer& q, index_t step) {
   return use_across(x, q, step, [](auto across) { return across.quantize(); });
+}
+/// Calls use(across_quantizer) for such a source of rows that share their scales, or returns false.
+template <tile_source X, class Quantizer, class Use>
+bool use_shared_across(const X& x, const Quantizer& q, index_t step, Use use) {
+  return use_across(x, q, step, [&](auto across) {
+    if (across.is_shared()) return use(across), true;
+    return false;
+  });
 }
 /// Static quantization, likewise.
 template <tile_source X, class Quantizer>
