@@ -56,6 +56,24 @@ TEST_CASE_TEMPLATE("quantize: memory of any rank is quantized below a known leve
   }
 }
 
+TEST_CASE("quantize: the level of memory by columns, dense, with gaps, of few and of many rows") {
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{40, 80}, {3, 5000}, {100, 96}, {5000, 16}, {1, 64}})
+    for (const index_t gap : {0, 5})
+      for (const bool specials : {false, true}) {
+        CAPTURE(rows);
+        CAPTURE(gap);
+        std::vector<float> x(static_cast<std::size_t>(rows * cols)), across((rows + gap) * cols, 1e9f);
+        for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 5.f;
+        x[x.size() - 3] = -77.f;
+        if (specials) x[x.size() / 2] = infinity, x[x.size() / 3] = quiet_nan;
+        for (index_t r = 0; r < rows; ++r)
+          for (index_t c = 0; c < cols; ++c) across[c * (rows + gap) + r] = x[r * cols + c];
+        const auto t = quantize<two_levels>(source(across.data(), extents(rows, cols), {1, rows + gap}));
+        check_same(t, quantize<two_levels>(source(x.data(), extents(rows, cols))));
+        CHECK(t.tensor_scale() == tensor_level::of<two_levels>(77.f).scale);
+      }
+}
+
 TEST_CASE("quantize: expressions, which are read once, and executors take a known level") {
   const Eigen::MatrixXf a = Eigen::MatrixXf::Random(48, 96), b = Eigen::MatrixXf::Random(48, 96);
   const auto level = tensor_level::of<two_levels>(7.f);

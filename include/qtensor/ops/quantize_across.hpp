@@ -6,15 +6,6 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// The columns of a source as rows of memory, where they lie there.
-template <tile_source X>
-std::optional<matrix_ref<const element_of<X>>> columns_of(const X& x) {
-  if constexpr (requires { x.columns(); })
-    return x.columns();
-  else
-    return std::nullopt;
-}
-
 /// A matrix of S from the columns of a source, box by box: its memory is read in long runs, and what is turned is
 /// codes, a byte each, a quarter of the numbers. Scales are shared by all rows, or belong to one row each.
 template <class Quantizer>
@@ -76,9 +67,10 @@ class across_quantizer {
   bool is_shared() const { return is_shared(q_, x_); }
   void join_shared(const statistics_view& seen) {
     const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
+    const simd::fetch fetches = q_.streams() ? simd::best_requests().only : simd::fetch::nothing;
     for (index_t col = 0, n; col < cols_; col += n) {
       n = follow ? std::min(length_, cols_ - col) : 1;
-      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, seen.from(col / length_));
+      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, seen.from(col / length_), fetches);
     }
   }
   void encode_shared(const parameters_view& p) {

@@ -53,10 +53,20 @@ std::optional<index_t> row_step(const X& x) {
     return std::nullopt;
 }
 
-/// How far elements further on in a row of a source are asked for while they are only read.
+/// The columns of a source as rows of memory, where they lie there.
+template <tile_source X>
+std::optional<matrix_ref<const element_of<X>>> columns_of(const X& x) {
+  if constexpr (requires { x.columns(); })
+    return x.columns();
+  else
+    return std::nullopt;
+}
+
+/// How far elements further on in memory are asked for while they are only read.
 template <tile_source X>
 simd::fetch fetches_while_reading(const X& x) {
-  const bool from_memory = x.rows() * x.cols() >= streaming_floats && row_step(x).has_value();
+  const bool is_long = x.rows() * x.cols() >= streaming_floats;
+  const bool from_memory = is_long && (row_step(x).has_value() || columns_of(x).has_value());
   return from_memory ? simd::best_requests().only : simd::fetch::nothing;
 }
 
