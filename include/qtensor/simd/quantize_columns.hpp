@@ -36,28 +36,35 @@ struct column_parameters {
   void pad(tail_space<A>& space, index_t n) { plain.pad(space, n); }
 };
 
-/// Whether the divisors of four batches fit into registers beside what else a kernel needs. (Copies of those that do
-/// not are dear, too: g++ stores halves and loads them whole, which CPUs wait for.)
+/// Whether the divisors of four batches fit into registers beside what else a kernel needs.
 template <quotient_by By, class A>
 inline constexpr bool holds_divisors = !has_rest<By> || has_many_registers<A>;
 
-/// The parameters of one block of four batches, in registers for several rows.
+/// The parameters of one block of four batches, in registers for several rows. Batches, not divisors: g++ copies what
+/// consists of several by storing halves and loading them whole, which CPUs wait for.
 template <quotient_by By, class S, class A, class Parameters>
 struct held_parameters {
   const Parameters& all;
-  std::array<divisor<By, A>, 4> divisors;
+  std::array<floats<A>, 4> values, rests;
   std::array<ints<A>, 4> zeros;
 
   explicit QTENSOR_INLINE held_parameters(const Parameters& p) : all(p) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) divisors[k] = p.template divide<By>(k), zeros[k] = p.zero_points(k);
+    for (int k = 0; k < 4; ++k) {
+      const divisor<By, A> d = p.template divide<By>(k);
+      values[k] = d.value;
+      if constexpr (has_rest<By>) rests[k] = d.rest;
+      zeros[k] = p.zero_points(k);
+    }
   }
   template <quotient_by Wanted>
   QTENSOR_INLINE divisor<Wanted, A> divide(int k) const {
-    if constexpr (Wanted == By)
-      return divisors[k];
-    else
+    if constexpr (Wanted != By)
       return all.template divide<Wanted>(k);
+    else if constexpr (has_rest<By>)
+      return {values[k], rests[k]};
+    else
+      return {values[k]};
   }
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
