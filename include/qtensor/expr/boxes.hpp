@@ -13,6 +13,13 @@ using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dyn
                            Eigen::Unaligned, Eigen::OuterStride<>>;
 using writable_box = Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
 
+/// Whether a packet of Eigen's is a register of an architecture. Portable ones have none.
+template <class Arch, class Packet>
+inline constexpr bool is_batch = false;
+template <simd::usable_arch Arch, class Packet>
+inline constexpr bool is_batch<Arch, Packet> = std::is_constructible_v<simd::floats<Arch>, const Packet&> &&
+                                               (simd::lanes<Arch> == Eigen::internal::unpacket_traits<Packet>::size);
+
 /// Eigen's `=`.
 using plain_assignment = Eigen::internal::assign_op<float, float>;
 
@@ -23,12 +30,11 @@ struct assignment_of_boxes : plain_assignment {
   explicit assignment_of_boxes(bool past) : past_caches(past) {}
   template <int Alignment, class Packet>
   EIGEN_STRONG_INLINE void assignPacket(float* to, const Packet& p) const {
-    constexpr int lanes = Eigen::internal::unpacket_traits<Packet>::size;
-    using arch = typename fitting_arch<lanes, simd::archs>::type;
-    if constexpr (!std::is_void_v<arch> && Alignment >= static_cast<int>(sizeof(Packet))) {
-      if constexpr (simd::lanes<arch> == lanes) return simd::put(to, simd::floats<arch>(p), past_caches);
-    }
-    plain_assignment::template assignPacket<Alignment, Packet>(to, p);
+    using arch = typename fitting_arch<Eigen::internal::unpacket_traits<Packet>::size, simd::archs>::type;
+    if constexpr (Alignment >= static_cast<int>(sizeof(Packet)) && is_batch<arch, Packet>)
+      simd::put(to, simd::floats<arch>(p), past_caches);
+    else
+      plain_assignment::template assignPacket<Alignment, Packet>(to, p);
   }
 };
 
