@@ -61,8 +61,7 @@ def main():
     arguments.add_argument("binary", help="an executable or object file for x86-64 with AVX-512")
     arguments.add_argument("--least", type=int, default=2, help="loads that count; what ends a run has one")
     options = arguments.parse_args()
-    binary = options.binary
-    command = ["objdump", "-d", "-C", "--no-show-raw-insn", binary]
+    command = ["objdump", "-d", "-C", "--no-show-raw-insn", options.binary]
     counts = collections.Counter()
     name, instructions = None, []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as objdump:
@@ -74,7 +73,7 @@ def main():
                 instructions.append((int(instruction.group(1), 16), instruction.group(2).strip()))
         counts[name] += len(waiting_loads(instructions))
     if objdump.returncode != 0:
-        sys.exit(f"split_stores.py: objdump cannot read {binary}.")
+        sys.exit(f"split_stores.py: objdump cannot read {options.binary}.")
     found = [(count, name) for name, count in counts.most_common() if count >= options.least]
     for count, name in found:
         print(f"{count:4d}  {name}")

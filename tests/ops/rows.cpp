@@ -149,3 +149,19 @@ TEST_CASE("for_each_float_run: rows where they lie, or read a few at a time") {
   sees_rows(check::tiled_source{direct}, 0, 7, false);
   sees_rows(check::tiled_source{direct}, 2, 4, false);
 }
+
+TEST_CASE("for_each_column_run: several columns where they follow each other, else one by one") {
+  const std::vector<float> x(7 * 20);
+  for (const index_t gap : {0, 3}) {
+    const matrix_ref<const float> columns{x.data(), 7, 5, 5 + gap, 1};
+    index_t next = 0;
+    ops::for_each_column_run(columns, 3, [&](index_t col, index_t n, const float* elements) {
+      const index_t together = gap == 0 ? std::min(index_t{3}, 7 - col) : 1;
+      CHECK(col == next);
+      CHECK(n == together * 5);
+      CHECK(elements == x.data() + col * (5 + gap));
+      next = col + together;
+    });
+    CHECK(next == 7);
+  }
+}

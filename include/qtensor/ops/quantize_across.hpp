@@ -66,12 +66,10 @@ class across_quantizer {
   /// joined to those of other parts, and codes under the parameters of all.
   bool is_shared() const { return is_shared(q_, x_); }
   void join_shared(const statistics_view& seen) {
-    const bool follow = x_.row_stride == rows_;  // columns that are one run of memory
     const simd::fetch fetches = q_.streams() ? simd::best_requests().only : simd::fetch::nothing;
-    for (index_t col = 0, n; col < cols_; col += n) {
-      n = follow ? std::min(length_, cols_ - col) : 1;
-      join_statistics<S, From>(&x_(col, 0), n * rows_, n * rows_, seen.from(col / length_), fetches);
-    }
+    for_each_column_run(x_, length_, [&](index_t col, index_t n, const element* elements) {
+      join_statistics<S, From>(elements, n, n, seen.from(col / length_), fetches);
+    });
   }
   void encode_shared(const parameters_view& p) {
     if (!q_.streams()) return encode_repeated(p);

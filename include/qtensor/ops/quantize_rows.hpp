@@ -23,15 +23,12 @@ float finite_amax(const X& x) {
     }
     most = bits > most ? bits : most;
   };
-  const auto join_run = [&](index_t n, const auto* elements) {
-    for (index_t i = 0; i < n; i += tile_floats) join(std::min(tile_floats, n - i), elements + i);
-  };
   constexpr index_t long_column = 64;
   const auto columns = columns_of(x);
-  if (columns && columns->row_stride == columns->cols())
-    join_run(x.rows() * x.cols(), columns->data);
-  else if (columns && columns->cols() >= long_column)
-    for (index_t col = 0; col < columns->rows(); ++col) join_run(columns->cols(), &(*columns)(col, 0));
+  if (columns && (columns->row_stride == columns->cols() || columns->cols() >= long_column))
+    for_each_column_run(*columns, x.cols(), [&](index_t, index_t n, const auto* elements) {
+      for (index_t i = 0; i < n; i += tile_floats) join(std::min(tile_floats, n - i), elements + i);
+    });
   else
     for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const auto* elements) { join(n, elements); });
   return float_of(most);

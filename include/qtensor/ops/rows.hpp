@@ -62,6 +62,15 @@ std::optional<matrix_ref<const element_of<X>>> columns_of(const X& x) {
     return std::nullopt;
 }
 
+/// Calls visit(col, n, elements) for runs of n elements that make up columns as columns_of gives them, from column
+/// `col` on: `most` columns at a time where they follow each other in memory, else one by one.
+template <class T, class Visit>
+void for_each_column_run(const matrix_ref<const T>& columns, index_t most, Visit visit) {
+  const index_t together = columns.row_stride == columns.cols() ? most : 1;
+  for (index_t col = 0; col < columns.rows(); col += together)
+    visit(col, std::min(together, columns.rows() - col) * columns.cols(), &columns(col, 0));
+}
+
 /// How far elements further on in memory are asked for while they are only read.
 template <tile_source X>
 simd::fetch fetches_while_reading(const X& x) {
