@@ -157,7 +157,7 @@ double peak(bound by) {
 
 /// Seconds for reading as many bytes as the weights have, from where they are.
 double reading(double bytes, index_t copies) {
-  static std::vector<std::uint32_t> memory;
+  static array<std::uint32_t> memory;
   const auto words = static_cast<std::size_t>(bytes / 4);
   if (memory.size() < words * static_cast<std::size_t>(copies))
     memory.assign(words * static_cast<std::size_t>(copies), 1);

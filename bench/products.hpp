@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <new>
 #include <qtensor/core/support.hpp>
 #include <random>
 #include <string>
@@ -11,6 +12,21 @@
 namespace bench {
 
 using qtensor::index_t;
+
+/// Arrays that begin on a cache line, as every candidate has its operands and results.
+template <class T>
+struct line_allocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+  line_allocator() = default;
+  template <class Other>
+  line_allocator(const line_allocator<Other>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, line); }
+  bool operator==(const line_allocator&) const = default;
+};
+template <class T>
+using array = std::vector<T, line_allocator<T>>;
 
 /// What bounds a product: the multiply-adds of a kind of instruction, or reading the weights. Sums of integers over
 /// whole rows may be made by matrix registers, where there are some; those over groups are made by vectors.
@@ -73,9 +89,9 @@ inline std::string title(const product& p) {
 }
 
 /// The same numbers in every run, in [-1, 1).
-inline std::vector<float> random_floats(index_t count) {
+inline array<float> random_floats(index_t count) {
   static std::mt19937 engine(20240229);
-  std::vector<float> out(static_cast<std::size_t>(count));
+  array<float> out(static_cast<std::size_t>(count));
   for (float& x : out) x = static_cast<float>(static_cast<std::int32_t>(engine())) * 0x1p-31f;
   return out;
 }

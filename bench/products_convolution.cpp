@@ -15,9 +15,9 @@ void add_convolutions() {
       plan_convolution({"NHWC", {1, side, side, channels}}, {"OHWI", {channels, taps, taps, channels}},
                        {{1, 1}, {1, 1}, {}, {1, 1}, {1, 1}, 1});
   struct state {
-    std::vector<std::int8_t> x, w, y;
-    std::vector<std::int32_t> sums;
-    std::vector<float> scales, bias;
+    array<std::int8_t> x, w, y;
+    array<std::int32_t> sums;
+    array<float> scales, bias;
     std::unique_ptr<packed_convolution<>> weights;
   };
   auto s = std::make_shared<state>();

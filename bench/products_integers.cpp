@@ -24,7 +24,7 @@ std::shared_ptr<const matrix<S>> random_matrix(index_t rows, index_t cols) {
 
 template <class W, class X>
 run_product multiplier(std::vector<std::shared_ptr<W>> weights, std::shared_ptr<X> x, index_t m, index_t n) {
-  auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(m * n));
+  auto y = std::make_shared<array<float>>(static_cast<std::size_t>(m * n));
   return [=](index_t copy) {
     const ops::store_floats<arch> store{{y->data(), m, n, n, 1}};
     multiply_tiles(*weights[static_cast<std::size_t>(copy)], *x, store);
@@ -52,10 +52,10 @@ void add_sums(const product& p, const std::string& who) {
   const auto w = random_matrix<int8_per_channel<0>>(p.n, p.k);
   std::vector<std::shared_ptr<packed_type>> weights;
   for (index_t c = 0; c < p.copies; ++c) weights.push_back(std::make_shared<packed_type>(pack(*w)));
-  auto x = std::make_shared<std::vector<storage_t<Code>>>(static_cast<std::size_t>(p.m * p.k));
+  auto x = std::make_shared<array<storage_t<Code>>>(static_cast<std::size_t>(p.m * p.k));
   std::mt19937 engine(1);
   for (auto& code : *x) code = static_cast<storage_t<Code>>(engine());
-  auto y = std::make_shared<std::vector<std::int32_t>>(static_cast<std::size_t>(p.m * p.n));
+  auto y = std::make_shared<array<std::int32_t>>(static_cast<std::size_t>(p.m * p.n));
   add_candidate(p, "qtensor " + who, [=](index_t copy) {
     const ops::store_integers store{{y->data(), p.m, p.n, p.n, 1}};
     ops::multiply_integers<arch>(*weights[static_cast<std::size_t>(copy)],
@@ -67,8 +67,8 @@ void add_sums(const product& p, const std::string& who) {
 void add_quantizing(const product& p) {
   const auto w = random_matrix<int8_per_channel<0>>(p.n, p.k);
   auto packed = std::make_shared<decltype(pack(*w))>(pack(*w));
-  const auto x = std::make_shared<const std::vector<float>>(random_floats(p.m * p.k));
-  auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(p.m * p.n));
+  const auto x = std::make_shared<const array<float>>(random_floats(p.m * p.k));
+  auto y = std::make_shared<array<float>>(static_cast<std::size_t>(p.m * p.n));
   add_candidate(p, "qtensor f32 rows quantized inside", [=](index_t) {
     const ops::store_floats<arch> store{{y->data(), p.m, p.n, p.n, 1}};
     multiply_tiles(*packed, matrix_ref<const float>{x->data(), p.m, p.k, p.k, 1}, store, int8_activations);

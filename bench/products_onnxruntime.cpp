@@ -45,10 +45,10 @@ void add_node(const product& p, const std::string& who, message node, message gr
     graph.part(11, value_info("x", x_type, x_sizes)).part(12, value_info("y", y_type, y_sizes));
     const std::string model = model_of(graph.part(1, node.bytes(2, "y")));
 
-    auto x = std::make_shared<std::vector<float>>(random_floats(p.m * p.k));
-    auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(p.m * p.n));  // s32 has as many bytes
+    auto x = std::make_shared<array<float>>(random_floats(p.m * p.k));
+    auto y = std::make_shared<array<float>>(static_cast<std::size_t>(p.m * p.n));  // s32 has as many bytes
     const auto memory = Ort::MemoryInfo::CreateCpu(OrtArenaAllocator, OrtMemTypeDefault);
-    const auto tensor = [&](std::vector<float>& data, index_t bytes, const dims& sizes, int type) {
+    const auto tensor = [&](array<float>& data, index_t bytes, const dims& sizes, int type) {
       return Ort::Value::CreateTensor(memory, data.data(), static_cast<std::size_t>(bytes), sizes.data(), sizes.size(),
                                       static_cast<ONNXTensorElementDataType>(type));
     };

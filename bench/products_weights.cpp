@@ -22,8 +22,8 @@ class weights {
   }
   template <class... Option>
   void add(index_t m, bound by, const std::string& who, const Option&... option) const {
-    const auto x = std::make_shared<const std::vector<float>>(random_floats(m * k_));
-    auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(m * n_));
+    const auto x = std::make_shared<const array<float>>(random_floats(m * k_));
+    auto y = std::make_shared<array<float>>(static_cast<std::size_t>(m * n_));
     const product p{name_,
                     m,
                     n_,
@@ -68,7 +68,7 @@ void add_both(const std::string& name) {
   const auto a = random_floats(n * k), b = random_floats(m * k);
   const auto w = std::make_shared<packed<stored<SW>>>(pack(quantize<SW>(source(a.data(), extents(n, k)))));
   const auto x = std::make_shared<const tensor<SX>>(quantize<SX>(source(b.data(), extents(m, k))));
-  auto y = std::make_shared<std::vector<float>>(static_cast<std::size_t>(m * n));
+  auto y = std::make_shared<array<float>>(static_cast<std::size_t>(m * n));
   add_candidate({name, m, n, k, bound::bf16_dot}, "qtensor bf16_math", [=](index_t) {
     const ops::store_floats<arch> store{{y->data(), m, n, n, 1}};
     multiply_tiles(*w, *x, store, bf16_math);
