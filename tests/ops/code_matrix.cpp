@@ -61,3 +61,10 @@ TEST_CASE("code_matrix: zero points and scales of the wrong number are refused")
   CHECK_THROWS_WITH((code_matrix<int8>{codes, 2, 2, 2, 1, {}, scales}.check("W")),
                     "qtensor: W has 3 scales for 2 outputs; it takes none, 1 or 2.");
 }
+TEST_CASE("code_matrix: lines of codes that follow each other along the depth") {
+  const std::uint8_t codes[24] = {};
+  const code_matrix<uint8> x{codes, 3, 4, 8, 1};
+  CHECK(x.lines().first == codes);
+  CHECK(x.lines().stride == 8);
+  CHECK(code_matrix<uint8>{codes, 3, 4, 1, 3}.lines().first == nullptr);
+}

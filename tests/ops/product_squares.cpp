@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/product_squares.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
 #include <qtensor/ops/product_squares.hpp>
 #include <qtensor/scheme/schemes.hpp>
@@ -124,8 +125,65 @@ TEST_CASE("product_squares: zero points of weights, of all rows together, and of
       check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(m, 64, 401, one_zero);
     }
 }
+namespace {
+
+/// Rows of codes that end where memory does, `stride` apart and `late` bytes behind a cache line, with any zero points.
+template <class Code>
+void check_in_place(index_t m, index_t k, index_t stride, index_t late = 0) {
+  INFO(m << " rows of " << k << " codes, " << stride << " apart, " << late << " behind a line");
+  constexpr index_t n = 70;
+  const auto wt = random_tensor<int8_per_channel<0>>(n, k, true);
+  check::fenced<storage_t<Code>> codes(round_up((m - 1) * stride + k + late, 64));
+  for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<storage_t<Code>>(check::random_bits()());
+  std::vector<std::int32_t> zeros(static_cast<std::size_t>(m));
+  for (auto& z : zeros) z = static_cast<std::int32_t>(check::random_below(256)) - (Code::min < 0 ? 128 : 0);
+  for (const bool one_zero : {true, false}) {
+    const std::span<const std::int32_t> rows_zeros(zeros.data(), one_zero ? 1 : zeros.size());
+    const code_matrix<Code> x{codes.data() + late, m, k, stride, 1, rows_zeros};
+    check::fenced<std::int32_t> y(m * n);
+    const ops::store_integers store{{y.data(), m, n, n, 1}};
+    ops::multiply_integers<arch>(pack<arch>(wt), x, ops::unscaled<ops::store_integers>{store}, serial{});
+    const auto w = wt.view();
+    for (index_t r = 0; r < m; ++r)
+      for (index_t c = 0; c < n; ++c) {
+        std::int64_t want = 0;
+        for (index_t i = 0; i < k; ++i)
+          want += (std::int64_t{x.codes[r * stride + i]} - zeros[one_zero ? 0 : static_cast<std::size_t>(r)]) *
+                  static_cast<std::int64_t>(int8::decode(w.code(c, i)));
+        REQUIRE(y[r * n + c] == want);
+      }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("product_squares: rows where they lie, of both signs, with what is left of them") {
+  for (const index_t m : {32, 33, 63, 64, 70})
+    for (const index_t k : {64, 128, 192, 576}) {
+      check_in_place<int8>(m, k, k);
+      check_in_place<uint8>(m, k, k + 64);
+    }
+  check_in_place<int8>(400, 64, 64);
+  check_in_place<int8>(64, 130, 192);
+  check_in_place<uint8>(64, 128, 130);
+  check_in_place<int8>(64, 128, 192, 1);
+}
+TEST_CASE("lies_ready: whole steps on cache lines, of rows that need no sums") {
+  using panels = decltype(ops::panels_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(1, 1, true))));
+  using panels_with_zeros = decltype(ops::panels_of<arch>(pack<arch>(random_tensor<uint8_per_channel<0>>(1, 1, true))));
+  alignas(64) std::int8_t codes[64] = {};
+  const code_matrix<int8> x{codes, 40, 128, 192, 1};
+  CHECK(ops::lies_ready<panels>(x));
+  CHECK(!ops::lies_ready<panels_with_zeros>(x));
+  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes + 1, 40, 128, 192, 1}));
+  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 96, 192, 1}));
+  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 200, 1}));
+  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 8192, 1}));
+  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 1, 64}));
+}
 TEST_CASE("product_squares: weights that pass in several parts") {
   check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(35, 330, 3000);
+  check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(300, 330, 4032);
   check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(50, 200, 8200, false);
 }
 TEST_CASE("product_squares: threads change nothing") {

@@ -36,6 +36,7 @@ struct sample {
   simd::square_operands<A> operands() {
     return {{units.data(), depth}, quads.data(), last.data(), steps, start.data()};
   }
+  template <simd::code_sign Units>
   void check(index_t first) {
     for (index_t r = 0; r < rows; ++r)
       for (index_t c = 0; c < cols; ++c) {
@@ -43,14 +44,16 @@ struct sample {
         for (index_t k = 0; k < depth; ++k) {
           const index_t at = (k / 4 * width + first + c) * 4 + k % 4;
           const std::int8_t code = k / 64 + 1 < steps ? quads[at] : last[at - (steps - 1) * step_bytes];
-          want += static_cast<std::uint32_t>(units[r * depth + k] * code);
+          const std::int32_t unit = units[r * depth + k];
+          const std::int32_t number = Units == simd::code_sign::is_signed ? static_cast<std::int8_t>(unit) : unit;
+          want += static_cast<std::uint32_t>(number * code);
         }
         REQUIRE(static_cast<std::uint32_t>(sums[static_cast<std::size_t>(r * cols + c)]) == want);
       }
   }
 };
 
-template <class A, simd::resident Stays>
+template <class A, simd::resident Stays, simd::code_sign Units>
 void check_squares() {
   using unit = simd::square_unit<A>;
   using shape = simd::square_shape;
@@ -62,15 +65,15 @@ void check_squares() {
     {
       const typename unit::session session;
       simd::square_sums_in_turn<A> squares;
-      squares.template sum<shape::two_by_two, Stays>(first.operands(), first.sums.data(), 32, count);
-      squares.template sum<shape::two_by_two, Stays>(second.operands().from(32), second.sums.data(), 32, count);
-      squares.template sum<shape::one_by_four, Stays>(third.operands(), third.sums.data(), 64, count);
+      squares.template sum<shape::two_by_two, Stays, Units>(first.operands(), first.sums.data(), 32, count);
+      squares.template sum<shape::two_by_two, Stays, Units>(second.operands().from(32), second.sums.data(), 32, count);
+      squares.template sum<shape::one_by_four, Stays, Units>(third.operands(), third.sums.data(), 64, count);
       squares.finish();
     }
     REQUIRE(called == 3 * (steps - 1));
-    first.check(0);
-    second.check(32);
-    third.check(0);
+    first.template check<Units>(0);
+    second.template check<Units>(32);
+    third.template check<Units>(0);
   }
 }
 
@@ -81,8 +84,11 @@ TEST_CASE("square_sums_in_turn: both shapes one after the other, every step, not
     using A = decltype(arch);
     if constexpr (simd::square_unit<A>::exists) {
       if (!simd::square_unit<A>::is_granted()) return;
-      check_squares<A, simd::resident::rows>();
-      check_squares<A, simd::resident::quads>();
+      using sign = simd::code_sign;
+      check_squares<A, simd::resident::rows, sign::is_unsigned>();
+      check_squares<A, simd::resident::quads, sign::is_unsigned>();
+      check_squares<A, simd::resident::rows, sign::is_signed>();
+      check_squares<A, simd::resident::quads, sign::is_signed>();
     }
   });
 }

@@ -39,8 +39,12 @@ class code_matrix {
   std::uint32_t scale_code(index_t output, index_t) const { return bits_of(entry(scales, output, 1.f)); }
   std::int64_t zero_point(index_t output, index_t) const { return entry(zeros, output, 0); }
   float offset(index_t, index_t) const { return 0.f; }
+  static constexpr std::uint8_t line_flip = packed_code<Code>::of(0);
+  ops::code_lines lines() const {
+    return depth_stride == 1 ? ops::code_lines{bytes(0, 0), output_stride} : ops::code_lines{};
+  }
   void read(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, index_t stride) const {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(codes) + output * output_stride + k * depth_stride;
+    const auto* from = bytes(output, k);
     if (depth_stride == 1) {
       for (index_t o = 0; o < count; ++o)
         std::memcpy(to + o * stride, from + o * output_stride, static_cast<std::size_t>(n));
@@ -50,12 +54,15 @@ class code_matrix {
       for (index_t o = 0; o < count; ++o)
         for (index_t i = 0; i < n; ++i) to[o * stride + i] = from[o * output_stride + i * depth_stride];
     }
-    if constexpr (packed_code<Code>::of(0) != 0)
+    if constexpr (line_flip != 0)
       for (index_t o = 0; o < count; ++o)
-        for (index_t i = 0; i < n; ++i) to[o * stride + i] ^= packed_code<Code>::of(0);
+        for (index_t i = 0; i < n; ++i) to[o * stride + i] ^= line_flip;
   }
 
  private:
+  const std::uint8_t* bytes(index_t output, index_t k) const {
+    return reinterpret_cast<const std::uint8_t*>(codes) + output * output_stride + k * depth_stride;
+  }
   template <class T>
   static T entry(std::span<const T> list, index_t output, T none) {
     return list.empty() ? none : list[list.size() == 1 ? 0 : static_cast<std::size_t>(output)];

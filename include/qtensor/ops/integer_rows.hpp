@@ -25,96 +25,142 @@ namespace ops {
 /// A sum modulo 2^32.
 constexpr std::int32_t wrapped_sum(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint64_t>(v)); }
 
-/// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes, its
-/// zero point as a signed code, its scale. Room for `most` rows of `depth` codes, filled from codes or floats again and
-/// again. Rows begin on cache lines that spread over the first cache; behind the depth, whole lines may be read.
-template <simd::usable_arch A>
-class integer_rows {
-  using unit = typename simd::quad_dot<A>::unit;
-  static constexpr index_t line = 64, rows_together = 32;
+/// Where the codes of an operand's outputs lie, if it knows and they are runs of bytes; and what these bytes are.
+template <class X>
+code_lines lines_of(const X& x) {
+  if constexpr (requires { x.lines(); })
+    return x.lines();
+  else
+    return {};
+}
+template <class X>
+constexpr simd::code_sign line_sign() {
+  if constexpr (requires(const X& x) { x.lines(); })
+    return static_cast<simd::code_sign>(X::line_flip);
+  else
+    return simd::code_sign::is_signed;
+}
 
+/// What rows of activations have besides their codes: zero points as signed codes and as units, which are signed codes
+/// plus UnitOffset; scales.
+template <std::int32_t UnitOffset>
+class row_parameters {
  public:
-  integer_rows(index_t most, index_t depth)
-      : depth_(depth),
-        stride_(round_up(depth, line) + line),
-        units_(line_array<unit>::for_overwrite(round_up(most, rows_together) * stride_)),
-        sums_(static_cast<std::size_t>(most)),
-        zeros_(static_cast<std::size_t>(most)),
-        rests_(static_cast<std::size_t>(most)),
+  static constexpr std::int32_t unit_offset = UnitOffset;
+  explicit row_parameters(index_t most)
+      : zeros_(static_cast<std::size_t>(most)),
         unit_zeros_(static_cast<std::size_t>(most)),
         scales_(static_cast<std::size_t>(most)) {}
 
-  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
+  /// Those of rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
   template <class X>
   void fill(const X& x, index_t first, index_t count) {
-    using S = typename X::scheme_type;
-    using code = packed_code<typename S::code_format>;
+    using code = packed_code<typename X::scheme_type::code_format>;
     static_assert(code::is_integer);
-    constexpr bool has_lines = requires { x.line(first); };
-    constexpr index_t some = 16;
-    if (!has_lines) bytes_.resize(static_cast<std::size_t>(some * stride_));
-    for (index_t done = 0; done < count; done += some) {
-      const index_t rows = std::min(some, count - done);
-      if constexpr (!has_lines) x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
-      for (index_t r = 0; r < rows; ++r) {
-        const auto at = static_cast<std::size_t>(done + r);
-        if constexpr (has_lines)
-          sums_[at] = simd::pack_units<A>(x.line(first + done + r), depth_, static_cast<simd::code_sign>(x.line_flip),
-                                          row(done + r));
-        else
-          sums_[at] =
-              simd::pack_units<A>(bytes_.data() + r * stride_, depth_, simd::code_sign::is_signed, row(done + r));
-        zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + done + r, 0) + code::offset);
-        rests_[at] = wrapped_sum(sums_[at] - depth_ * zeros_[at]);
-        unit_zeros_[at] = wrapped_sum(std::int64_t{zeros_[at]} + simd::quad_dot<A>::unit_offset);
-        scales_[at] = scale_of(x, first + done + r, 0);
-      }
+    one_zero_ = true;
+    for (index_t r = 0; r < count; ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      zeros_[at] = static_cast<std::int32_t>(x.zero_point(first + r, 0) + code::offset);
+      unit_zeros_[at] = wrapped_sum(std::int64_t{zeros_[at]} + unit_offset);
+      scales_[at] = scale_of(x, first + r, 0);
+      one_zero_ = one_zero_ && zeros_[at] == zeros_[0];
     }
-    one_zero_ = true;
-    for (index_t r = 1; r < count; ++r) one_zero_ = one_zero_ && zeros_[static_cast<std::size_t>(r)] == zeros_[0];
   }
-
-  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
-  template <tile_source X>
-  void quantize(const X& x, index_t first, index_t count) {
-    bytes_.resize(static_cast<std::size_t>(stride_));
-    const index_t most = std::min(box_rows, count);
-    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
-    for_each_float_run(x, first, count, most, floats_.data(),
-                       [&](index_t begin, index_t rows, const float* from, index_t step) {
-                         float* const scales = scales_.data() + begin;
-                         quantize_rows(from, step, rows, depth_, scales, [&](index_t r, const auto& encode) {
-                           encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
-                           sums_[static_cast<std::size_t>(begin + r)] =
-                               simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
-                         });
-                       });
+  /// `count` rows whose zero points are 0, and their scales, to be written.
+  float* without_zeros(index_t count) {
     std::fill_n(zeros_.begin(), count, 0);
-    rests_ = sums_;
     one_zero_ = true;
+    return scales_.data();
   }
 
-  index_t depth() const { return depth_; }
-  index_t stride() const { return stride_; }
-  unit* row(index_t r) { return units_.data() + r * stride_; }
-  const unit* row(index_t r) const { return units_.data() + r * stride_; }
-  std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
   std::int32_t zero(index_t r) const { return zeros_[static_cast<std::size_t>(r)]; }
-  /// Of rows from r on: sums less depth times zero point, modulo 2^32.
-  const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
   /// Of rows from r on, where they differ: zero points as units.
   const std::int32_t* unit_zeros(index_t r) const { return one_zero_ ? nullptr : unit_zeros_.data() + r; }
   const float* scales(index_t r) const { return scales_.data() + r; }
   bool has_one_zero() const { return one_zero_; }
 
  private:
+  std::vector<std::int32_t> zeros_, unit_zeros_;
+  std::vector<float> scales_;
+  bool one_zero_ = true;
+};
+
+/// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes and its
+/// parameters. Room for `most` rows of `depth` codes, filled from codes or floats again and again. Rows begin on cache
+/// lines that spread over the first cache; behind the depth, whole lines may be read.
+template <simd::usable_arch A>
+class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
+  using parameters = row_parameters<simd::quad_dot<A>::unit_offset>;
+  using unit = typename simd::quad_dot<A>::unit;
+  static constexpr index_t line = 64, rows_together = 32;
+
+ public:
+  static constexpr auto unit_sign = simd::code_sign::is_unsigned;
+
+  integer_rows(index_t most, index_t depth)
+      : parameters(most),
+        depth_(depth),
+        stride_(round_up(depth, line) + line),
+        units_(line_array<unit>::for_overwrite(round_up(most, rows_together) * stride_)),
+        sums_(static_cast<std::size_t>(most)),
+        rests_(static_cast<std::size_t>(most)) {}
+
+  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
+  template <class X>
+  void fill(const X& x, index_t first, index_t count) {
+    constexpr index_t some = 16;
+    parameters::fill(x, first, count);
+    const code_lines lines = lines_of(x);
+    if (lines.first == nullptr) bytes_.resize(static_cast<std::size_t>(some * stride_));
+    for (index_t done = 0; done < count; done += some) {
+      const index_t rows = std::min(some, count - done);
+      if (lines.first == nullptr) x.read(first + done, rows, 0, depth_, bytes_.data(), stride_);
+      for (index_t r = done; r < done + rows; ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        if (lines.first != nullptr)
+          sums_[at] = simd::pack_units<A>(lines.first + (first + r) * lines.stride, depth_, line_sign<X>(), row(r));
+        else
+          sums_[at] =
+              simd::pack_units<A>(bytes_.data() + (r - done) * stride_, depth_, simd::code_sign::is_signed, row(r));
+        rests_[at] = wrapped_sum(sums_[at] - depth_ * this->zero(r));
+      }
+    }
+  }
+
+  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
+  template <tile_source X>
+  void fill(const X& x, index_t first, index_t count) {
+    bytes_.resize(static_cast<std::size_t>(stride_));
+    const index_t most = std::min(box_rows, count);
+    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
+    float* const all_scales = this->without_zeros(count);
+    for_each_float_run(
+        x, first, count, most, floats_.data(), [&](index_t begin, index_t rows, const float* from, index_t step) {
+          quantize_rows(from, step, rows, depth_, all_scales + begin, [&](index_t r, const auto& encode) {
+            encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
+            sums_[static_cast<std::size_t>(begin + r)] =
+                simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
+          });
+        });
+    rests_ = sums_;
+  }
+
+  index_t depth() const { return depth_; }
+  index_t stride() const { return stride_; }
+  unit* row(index_t r) { return units_.data() + r * stride_; }
+  const unit* row(index_t r) const { return units_.data() + r * stride_; }
+  /// Rows from r on, to be read in whole squares.
+  simd::unit_rows<A> from(index_t r) const { return {row(r), stride_}; }
+  std::int32_t sum(index_t r) const { return sums_[static_cast<std::size_t>(r)]; }
+  /// Of rows from r on: sums less depth times zero point, modulo 2^32.
+  const std::int32_t* rests(index_t r) const { return rests_.data() + r; }
+
+ private:
   index_t depth_, stride_;
   line_array<unit> units_;
   std::vector<std::uint8_t> bytes_;
   std::vector<float> floats_;
-  std::vector<std::int32_t> sums_, zeros_, rests_, unit_zeros_;
-  std::vector<float> scales_;
-  bool one_zero_ = true;
+  std::vector<std::int32_t> sums_, rests_;
 };
 
 /// What the tiles of one panel share.
@@ -142,7 +188,7 @@ class integer_panel {
   /// Sums start from what the zero point of all rows takes, as units; from 0 where rows differ, or unless `early`.
   template <class Rows>
   void start_from(const Rows& x, bool early) {
-    const std::int64_t zero = early ? std::int64_t{x.zero(0)} + simd::quad_dot<A>::unit_offset : 0;
+    const std::int64_t zero = early ? std::int64_t{x.zero(0)} + Rows::unit_offset : 0;
     for (index_t c = 0; c < width; ++c) start[c] = wrapped_sum(-zero * panel_.sums[c]);
   }
   /// What zero points still take from the sums of `rows` rows of x from `row` on, and of `Columns` columns from `col`

@@ -16,6 +16,12 @@ enum class depth_axis { rows, cols };
 
 namespace ops {
 
+/// Outputs whose codes are runs of bytes of int8 or uint8: output o's begins at first + o * stride. Null: they are not.
+struct code_lines {
+  const std::uint8_t* first = nullptr;
+  index_t stride = 0;
+};
+
 /// A quantized matrix as weights: element (output, k), wherever it is in memory.
 template <tensor_view_type View, depth_axis Depth>
 class weights_of {
@@ -40,6 +46,7 @@ class weights_of {
   /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
   const std::uint8_t* line(index_t o) const requires has_lines { return packed_codes(o, 0); }
   static constexpr std::uint8_t line_flip = packed_code<code>::of(0);
+  code_lines lines() const requires has_lines { return {line(0), pitch()}; }
   /// An output's codes from k on, an even one.
   const std::uint8_t* pairs(index_t o, index_t k) const requires has_pairs { return packed_codes(o, k); }
   const View& view() const { return view_; }

@@ -187,10 +187,9 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   }
 }
 
-/// All rows of a product on an executor: fill(units, first, count) makes rows ready.
-template <simd::usable_arch A, class W, class Fill, class Finish, executor By>
-void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fill, const Finish& finish,
-                           const By& by) {
+/// All rows of a product on an executor: of codes, or of floats that are quantized to codes.
+template <simd::usable_arch A, class W, class X, class Finish, executor By>
+void multiply_integer_rows(const W& w, const X& x, index_t rows, bool spills, const Finish& finish, const By& by) {
   using tile = simd::int_tile<A>;
   const auto shape = layout_of<A>(w);
   const bool squares = !spills && prefers_squares<A>(rows, shape.quads());
@@ -207,12 +206,15 @@ void multiply_integer_rows(const W& w, index_t rows, bool spills, const Fill& fi
   }();
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
-                      const index_t block = std::min(count, block_rows);
                       auto reader = panels_of<A>(w);
+                      if constexpr (simd::square_unit<A>::exists && requires { x.lines(); })
+                        if (squares && lies_ready<decltype(reader)>(x))
+                          return square_products_in_place(reader, panel, panels, x, first, count, block_rows, finish);
+                      const index_t block = std::min(count, block_rows);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);
-                        fill(units, first + m, some);
+                        units.fill(x, first + m, some);
                         if constexpr (simd::square_unit<A>::exists)
                           if (squares && prefers_squares<A>(some, shape.quads())) {
                             square_product(reader, units, some, first + m, finish).over(panel, panels);
@@ -252,8 +254,7 @@ void multiply_integers(const W& w, const X& x, const Finish& finish, const By& b
                                  integer_lines(reader, panel, panels, x, first, count, finish);
                                });
     }
-  multiply_integer_rows<A>(
-      w, rows, spills, [&](auto& units, index_t first, index_t count) { units.fill(x, first, count); }, finish, by);
+  multiply_integer_rows<A>(w, x, rows, spills, finish, by);
 }
 
 /// The same for a source of floats, whose rows are quantized to 8 bits first.
@@ -261,9 +262,7 @@ template <simd::usable_arch A, class W, tile_source X, class Finish, executor By
 void multiply_integers_of_floats(const W& w, const X& x, const Finish& finish, const By& by) {
   if (!has_integer_sums<A>(w, x.rows(), x.cols(), finish)) return;
   const bool spills = !Finish::wraps && sum_reach(zero_reach(w), 128, x.cols()) > std::int64_t{1} << 31;
-  multiply_integer_rows<A>(
-      w, x.rows(), spills, [&](auto& units, index_t first, index_t count) { units.quantize(x, first, count); }, finish,
-      by);
+  multiply_integer_rows<A>(w, x, x.rows(), spills, finish, by);
 }
 
 }  // namespace ops

@@ -89,7 +89,7 @@ class square_product {
     const panel_type& panel = panels_[static_cast<std::size_t>(i)];
     const std::int8_t* codes = panel.codes();
     const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
-    const simd::square_operands<A> of{{x_.row(m), x_.stride()}, codes, last, steps_, panel.start};
+    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, panel.start};
     const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
     if (rows <= edge) {
       sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
@@ -104,7 +104,7 @@ class square_product {
   template <shape Shape>
   void sum(const simd::square_operands<A>& of, const block& b) {
     if constexpr (!Finish::runs_beside) {
-      squares_.template sum<Shape, stays>(of, sums_, b.cols, [] {});
+      squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [] {});
       before_ = b;
       return drain();
     } else {
@@ -120,14 +120,16 @@ class square_product {
   void sum_beside(const simd::square_operands<A>& of, const block& b) {
     auto turn = in_turn<Columns>();
     const index_t each = divide_up(turn.rows, std::max(steps_ - 1, index_t{1}));
-    squares_.template sum<Shape, stays>(of, sums_, b.cols, [&]() QTENSOR_INLINE_LAMBDA { turn.some(each); });
+    squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols,
+                                                         [&]() QTENSOR_INLINE_LAMBDA { turn.some(each); });
     turn.some(turn.rows);
   }
   /// Sums two halves, which go to a sink that may use the registers.
   void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
     const auto nothing = [] {};
-    squares_.template sum<shape::two_by_two, stays>(of, sums_, width, nothing);
-    squares_.template sum<shape::two_by_two, stays>(of.from(width / 2), sums_ + width / 2, width, nothing);
+    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of, sums_, width, nothing);
+    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(width / 2), sums_ + width / 2, width,
+                                                                     nothing);
     before_ = b;
     drain();
   }
@@ -189,5 +191,64 @@ class square_product {
   std::int32_t* sums_ = nullptr;
   block before_{};
 };
+
+/// Rows [first, first + count) of x as square_product asks for them, where they lie; the last ones, if they are no
+/// whole squares, are copied. Sums of them there are none.
+template <simd::usable_arch A, class X>
+class rows_in_place
+    : public row_parameters<line_sign<X>() == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
+ public:
+  static constexpr auto unit_sign = line_sign<X>();
+
+  rows_in_place(const X& x, index_t first, index_t count)
+      : rows_in_place::row_parameters(count),
+        all_{x.lines().first + first * x.lines().stride, x.lines().stride},
+        whole_(count / square_rows_together * square_rows_together) {
+    this->fill(x, first, count);
+    if (whole_ == count) return;
+    const index_t depth = x.depth(), stride = depth + 64;
+    copies_ = line_array<std::uint8_t>::for_overwrite(square_rows_together * stride);
+    for (index_t r = whole_; r < count; ++r)
+      std::memcpy(copies_.data() + (r - whole_) * stride, all_.data + r * all_.stride, static_cast<std::size_t>(depth));
+    rest_ = {copies_.data(), stride};
+  }
+  simd::unit_rows<A> from(index_t r) const {
+    return r < whole_ ? simd::unit_rows<A>{all_.data + r * all_.stride, all_.stride} : rest_;
+  }
+  const std::int32_t* rests(index_t) const { return nullptr; }
+
+ private:
+  simd::unit_rows<A> all_, rest_{};
+  index_t whole_;
+  line_array<std::uint8_t> copies_;
+};
+
+/// Whether rows of x are best taken where they lie: whole steps of codes that begin on cache lines, not all on the same
+/// ones of the first cache, and weights without zero points, which ask for no sums of rows.
+template <class Panels, class X>
+bool lies_ready(const X& x) {
+  constexpr index_t line = 64, way = 4096, step = 4 * simd::square_edge;
+  const code_lines lines = lines_of(x);
+  if constexpr (requires { x.lines(); })
+    return !integer_panel<Panels>::has_zeros && lines.first != nullptr && x.depth() % step == 0 &&
+           reinterpret_cast<std::uintptr_t>(lines.first) % line == 0 && lines.stride % line == 0 &&
+           lines.stride % way != 0;
+  else
+    return false;
+}
+
+/// Rows [row, row + rows) of x against panels [first, first + count), where they lie: all at once where the weights
+/// stay in the second cache, else `most` at a time.
+template <class Panels, class X, class Finish>
+void square_products_in_place(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows,
+                              index_t most, const Finish& finish) {
+  const bool stay = count * weights.layout().panel_bytes() <= square_part_bytes;
+  const index_t together = stay ? rows : most;
+  for (index_t m = 0; m < rows; m += together) {
+    const index_t some = std::min(together, rows - m);
+    const rows_in_place<typename Panels::arch, X> units(x, row + m, some);
+    square_product(weights, units, some, row + m, finish).over(first, count);
+  }
+}
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -73,8 +73,8 @@ class square_sums_in_turn {
  public:
   /// sums[r * stride + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has
   /// it: in memory when the next call has made its first step. beside() is called after every later step and
-  /// must leave these registers alone. Operands: square_operands or square_taps.
-  template <square_shape Shape, resident Stays, class Operands, class Beside>
+  /// must leave these registers alone. Operands: square_operands or square_taps; Units: what their rows' bytes are.
+  template <square_shape Shape, resident Stays, code_sign Units = code_sign::is_unsigned, class Operands, class Beside>
   QTENSOR_INLINE void sum(const Operands of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const index_t rows_stride = of.rows.stride;
     unit::settle();
@@ -84,9 +84,9 @@ class square_sums_in_turn {
     of.for_each_step(
         [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
           if (to_ == nullptr)
-            add<Shape, Stays>(rows, rows_stride, quads, begin);
+            add<Shape, Stays, Units>(rows, rows_stride, quads, begin);
           else
-            add<Shape, Stays>(
+            add<Shape, Stays, Units>(
                 rows, rows_stride, quads, [&](auto t) __attribute__((always_inline)) {
                   unit::template store<t>(place(t), stride_ * 4);
                   begin(t);
@@ -95,7 +95,7 @@ class square_sums_in_turn {
           down_ = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
         },
         [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
-          add<Shape, Stays>(rows, rows_stride, quads, [](auto) {});
+          add<Shape, Stays, Units>(rows, rows_stride, quads, [](auto) {});
           beside();
         });
   }
@@ -115,12 +115,15 @@ class square_sums_in_turn {
   template <int N>
   static constexpr std::integral_constant<int, N> number{};
   /// One step: before(t) comes in front of square t's instruction.
-  template <square_shape Shape, resident Stays, class Before>
+  template <square_shape Shape, resident Stays, code_sign Units, class Before>
   static QTENSOR_INLINE void add(const std::uint8_t* rows, index_t stride, const std::int8_t* quads,
                                  const Before& before) {
     const auto dot = [&](auto t, auto x, auto w) __attribute__((always_inline)) {
       before(t);
-      unit::template dot<t, x, w>();
+      if constexpr (Units == code_sign::is_signed)
+        unit::template dot_signed<t, x, w>();
+      else
+        unit::template dot<t, x, w>();
     };
     const auto load_rows = [&](auto t, index_t first) __attribute__((always_inline)) {
       if constexpr (Stays == resident::rows)
