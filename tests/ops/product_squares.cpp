@@ -1,8 +1,11 @@
 // Mirrors include/qtensor/ops/product_squares.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <bit>
+#include <limits>
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
 #include <qtensor/ops/product_squares.hpp>
+#include <qtensor/ops/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
@@ -168,18 +171,37 @@ TEST_CASE("product_squares: rows where they lie, of both signs, with what is lef
   check_in_place<uint8>(64, 128, 130);
   check_in_place<int8>(64, 128, 192, 1);
 }
-TEST_CASE("lies_ready: whole steps on cache lines, of rows that need no sums") {
-  using panels = decltype(ops::panels_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(1, 1, true))));
-  using panels_with_zeros = decltype(ops::panels_of<arch>(pack<arch>(random_tensor<uint8_per_channel<0>>(1, 1, true))));
+TEST_CASE("lies_ready: whole steps on cache lines that spread over the first cache") {
   alignas(64) std::int8_t codes[64] = {};
-  const code_matrix<int8> x{codes, 40, 128, 192, 1};
-  CHECK(ops::lies_ready<panels>(x));
-  CHECK(!ops::lies_ready<panels_with_zeros>(x));
-  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes + 1, 40, 128, 192, 1}));
-  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 96, 192, 1}));
-  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 200, 1}));
-  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 8192, 1}));
-  CHECK(!ops::lies_ready<panels>(code_matrix<int8>{codes, 40, 128, 1, 64}));
+  const auto is_ready = [](const std::int8_t* from, index_t depth, index_t stride, index_t step = 1) {
+    return ops::lies_ready(code_matrix<int8>{from, 40, depth, stride, step});
+  };
+  CHECK(is_ready(codes, 128, 192));
+  CHECK(!is_ready(codes + 1, 128, 192));
+  CHECK(!is_ready(codes, 96, 192));
+  CHECK(!is_ready(codes, 128, 200));
+  CHECK(!is_ready(codes, 128, 8192));
+  CHECK(!is_ready(codes, 128, 1, 64));
+  CHECK(!ops::lies_ready(matrix_ref<const float>{}));
+}
+TEST_CASE("product_squares: rows of floats, quantized in parts, as their codes") {
+  for (const index_t m : {33, 128, 136, 300})
+    for (const index_t k : {64, 100, 520}) {
+      const index_t n = 70;
+      const auto w = pack<arch>(random_tensor<int8_per_channel<0>>(n, k, true));
+      std::vector<float> x(static_cast<std::size_t>(m * k));
+      for (float& v : x) v = static_cast<float>(static_cast<std::int32_t>(check::random_bits()())) * 0x1p-31f;
+      x[3] = std::numeric_limits<float>::infinity();
+      const auto codes = quantize<int8_per_channel<0>>(source(x.data(), extents(m, k)));
+      check::fenced<float> direct(m * n), by_codes(m * n);
+      const auto into = [&](check::fenced<float>& y) { return ops::store_floats<arch>{{y.data(), m, n, n, 1}}; };
+      const auto sink = into(direct), same = into(by_codes);
+      ops::multiply_integers_of_floats<arch>(w, matrix_ref<const float>{x.data(), m, k, k, 1},
+                                             ops::scaled<ops::store_floats<arch>>{sink}, serial{});
+      ops::multiply_integers<arch>(w, by_rows(codes.view()), ops::scaled<ops::store_floats<arch>>{same}, serial{});
+      for (index_t i = 0; i < m * n; ++i)
+        REQUIRE(std::bit_cast<std::uint32_t>(direct[i]) == std::bit_cast<std::uint32_t>(by_codes[i]));
+    }
 }
 TEST_CASE("product_squares: weights that pass in several parts") {
   check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(35, 330, 3000);

@@ -85,6 +85,20 @@ class row_parameters {
   bool one_zero_ = true;
 };
 
+/// Rows [first, first + count) of floats quantized as int8_per_channel<0> does it: their scales, and take(row, encode)
+/// with what writes a row's codes. `room` is memory for rows that are not where they can be read.
+template <tile_source X, class Take>
+void quantize_source_rows(const X& x, index_t first, index_t count, std::vector<float>& room, float* scales,
+                          const Take& take) {
+  const index_t most = std::min(box_rows, count), depth = x.cols();
+  if (!reads_by_rows(x, first)) room.resize(static_cast<std::size_t>(most * depth));
+  for_each_float_run(x, first, count, most, room.data(),
+                     [&](index_t begin, index_t rows, const float* from, index_t step) {
+                       quantize_rows(from, step, rows, depth, scales + begin,
+                                     [&](index_t r, const auto& encode) { take(begin + r, encode); });
+                     });
+}
+
 /// Rows of activations as integer tiles take them: codes as units, and for each row the sum of its signed codes and its
 /// parameters. Room for `most` rows of `depth` codes, filled from codes or floats again and again. Rows begin on cache
 /// lines that spread over the first cache; behind the depth, whole lines may be read.
@@ -131,17 +145,11 @@ class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
   template <tile_source X>
   void fill(const X& x, index_t first, index_t count) {
     bytes_.resize(static_cast<std::size_t>(stride_));
-    const index_t most = std::min(box_rows, count);
-    if (!reads_by_rows(x, first)) floats_.resize(static_cast<std::size_t>(most * depth_));
-    float* const all_scales = this->without_zeros(count);
-    for_each_float_run(
-        x, first, count, most, floats_.data(), [&](index_t begin, index_t rows, const float* from, index_t step) {
-          quantize_rows(from, step, rows, depth_, all_scales + begin, [&](index_t r, const auto& encode) {
-            encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
-            sums_[static_cast<std::size_t>(begin + r)] =
-                simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(begin + r));
-          });
-        });
+    quantize_source_rows(x, first, count, floats_, this->without_zeros(count), [&](index_t r, const auto& encode) {
+      encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
+      sums_[static_cast<std::size_t>(r)] =
+          simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(r));
+    });
     rests_ = sums_;
   }
 

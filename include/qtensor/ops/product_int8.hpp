@@ -207,9 +207,10 @@ void multiply_integer_rows(const W& w, const X& x, index_t rows, bool spills, co
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       auto reader = panels_of<A>(w);
-                      if constexpr (simd::square_unit<A>::exists && requires { x.lines(); })
-                        if (squares && lies_ready<decltype(reader)>(x))
-                          return square_products_in_place(reader, panel, panels, x, first, count, block_rows, finish);
+                      if constexpr (simd::square_unit<A>::exists && (tile_source<X> || requires { x.lines(); }) &&
+                                    !integer_panel<decltype(reader)>::has_zeros)
+                        if (squares && (tile_source<X> || lines_of(x).first != nullptr))
+                          return square_products(reader, panel, panels, x, first, count, block_rows, finish);
                       const index_t block = std::min(count, block_rows);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {

@@ -192,61 +192,89 @@ class square_product {
   block before_{};
 };
 
-/// Rows [first, first + count) of x as square_product asks for them, where they lie; the last ones, if they are no
-/// whole squares, are copied. Sums of them there are none.
-template <simd::usable_arch A, class X>
-class rows_in_place
-    : public row_parameters<line_sign<X>() == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
- public:
-  static constexpr auto unit_sign = line_sign<X>();
-
-  rows_in_place(const X& x, index_t first, index_t count)
-      : rows_in_place::row_parameters(count),
-        all_{x.lines().first + first * x.lines().stride, x.lines().stride},
-        whole_(count / square_rows_together * square_rows_together) {
-    this->fill(x, first, count);
-    if (whole_ == count) return;
-    const index_t depth = x.depth(), stride = depth + 64;
-    copies_ = line_array<std::uint8_t>::for_overwrite(square_rows_together * stride);
-    for (index_t r = whole_; r < count; ++r)
-      std::memcpy(copies_.data() + (r - whole_) * stride, all_.data + r * all_.stride, static_cast<std::size_t>(depth));
-    rest_ = {copies_.data(), stride};
+/// Whether rows of x are best taken where they lie: whole steps of codes that begin on cache lines, not all on the same
+/// ones of the first cache.
+template <class X>
+bool lies_ready(const X& x) {
+  constexpr index_t line = 64, way = 4096, step = 4 * simd::square_edge;
+  if constexpr (requires { x.lines(); }) {
+    const code_lines lines = x.lines();
+    return lines.first != nullptr && x.depth() % step == 0 && lines.stride % line == 0 && lines.stride % way != 0 &&
+           reinterpret_cast<std::uintptr_t>(lines.first) % line == 0;
+  } else {
+    return false;
   }
+}
+
+/// Rows of activations as square_product asks for them where weights have no zero points, so that there are no sums of
+/// rows: their codes as they are, filled again and again, where they lie or, if that is no place for them or they are
+/// no whole squares, copied. Room for `most` rows of `depth` codes.
+template <simd::usable_arch A, simd::code_sign Sign>
+class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
+  using parameters = row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset>;
+  static constexpr index_t line = 64;
+
+ public:
+  static constexpr auto unit_sign = Sign;
+
+  code_rows(index_t most, index_t depth)
+      : parameters(most), most_(most), depth_(depth), stride_(round_up(depth, line) + line) {}
+
+  /// Rows [first, first + count) of x, which has lines.
+  template <class X>
+  void fill(const X& x, index_t first, index_t count) {
+    static_assert(line_sign<X>() == Sign);
+    const code_lines lines = x.lines();
+    parameters::fill(x, first, count);
+    whole_ = lies_ready(x) ? count / square_rows_together * square_rows_together : 0;
+    lie_ = {lines.first + first * lines.stride, lines.stride};
+    if (whole_ < count) make_room();
+    for (index_t r = whole_; r < count; ++r)
+      std::memcpy(copy(r - whole_), lie_.data + r * lie_.stride, static_cast<std::size_t>(depth_));
+  }
+  /// Rows [first, first + count) of a source of floats, quantized as int8_per_channel<0> does it.
+  template <tile_source X>
+  void fill(const X& x, index_t first, index_t count) {
+    static_assert(Sign == simd::code_sign::is_signed);
+    whole_ = 0;
+    make_room();
+    quantize_source_rows(x, first, count, floats_, this->without_zeros(count),
+                         [&](index_t r, const auto& encode) { encode(reinterpret_cast<std::int8_t*>(copy(r))); });
+  }
+  /// Rows from r on, to be read in whole squares and steps.
   simd::unit_rows<A> from(index_t r) const {
-    return r < whole_ ? simd::unit_rows<A>{all_.data + r * all_.stride, all_.stride} : rest_;
+    return r < whole_ ? simd::unit_rows<A>{lie_.data + r * lie_.stride, lie_.stride}
+                      : simd::unit_rows<A>{copies_.data() + (r - whole_) * stride_, stride_};
   }
   const std::int32_t* rests(index_t) const { return nullptr; }
 
  private:
-  simd::unit_rows<A> all_, rest_{};
-  index_t whole_;
+  void make_room() {
+    if (copies_.size() == 0)
+      copies_ = line_array<std::uint8_t>::for_overwrite(round_up(most_, square_rows_together) * stride_);
+  }
+  std::uint8_t* copy(index_t r) { return copies_.data() + r * stride_; }
+
+  index_t most_, depth_, stride_, whole_ = 0;
+  simd::unit_rows<A> lie_{};
   line_array<std::uint8_t> copies_;
+  std::vector<float> floats_;
 };
 
-/// Whether rows of x are best taken where they lie: whole steps of codes that begin on cache lines, not all on the same
-/// ones of the first cache, and weights without zero points, which ask for no sums of rows.
-template <class Panels, class X>
-bool lies_ready(const X& x) {
-  constexpr index_t line = 64, way = 4096, step = 4 * simd::square_edge;
-  const code_lines lines = lines_of(x);
-  if constexpr (requires { x.lines(); })
-    return !integer_panel<Panels>::has_zeros && lines.first != nullptr && x.depth() % step == 0 &&
-           reinterpret_cast<std::uintptr_t>(lines.first) % line == 0 && lines.stride % line == 0 &&
-           lines.stride % way != 0;
-  else
-    return false;
-}
-
-/// Rows [row, row + rows) of x against panels [first, first + count), where they lie: all at once where the weights
-/// stay in the second cache, else `most` at a time.
+/// Rows [row, row + rows) of x, codes that have lines or floats, against panels [first, first + count) without zero
+/// points: all at once where they lie ready and the weights stay in the second cache, otherwise some at a time, `most`
+/// where weights pass by.
 template <class Panels, class X, class Finish>
-void square_products_in_place(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows,
-                              index_t most, const Finish& finish) {
-  const bool stay = count * weights.layout().panel_bytes() <= square_part_bytes;
-  const index_t together = stay ? rows : most;
+void square_products(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows, index_t most,
+                     const Finish& finish) {
+  const auto layout = weights.layout();
+  const bool stay = count * layout.panel_bytes() <= square_part_bytes;
+  const index_t at_once = !stay ? most : lies_ready(x) ? rows : square_rows_at_once;
+  const index_t together = round_up(divide_up(rows, divide_up(rows, at_once)), square_rows_together);
+  code_rows<typename Panels::arch, line_sign<X>()> units(std::min(together, rows), layout.depth);
   for (index_t m = 0; m < rows; m += together) {
     const index_t some = std::min(together, rows - m);
-    const rows_in_place<typename Panels::arch, X> units(x, row + m, some);
+    units.fill(x, row + m, some);
     square_product(weights, units, some, row + m, finish).over(first, count);
   }
 }
