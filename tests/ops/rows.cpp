@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <array>
 #include <qtensor/ops/rows.hpp>
 #include <utility>
 #include <vector>
@@ -122,6 +123,33 @@ TEST_CASE("for_each_piece: a source that runs across the rows is asked for tiles
   CHECK(y.reads.size() == 64);
 }
 
+TEST_CASE("for_each_flat_piece: every element once, in order; long rows in memory are not copied") {
+  for (const auto& [rows, cols, gap] : {std::array<index_t, 3>{1, 600, 0},
+                                        {3, 64, 0},
+                                        {70, 64, 5},
+                                        {5, ops::direct_floats - 1, 1},
+                                        {5, ops::direct_floats, 1},
+                                        {3, 5000, 8},
+                                        {2, ops::tile_floats + 1, 1}}) {
+    INFO(rows << " rows of " << cols << ", " << gap << " between them");
+    std::vector<float> memory(static_cast<std::size_t>(rows * (cols + gap)), -1.f);
+    for (index_t i = 0; i < rows * cols; ++i)
+      memory[static_cast<std::size_t>(i / cols * (cols + gap) + i % cols)] = static_cast<float>(i);
+    const matrix_ref<const float> x{memory.data(), rows, cols, cols + gap, 1};
+    index_t next = 0;
+    bool right = true, in_place = true;
+    ops::for_each_flat_piece(x, 1, ops::tile_floats, [&](index_t row, index_t first, index_t n, const float* elements) {
+      right = right && row == 0 && first == next;
+      in_place = in_place && elements >= memory.data() && elements < memory.data() + memory.size();
+      for (index_t i = 0; i < n; ++i) right = right && elements[i] == static_cast<float>(next + i);
+      next += n;
+    });
+    CHECK(right);
+    CHECK(next == rows * cols);
+    CHECK(in_place == (gap == 0 || cols >= ops::direct_floats));
+  }
+}
+
 TEST_CASE("piece_length: whole steps, at least one") {
   CHECK(ops::piece_length(32, 4096) == 4096);
   CHECK(ops::piece_length(48, 4096) == 4080);
@@ -134,15 +162,15 @@ TEST_CASE("for_each_float_run: rows where they lie, or read a few at a time") {
   std::vector<float> room(15);
   const auto sees_rows = [&](const auto& source, index_t first, index_t count, bool in_place) {
     index_t seen = 0;
-    ops::for_each_float_run(
-        source, first, count, 3, room.data(), [&](index_t r, index_t n, const float* from, index_t step) {
-          REQUIRE(r == seen);
-          REQUIRE((n >= 1 && n <= 3));
-          CHECK((from == x.data() + (first + r) * 5) == in_place);
-          for (index_t i = 0; i < n; ++i)
-            for (index_t c = 0; c < 5; ++c) CHECK(from[i * step + c] == direct(first + r + i, c));
-          seen += n;
-        });
+    ops::for_each_float_run(source, first, count, 3, room.data(),
+                            [&](index_t r, index_t n, const float* from, index_t step) {
+                              REQUIRE(r == seen);
+                              REQUIRE((n >= 1 && n <= 3));
+                              CHECK((from == x.data() + (first + r) * 5) == in_place);
+                              for (index_t i = 0; i < n; ++i)
+                                for (index_t c = 0; c < 5; ++c) CHECK(from[i * step + c] == direct(first + r + i, c));
+                              seen += n;
+                            });
     CHECK(seen == count);
   };
   sees_rows(direct, 0, 7, true);
