@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/simd/ops_amx.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <qtensor/simd/ops_amx.hpp>
 #include <vector>
 
@@ -108,5 +109,37 @@ TEST_CASE("square_unit: steps of fewer quads, of signed units, and nothing beyon
           REQUIRE(sums[r * 16 + c] == want);
         }
     }
+  });
+}
+TEST_CASE("square_unit: a session goes on after another one, and where nobody disturbed it") {
+  for_each_unit([](auto registers) {
+    using unit = decltype(registers);
+    std::vector<std::int8_t> ones(16 * 64, 1);
+    std::vector<std::int32_t> sums(16 * 16);
+    const auto sums_are = [&](std::int32_t want) {
+      unit::template store<1>(sums.data(), 64);
+      return std::all_of(sums.begin(), sums.end(), [&](std::int32_t s) { return s == want; });
+    };
+    typename unit::session whole;
+    unit::template load<4>(ones.data(), 64);
+    unit::template load<6>(ones.data(), 64);
+    unit::template zero<1>();
+    whole.resume();
+    unit::template dot_signed<1, 4, 6>();
+    CHECK(sums_are(64));
+    {
+      const typename unit::session few(4);
+      unit::template load<4>(ones.data(), 64);
+      unit::template load<6>(ones.data(), 64);
+      unit::template zero<1>();
+      unit::template dot_signed<1, 4, 6>();
+      CHECK(sums_are(16));
+    }
+    whole.resume();
+    unit::template load<4>(ones.data(), 64);
+    unit::template load<6>(ones.data(), 64);
+    unit::template zero<1>();
+    unit::template dot_signed<1, 4, 6>();
+    CHECK(sums_are(64));
   });
 }

@@ -114,9 +114,8 @@ class square_convolution {
   }
   void finish() {
     squares_.finish();
-    if constexpr (!beside) session_.reset();
     give();
-    if constexpr (!beside) session_.emplace();
+    if constexpr (!beside) session_->resume();
   }
   /// The pixels of the last block, none again.
   void give() {

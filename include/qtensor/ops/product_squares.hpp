@@ -144,9 +144,8 @@ class square_product {
         in_turn<width / 2>().some(most_rows);
       finish_rows();
     } else {
-      session_.reset();
       finish_rows();
-      session_.emplace();
+      session_->resume();
     }
     before_ = {};
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstring>
 #include <qtensor/simd/ops_dot.hpp>
 
 #if QTENSOR_HAS_AMX
@@ -31,6 +32,7 @@ inline constexpr bool runs_beside = requires {
 ///   is_granted()                  whether this process may use them: asks the system, once
 ///   session(quads = 16)           while one lives, its thread may call the following; nothing beside may use these
 ///                                 registers. Of fewer quads to a step, 4 and 5 hold rows' units and 6 and 7 quads
+///   session.resume()              after others used them, or may have: they hold nothing then, and may be used again
 ///   load<T>(from, stride)         row r from `from + r * stride` bytes; 64 bytes on cache lines are fastest
 ///   stream<T>(from, stride)       the same of what is not to stay in the first cache
 ///   store<T>(to, stride)
@@ -70,14 +72,22 @@ struct square_unit<avx512_arch> {
 
    public:
     explicit session(index_t quads = square_edge) {
-      shapes all;
-      for (const std::size_t units : {4, 5}) all.row_bytes[units] = static_cast<std::uint16_t>(4 * quads);
-      for (const std::size_t columns : {6, 7}) all.rows[columns] = static_cast<std::uint8_t>(quads);
-      asm volatile("ldtilecfg %0" : : "m"(all) : "memory");
+      for (const std::size_t units : {4, 5}) all_.row_bytes[units] = static_cast<std::uint16_t>(4 * quads);
+      for (const std::size_t columns : {6, 7}) all_.rows[columns] = static_cast<std::uint8_t>(quads);
+      begin();
     }
     ~session() { asm volatile("tilerelease" : : : "memory"); }
     session(const session&) = delete;
     session& operator=(const session&) = delete;
+    void resume() {
+      shapes now;
+      asm volatile("sttilecfg %0" : "=m"(now) : : "memory");
+      if (std::memcmp(&now, &all_, sizeof now) != 0) begin();
+    }
+
+   private:
+    void begin() { asm volatile("ldtilecfg %0" : : "m"(all_) : "memory"); }
+    shapes all_;
   };
 
   // g++ 12 takes numbers of registers only as text: its intrinsics cannot be called with a template's parameter.
