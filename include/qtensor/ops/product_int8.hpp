@@ -196,9 +196,8 @@ void multiply_integer_rows(const W& w, const X& x, index_t rows, bool spills, co
   const index_t row_bytes = (shape.depth + 64) * index_t{sizeof(typename simd::quad_dot<A>::unit)};
   const index_t block_rows = [&] {
     const index_t panel_bytes = shape.panel_bytes();
-    if (!packed_matrix<W> || (squares && shape.panels() * panel_bytes > square_part_bytes))
-      return rows_at_once(rows, row_bytes, 16 * tile::max_rows);
-    if (squares) return square_rows_at_once;
+    if (!packed_matrix<W>) return rows_at_once(rows, row_bytes, 16 * tile::max_rows);
+    if (squares) return square_rows_at_once(shape, shape.panels(), rows);
     if constexpr (simd::sum_dot<A>::exists)
       return std::max(sum_rows_at_once, sum_rows_bytes / row_bytes / simd::sum_tile_rows * simd::sum_tile_rows);
     else

@@ -21,10 +21,23 @@ bool prefers_squares(index_t rows, index_t quads) {
 
 /// Rows that are summed together.
 inline constexpr index_t square_rows_together = 2 * simd::square_edge;
-/// Bytes of packed weights that stay in the second cache while rows pass; where these are all weights, rows are made
-/// ready so many at a time, and stay there as well.
-inline constexpr index_t square_part_bytes = index_t{1} << 20;
-inline constexpr index_t square_rows_at_once = 4 * square_rows_together;
+/// Packed weights of so many bytes stay in the second cache while rows pass. More of them pass by in parts, each asked
+/// for while the one before it is multiplied with rows of so many bytes, which stay: the cache holds all three.
+inline constexpr index_t square_staying_bytes = index_t{1} << 20, square_part_bytes = index_t{256} << 10,
+                         square_rows_bytes = index_t{768} << 10;
+template <class Layout>
+bool squares_stay(const Layout& layout, index_t panels) {
+  return panels * layout.panel_bytes() <= square_staying_bytes;
+}
+/// Rows that are made ready at a time for packed weights, of `rows`: as many as stay in the second cache, too, and
+/// nearly as many each time.
+template <class Layout>
+index_t square_rows_at_once(const Layout& layout, index_t panels, index_t rows) {
+  const index_t most =
+      squares_stay(layout, panels) ? 4 * square_rows_together : square_rows_bytes / (layout.depth + 64);
+  const index_t times = divide_up(rows, std::max(most / square_rows_together, index_t{1}) * square_rows_together);
+  return round_up(divide_up(rows, times), square_rows_together);
+}
 
 /// All tiles of rows [0, rows) of x against panels [first, first + count), as integer_tiles has them, for sums that fit
 /// 32 bits.
@@ -36,7 +49,7 @@ class square_product {
   using session = typename simd::square_unit<A>::session;
   static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge,
                            most_rows = square_rows_together;
-  static constexpr index_t step_bytes = edge * width * 4;
+  static constexpr index_t step_bytes = edge * width * 4, line = 64;
   // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
   static constexpr bool is_packed = !requires(Panels & p) { p.weights(); };
   static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
@@ -57,12 +70,18 @@ class square_product {
         steps_(divide_up(weights.layout().quads(), edge)) {}
 
   void over(index_t first, index_t count) {
-    const index_t together = is_packed ? std::max(index_t{1}, square_part_bytes / weights_.layout().panel_bytes()) : 1;
+    const auto layout = weights_.layout();
+    const bool stay = squares_stay(layout, count);
+    const index_t part = stay ? count : std::max(index_t{1}, square_part_bytes / layout.panel_bytes());
+    const index_t together = is_packed ? part : 1;
     alignas(64) std::int32_t room[most_rows * width];
     sums_ = room;
     session_.emplace();
     for (index_t p = first; p < first + count; p += together) {
       prepare(p, std::min(together, first + count - p));
+      // Few rows do nothing but read: in order, and the CPU asks for what comes.
+      if (is_packed && rows_ > edge && p + together < first + count)
+        ask_for(std::min(together, first + count - p - together));
       for (index_t m = 0; m < rows_; m += most_rows)
         for (index_t i = 0; i < static_cast<index_t>(panels_.size()); ++i) sum_panel(p + i, i, m);
       drain();
@@ -71,6 +90,18 @@ class square_product {
   }
 
  private:
+  /// From here on every step asks for its share of the `count` panels behind the present ones.
+  void ask_for(index_t count) {
+    const auto present = static_cast<index_t>(panels_.size()), bytes = weights_.layout().panel_bytes();
+    const index_t steps = divide_up(rows_, most_rows) * present * 2 * (steps_ - 1);
+    next_ = panels_.front().codes() + present * bytes;
+    next_end_ = next_ + count * bytes;
+    next_share_ = round_up(divide_up(count * bytes, std::max(steps, index_t{1})), line);
+  }
+  QTENSOR_INLINE void ask() {
+    for (const std::int8_t* end = std::min(next_ + next_share_, next_end_); next_ < end; next_ += line)
+      simd::prefetch_second_level(next_);
+  }
   void prepare(index_t p, index_t count) {
     const index_t rest = weights_.layout().quads() % edge;
     panels_.clear();
@@ -104,7 +135,7 @@ class square_product {
   template <shape Shape>
   void sum(const simd::square_operands<A>& of, const block& b) {
     if constexpr (!Finish::runs_beside) {
-      squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [] {});
+      squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [&] { ask(); });
       before_ = b;
       return drain();
     } else {
@@ -120,16 +151,18 @@ class square_product {
   void sum_beside(const simd::square_operands<A>& of, const block& b) {
     auto turn = in_turn<Columns>();
     const index_t each = divide_up(turn.rows, std::max(steps_ - 1, index_t{1}));
-    squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols,
-                                                         [&]() QTENSOR_INLINE_LAMBDA { turn.some(each); });
+    squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [&]() QTENSOR_INLINE_LAMBDA {
+      ask();
+      turn.some(each);
+    });
     turn.some(turn.rows);
   }
   /// Sums two halves, which go to a sink that may use the registers.
   void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
-    const auto nothing = [] {};
-    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of, sums_, width, nothing);
+    const auto only_ask = [&] { ask(); };
+    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of, sums_, width, only_ask);
     squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(width / 2), sums_ + width / 2, width,
-                                                                     nothing);
+                                                                     only_ask);
     before_ = b;
     drain();
   }
@@ -188,6 +221,8 @@ class square_product {
   std::optional<session> session_;
   simd::square_sums_in_turn<A> squares_;
   std::int32_t* sums_ = nullptr;
+  const std::int8_t *next_ = nullptr, *next_end_ = nullptr;
+  index_t next_share_ = 0;
   block before_{};
 };
 
@@ -261,15 +296,12 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
 };
 
 /// Rows [row, row + rows) of x, codes that have lines or floats, against panels [first, first + count) without zero
-/// points: all at once where they lie ready and the weights stay in the second cache, otherwise some at a time, `most`
-/// where weights pass by.
+/// points: all at once where they lie ready and the weights stay in the second cache, otherwise `most` at a time.
 template <class Panels, class X, class Finish>
 void square_products(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows, index_t most,
                      const Finish& finish) {
   const auto layout = weights.layout();
-  const bool stay = count * layout.panel_bytes() <= square_part_bytes;
-  const index_t at_once = !stay ? most : lies_ready(x) ? rows : square_rows_at_once;
-  const index_t together = round_up(divide_up(rows, divide_up(rows, at_once)), square_rows_together);
+  const index_t together = lies_ready(x) && squares_stay(layout, count) ? rows : most;
   code_rows<typename Panels::arch, line_sign<X>()> units(std::min(together, rows), layout.depth);
   for (index_t m = 0; m < rows; m += together) {
     const index_t some = std::min(together, rows - m);
