@@ -69,12 +69,13 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
   using tile = simd::float_tile<A>;
   constexpr index_t width = tile::panel;
   const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
-  const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{32} : index_t{256}, quads);
+  const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{32} : Tiles::quads_at_once, quads);
   const index_t pairs_each = round_up(2 * quads_each, Tiles::pair_step);
   const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
   const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
   bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
-  product_space space((row_block + pairs_each) * width);
+  constexpr index_t stride = Tiles::panel_stride;
+  product_space space(row_block * width + pairs_each * stride);
   float* const sums = space.data();
   auto* const block = reinterpret_cast<std::uint32_t*>(sums + row_block * width);
 
@@ -99,8 +100,8 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
         weights.for_groups(q, end,
                            [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
                                const auto& parameters) {
-                             decoder.pairs_of(what, codes, depth, parameters, block + (from - q) * 2 * width + col,
-                                              width);
+                             decoder.pairs_of(what, codes, depth, parameters, block + (from - q) * 2 * stride + col,
+                                              stride);
                              if (scaled_last)
                                for (index_t c = 0; c < parameters.width; ++c) {
                                  scales[col + c] = parameters.scales[c];
@@ -109,10 +110,10 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
                                }
                            });
         const index_t pairs = 2 * (end - q);
-        std::fill(block + pairs * width, block + round_up(pairs, Tiles::pair_step) * width, 0u);
+        std::fill(block + pairs * stride, block + round_up(pairs, Tiles::pair_step) * stride, 0u);
         for (index_t r = 0, done = 0; r < some; r += done) {
           done = Tiles::rows(some - r);
-          Tiles::sum(block, width, weights.vectors(), values.from(r, q), done, pairs, sums + r * width, q == 0);
+          Tiles::sum(block, stride, weights.vectors(), values.from(r, q), done, pairs, sums + r * width, q == 0);
           if (end == quads)
             for (index_t i = r, count = 0; i < r + done; i += count) give(i, count = tile::rows(r + done - i));
         }

@@ -13,8 +13,10 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 template <usable_arch A>
 struct bf16_squares {
   static constexpr index_t row_step = square_edge, pair_step = square_edge;
-  /// Rows that are summed at a time: their sums stay in the first cache.
-  static index_t rows(index_t left) { return std::min(left, index_t{96}); }
+  /// Rows that are summed at a time: their sums are read again for every few quads.
+  static index_t rows(index_t left) { return std::min(left, index_t{128}); }
+  /// Decoded columns of two squares stay in the first cache while rows pass by, and spread over it.
+  static constexpr index_t quads_at_once = 64, panel_stride = float_tile<A>::panel + square_edge;
 
   static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {
@@ -59,7 +61,7 @@ struct bf16_squares {
         unit::template load<6 + a>(panel + a * row_step, panel_stride * word);
       });
       detail::repeat<Down>([&](auto d) __attribute__((always_inline)) {
-        unit::template load<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
+        unit::template stream<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
       });
       each([&](auto d, auto a) __attribute__((always_inline)) { unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>(); });
       panel += pair_step * panel_stride;
