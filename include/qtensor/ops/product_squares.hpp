@@ -95,11 +95,11 @@ class square_product {
     const auto present = static_cast<index_t>(panels_.size()), bytes = weights_.layout().panel_bytes();
     const index_t steps = divide_up(rows_, most_rows) * present * 2 * (steps_ - 1);
     next_ = panels_.front().codes() + present * bytes;
-    next_end_ = next_ + count * bytes;
-    next_share_ = round_up(divide_up(count * bytes, std::max(steps, index_t{1})), line);
+    next_left_ = count * bytes;
+    next_share_ = round_up(divide_up(next_left_, std::max(steps, index_t{1})), line);
   }
   QTENSOR_INLINE void ask() {
-    for (const std::int8_t* end = std::min(next_ + next_share_, next_end_); next_ < end; next_ += line)
+    for (index_t n = std::min(next_share_, next_left_); n > 0; n -= line, next_ += line, next_left_ -= line)
       simd::prefetch_second_level(next_);
   }
   void prepare(index_t p, index_t count) {
@@ -221,8 +221,8 @@ class square_product {
   std::optional<session> session_;
   simd::square_sums_in_turn<A> squares_;
   std::int32_t* sums_ = nullptr;
-  const std::int8_t *next_ = nullptr, *next_end_ = nullptr;
-  index_t next_share_ = 0;
+  const std::int8_t* next_ = nullptr;  // what is asked for next, how much of it is left and each step's share
+  index_t next_left_ = 0, next_share_ = 0;
   block before_{};
 };
 
