@@ -251,8 +251,7 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
  public:
   static constexpr auto unit_sign = Sign;
 
-  code_rows(index_t most, index_t depth)
-      : parameters(most), most_(most), depth_(depth), stride_(round_up(depth, line) + line) {}
+  code_rows(index_t most, index_t depth) : parameters(most), depth_(depth), stride_(round_up(depth, line) + line) {}
 
   /// Rows [first, first + count) of x, which has lines.
   template <class X>
@@ -262,7 +261,7 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
     parameters::fill(x, first, count);
     whole_ = lies_ready(x) ? count / square_rows_together * square_rows_together : 0;
     lie_ = {lines.first + first * lines.stride, lines.stride};
-    if (whole_ < count) make_room();
+    make_room(count - whole_);
     for (index_t r = whole_; r < count; ++r)
       std::memcpy(copy(r - whole_), lie_.data + r * lie_.stride, static_cast<std::size_t>(depth_));
   }
@@ -271,7 +270,7 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
   void fill(const X& x, index_t first, index_t count) {
     static_assert(Sign == simd::code_sign::is_signed);
     whole_ = 0;
-    make_room();
+    make_room(count);
     quantize_source_rows(x, first, count, floats_, this->without_zeros(count),
                          [&](index_t r, const auto& encode) { encode(reinterpret_cast<std::int8_t*>(copy(r))); });
   }
@@ -283,13 +282,13 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
   const std::int32_t* rests(index_t) const { return nullptr; }
 
  private:
-  void make_room() {
-    if (copies_.size() == 0)
-      copies_ = line_array<std::uint8_t>::for_overwrite(round_up(most_, square_rows_together) * stride_);
+  void make_room(index_t rows) {
+    const index_t bytes = round_up(rows, square_rows_together) * stride_;
+    if (copies_.size() < bytes) copies_ = line_array<std::uint8_t>::for_overwrite(bytes);
   }
   std::uint8_t* copy(index_t r) { return copies_.data() + r * stride_; }
 
-  index_t most_, depth_, stride_, whole_ = 0;
+  index_t depth_, stride_, whole_ = 0;
   simd::unit_rows<A> lie_{};
   line_array<std::uint8_t> copies_;
   std::vector<float> floats_;
