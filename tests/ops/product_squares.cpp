@@ -128,21 +128,23 @@ TEST_CASE("product_squares: zero points of weights, of all rows together, and of
       check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(m, 64, 401, one_zero);
     }
 }
+
 namespace {
 
-/// Rows of codes that end where memory does, `stride` apart and `late` bytes behind a cache line, with any zero points.
+/// Rows of codes that end where memory does, `stride` apart and `late` bytes behind a cache line, codes of a row `step`
+/// apart, with any zero points.
 template <class Code>
-void check_in_place(index_t m, index_t k, index_t stride, index_t late = 0) {
+void check_in_place(index_t m, index_t k, index_t stride, index_t late = 0, index_t step = 1) {
   INFO(m << " rows of " << k << " codes, " << stride << " apart, " << late << " behind a line");
   constexpr index_t n = 70;
   const auto wt = random_tensor<int8_per_channel<0>>(n, k, true);
-  check::fenced<storage_t<Code>> codes(round_up((m - 1) * stride + k + late, 64));
+  check::fenced<storage_t<Code>> codes(round_up((m - 1) * stride + (k - 1) * step + 1 + late, 64));
   for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<storage_t<Code>>(check::random_bits()());
   std::vector<std::int32_t> zeros(static_cast<std::size_t>(m));
   for (auto& z : zeros) z = static_cast<std::int32_t>(check::random_below(256)) - (Code::min < 0 ? 128 : 0);
   for (const bool one_zero : {true, false}) {
     const std::span<const std::int32_t> rows_zeros(zeros.data(), one_zero ? 1 : zeros.size());
-    const code_matrix<Code> x{codes.data() + late, m, k, stride, 1, rows_zeros};
+    const code_matrix<Code> x{codes.data() + late, m, k, stride, step, rows_zeros};
     check::fenced<std::int32_t> y(m * n);
     const ops::store_integers store{{y.data(), m, n, n, 1}};
     ops::multiply_integers<arch>(pack<arch>(wt), x, ops::unscaled<ops::store_integers>{store}, serial{});
@@ -151,7 +153,7 @@ void check_in_place(index_t m, index_t k, index_t stride, index_t late = 0) {
       for (index_t c = 0; c < n; ++c) {
         std::int64_t want = 0;
         for (index_t i = 0; i < k; ++i)
-          want += (std::int64_t{x.codes[r * stride + i]} - zeros[one_zero ? 0 : static_cast<std::size_t>(r)]) *
+          want += (std::int64_t{x.codes[r * stride + i * step]} - zeros[one_zero ? 0 : static_cast<std::size_t>(r)]) *
                   static_cast<std::int64_t>(int8::decode(w.code(c, i)));
         REQUIRE(y[r * n + c] == want);
       }
@@ -170,6 +172,12 @@ TEST_CASE("product_squares: rows where they lie, of both signs, with what is lef
   check_in_place<int8>(64, 130, 192);
   check_in_place<uint8>(64, 128, 130);
   check_in_place<int8>(64, 128, 192, 1);
+}
+TEST_CASE("product_squares: rows that are columns of memory, of both signs") {
+  for (const index_t k : {64, 101}) {
+    check_in_place<int8>(40, k, 1, 0, 48);
+    check_in_place<uint8>(70, k, 1, 0, 70);
+  }
 }
 TEST_CASE("lies_ready: whole steps on cache lines that spread over the first cache") {
   alignas(64) std::int8_t codes[64] = {};

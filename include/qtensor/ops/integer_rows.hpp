@@ -104,7 +104,7 @@ void quantize_source_rows(const X& x, index_t first, index_t count, std::vector<
 /// lines that spread over the first cache; behind the depth, whole lines may be read.
 template <simd::usable_arch A>
 class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
-  using parameters = row_parameters<simd::quad_dot<A>::unit_offset>;
+  using parameters = typename integer_rows::row_parameters;
   using unit = typename simd::quad_dot<A>::unit;
   static constexpr index_t line = 64, rows_together = 32;
 

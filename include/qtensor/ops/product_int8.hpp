@@ -62,7 +62,7 @@ class panel_tiles {
       }
     if constexpr (simd::split_dot<A>::exists)
       if (by_nibbles_) return simd::dot_split_row<A>(codes_, nibbles_.data(), quads_, start_, sums);
-    simd::dot_tile<A>(codes_, {x_.row(m), x_.stride()}, count, quads_, start_, sums, ahead);
+    simd::dot_tile<A>(codes_, x_.from(m), count, quads_, start_, sums, ahead);
   }
 
  private:
@@ -206,10 +206,8 @@ void multiply_integer_rows(const W& w, const X& x, index_t rows, bool spills, co
   for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, squares ? square_rows_together : tile::max_rows,
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       auto reader = panels_of<A>(w);
-                      if constexpr (simd::square_unit<A>::exists && (tile_source<X> || requires { x.lines(); }) &&
-                                    !integer_panel<decltype(reader)>::has_zeros)
-                        if (squares && (tile_source<X> || lines_of(x).first != nullptr))
-                          return square_products(reader, panel, panels, x, first, count, block_rows, finish);
+                      if constexpr (simd::square_unit<A>::exists && !integer_panel<decltype(reader)>::has_zeros)
+                        if (squares) return square_products(reader, panel, panels, x, first, count, block_rows, finish);
                       const index_t block = std::min(count, block_rows);
                       integer_rows<A> units(block, shape.depth);
                       for (index_t m = 0; m < count; m += block) {

@@ -242,10 +242,10 @@ bool lies_ready(const X& x) {
 
 /// Rows of activations as square_product asks for them where weights have no zero points, so that there are no sums of
 /// rows: their codes as they are, filled again and again, where they lie or, if that is no place for them or they are
-/// no whole squares, copied. Room for `most` rows of `depth` codes.
+/// no whole squares, copied.
 template <simd::usable_arch A, simd::code_sign Sign>
 class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
-  using parameters = row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset>;
+  using parameters = typename code_rows::row_parameters;
   static constexpr index_t line = 64;
 
  public:
@@ -253,15 +253,21 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
 
   code_rows(index_t most, index_t depth) : parameters(most), depth_(depth), stride_(round_up(depth, line) + line) {}
 
-  /// Rows [first, first + count) of x, which has lines.
+  /// Rows [first, first + count) of x: a weights_of that says which of its elements are a row's.
   template <class X>
   void fill(const X& x, index_t first, index_t count) {
     static_assert(line_sign<X>() == Sign);
-    const code_lines lines = x.lines();
+    const code_lines lines = lines_of(x);
     parameters::fill(x, first, count);
     whole_ = lies_ready(x) ? count / square_rows_together * square_rows_together : 0;
-    lie_ = {lines.first + first * lines.stride, lines.stride};
     make_room(count - whole_);
+    if (lines.first == nullptr) {
+      x.read(first, count, 0, depth_, copy(0), stride_);  // as signed codes
+      if constexpr (Sign == simd::code_sign::is_unsigned)
+        for (index_t r = 0; r < count; ++r) simd::flip_bits<A>(copy(r), depth_, X::line_flip);
+      return;
+    }
+    lie_ = {lines.first + first * lines.stride, lines.stride};
     for (index_t r = whole_; r < count; ++r)
       std::memcpy(copy(r - whole_), lie_.data + r * lie_.stride, static_cast<std::size_t>(depth_));
   }
@@ -294,8 +300,8 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
   std::vector<float> floats_;
 };
 
-/// Rows [row, row + rows) of x, codes that have lines or floats, against panels [first, first + count) without zero
-/// points: all at once where they lie ready and the weights stay in the second cache, otherwise `most` at a time.
+/// Rows [row, row + rows) of x, codes or floats, against panels [first, first + count) without zero points: all at once
+/// where they lie ready and the weights stay in the second cache, otherwise `most` at a time.
 template <class Panels, class X, class Finish>
 void square_products(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows, index_t most,
                      const Finish& finish) {
