@@ -12,6 +12,7 @@
 #include "compat/ggml_check.hpp"
 #include "core/sentence.hpp"
 #include "reference/quantize_check.hpp"
+#include "simd/check.hpp"
 
 using namespace qtensor;
 namespace ggml = qtensor::compat::ggml;
@@ -141,6 +142,38 @@ TEST_CASE("ue4m3: the vectors of NUMERICS 8.3, and its odd codes") {
   CHECK(ue4m3::decode(0x7F) == 0.f);
   CHECK(ue4m3::decode(0x80) == 0.f);
   CHECK(ue4m3::decode(0xFF) == 480.f);
+}
+
+TEST_CASE("vector_code: the codes of scales that the rules give, of every binade") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    const auto compare = [](auto rule, std::uint32_t first, std::uint32_t step) {
+      using rule_type = decltype(rule);
+      alignas(64) std::array<std::uint32_t, static_cast<std::size_t>(simd::lanes<A>)> amax, codes;
+      for (std::uint32_t at = first; at < infinity_bits;) {
+        for (auto& a : amax) a = std::min(at, infinity_bits - 1), at += step;
+        simd::store(codes.data(), simd::vector_code<rule_type, A>::of(simd::load<A>(amax.data())));
+        for (std::size_t i = 0; i < codes.size(); ++i)
+          if (codes[i] != rule_type::code(float_of(amax[i]))) FAIL(amax[i], ": ", codes[i]);
+      }
+    };
+    const auto both = [&](std::uint32_t first, std::uint32_t step) {
+      compare(ggml::mxfp4_rule{}, first, step);
+      compare(ggml::nvfp4_rule{}, first, step);
+    };
+    both(0x00800000u, 4093u);
+    both(0x00800000u, 1u << 19);  // ties of quotients, powers of two
+    both(0x00ffffffu, 1u << 23);  // and what lies below
+    both(0x00ffff00u, 1u << 23);  // near enough to be their logarithm
+    compare(ggml::mxfp4_rule{}, 0u, infinity_bits);
+    compare(ggml::nvfp4_rule{}, 0u, infinity_bits);
+    for (std::uint32_t code = 1; code < 0x7f; ++code)  // six times a limit between two scales, and beside it
+      for (const float middle : {0.f, 0.5f}) {
+        const float s = ggml::ue4m3::decode(code), next = ggml::ue4m3::decode(code < 0x7e ? code + 1 : code);
+        const std::uint32_t limit = bits_of(6.f * (s + middle * (next - s)));
+        for (const std::uint32_t at : {limit - 1, limit, limit + 1}) compare(ggml::nvfp4_rule{}, at, infinity_bits);
+      }
+  });
 }
 
 TEST_CASE("formats: what no other FP4 does") {

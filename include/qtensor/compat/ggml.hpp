@@ -3,6 +3,8 @@
 #pragma once
 
 #include <qtensor/scheme/scheme.hpp>
+#include <qtensor/simd/log2.hpp>
+#include <qtensor/simd/own_policies.hpp>
 
 namespace qtensor::compat::ggml {
 
@@ -212,3 +214,34 @@ using nvfp4 = scheme<fp4, group<16>, scale_as<ue4m3>, interleaved_groups<4, spli
                      block_literal>;
 
 }  // namespace qtensor::compat::ggml
+
+// The rules that say codes, as vectors.
+namespace qtensor::inline QTENSOR_ABI::simd {
+
+template <class A>
+struct vector_code<compat::ggml::mxfp4_rule, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE words<A> of(const words<A>& amax) {
+    const words<A> code = simd::bits_as<std::uint32_t>(simd::floor_of_log2f<A>(amax) + ints<A>(125)) & words<A>(0xffu);
+    return simd::select(amax == words<A>(0u), words<A>(0u), code);
+  }
+};
+
+template <class A>
+struct vector_code<compat::ggml::nvfp4_rule, A> {
+  static constexpr bool enabled = true;
+  /// ue4m3::encode of amax / 6.
+  static QTENSOR_INLINE words<A> of(const words<A>& amax) {
+    using ue4m3 = compat::ggml::ue4m3;
+    const floats<A> x = simd::min(simd::div(simd::bits_as<float>(amax), floats<A>(6.f)), floats<A>(ue4m3::max));
+    const floats<A> least_normal(exp2i(-6));
+    const ints<A> steps = simd::truncate_to_int(simd::add(simd::mul(x, floats<A>(512.f)), floats<A>(0.5f)));
+    const ints<A> normal =
+        simd::bits_as<std::int32_t>(((simd::bits_as<std::uint32_t>(x) >> 19) + words<A>(1u)) >> 1) - ints<A>(120 << 3);
+    const ints<A> code =
+        simd::select(simd::mask_as<std::int32_t>(x < least_normal), simd::min(steps, ints<A>(7)), normal);
+    return simd::bits_as<std::uint32_t>(simd::select(code < ints<A>(0x78), code, ints<A>(0x7e)));
+  }
+};
+
+}  // namespace qtensor::inline QTENSOR_ABI::simd

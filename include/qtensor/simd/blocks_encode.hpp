@@ -248,19 +248,25 @@ class block_encoder {
   /// Scales whose codes the rule says, which limits are multiplied by; NaN marks special groups, too.
   bool find_searched_scales(index_t count) {
     bool special = false;
-    for (index_t g = 0; g < count; ++g) {
-      scale_code_[g] = S::rule::code(float_of(a_[g]));
-      by_[g] = decode_table<scale_format>[scale_code_[g]];
-    }
+    using by_vectors = vector_code<typename S::rule, A>;
+    if constexpr (!by_vectors::enabled)
+      for (index_t g = 0; g < count; ++g) scale_code_[g] = S::rule::code(float_of(a_[g]));
     for (index_t g = 0; g < count; g += lanes<A>) {
       const words<A> amax = simd::load<A>(a_ + g);
+      auto regular = simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
+      if constexpr (by_vectors::enabled) {
+        simd::store(scale_code_ + g, by_vectors::of(amax));
+        regular = regular & ~simd::mask_as<float>(simd::below(amax - words<A>(1u), words<A>(low_bits(23))));  // not 0
+      }
+#pragma GCC unroll 16
+      for (index_t k = 0; k < lanes<A>; ++k) by_[g + k] = decode_table<scale_format>[scale_code_[g + k]];
       const floats<A> s = simd::load<A>(by_ + g);
       // No scale: every product is 0, and no limit is passed.
       const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
       const auto none = s == floats<A>(0.f);
       const auto reached = none | ((simd::mul(simd::bits_as<float>(amax), floats<A>(0.5f)) <= largest) &
                                    (largest < floats<A>(infinity)));
-      const auto regular = reached & simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
+      regular = regular & reached;
       const floats<A> by = simd::select(regular, simd::select(none, floats<A>(infinity), s), floats<A>(quiet_nan));
       simd::store(by_ + g, by);
       special = special || !simd::all(regular);

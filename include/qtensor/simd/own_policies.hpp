@@ -18,6 +18,14 @@ struct vector_rule {
   static constexpr bool enabled = false;
 };
 
+/// A rule that says the code of a scale itself. Has
+///        static words<A> of(const words<A>& amax)
+/// for 0 and finite maxima that are normal numbers (as bits): what Rule::code gives.
+template <class Rule, class A>
+struct vector_code {
+  static constexpr bool enabled = false;
+};
+
 /// A division that is x * inverse, one rounding each, where the inverse is made of scale and tensor scale. Has
 ///        static floats<A> of(const floats<A>& scale, float tensor_scale)
 /// for every scale, 0, infinity and NaN too; of(1, 1) is 1.
