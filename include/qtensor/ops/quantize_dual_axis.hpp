@@ -140,7 +140,7 @@ class dual_axis_quantizer {
     array size = by_cols_.index_of_row(0);
     for (auto& extent : size) extent = 1;
     size[down] = box.rows();
-    if (!work.quantize_panel) work.quantize_panel.emplace(by_cols_, x_.cols(), step_);
+    if (!work.quantize_panel) work.quantize_panel.emplace(by_cols_, x_.cols(), width, step_);
     (*work.quantize_panel)(work.elements, by_cols_.index_of_row(start), size, col, n);
     if (by_rows_.is_flat() && box.row_stride == n) {  // the band is one long run
       for (index_t at = 0; at < box.rows() * n; at += width)

@@ -222,25 +222,27 @@ void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t le
       });
 }
 
-/// What one panel of rows that share scales is quantized with: parameters of the blocks of columns [first, end).
+/// What one panel of rows that share scales is encoded with, from parameters of its columns' blocks.
 template <class Quantizer>
 class panel_encoder {
   using S = typename Quantizer::scheme_type;
 
  public:
-  /// `step`: elements that pieces of rows are multiples of; `asks`: how a source is asked for numbers further on in it.
-  panel_encoder(const Quantizer& q, index_t cols, index_t step, simd::traffic asks)
+  /// Rows of `cols` columns, of which `width` are encoded at a time, at most. `step`: elements that pieces of rows are
+  /// multiples of; `asks`: how a source is asked for numbers further on in it.
+  panel_encoder(const Quantizer& q, index_t cols, index_t width, index_t step, simd::traffic asks)
       : q_(q), step_(step), asks_(asks), by_columns_(takes_columns(q)), pads_(takes_padded(q, cols)) {
     if (pads_) spread_.emplace(tile_floats + simd::lanes<simd::best_arch>);
     if (!by_columns_ || pads_) return;
     const bool own = q.block_length() == 1;
-    together_ = own && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
-    memory_ = line_array<float>::for_overwrite(Quantizer::columns_type::memory_for(cols * together_));
-    if (!own || together_ > 1) spread_.emplace(cols * together_ + simd::lanes<simd::best_arch>);
+    together_ = own && width == cols && q.codes_follow_each_other() ? rows_as_one(cols, q.panel_rows()) : 1;
+    memory_ = line_array<float>::for_overwrite(Quantizer::columns_type::memory_for(width * together_));
+    if (!own || together_ > 1) spread_.emplace(width * together_ + simd::lanes<simd::best_arch>);
   }
 
   /// Whether rows are encoded by columns, each with parameters of its own or with a copy of its block's.
   bool by_columns() const { return by_columns_ || pads_; }
+  static bool by_columns(const Quantizer& q, index_t cols) { return takes_columns(q) || takes_padded(q, cols); }
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
   /// `asks`: for what meanwhile; `shared`: what the scales are copies of, if they are.
@@ -258,7 +260,8 @@ class panel_encoder {
     });
   }
 
-  /// The same, where several columns may share theirs: p and seen are those of the row's blocks.
+  /// The same, where several columns may share theirs: p and seen are those of the blocks from column `first` on, which
+  /// begins one.
   template <class Reader>
   void encode(Reader& elements, index_t start, index_t rows, index_t first, index_t n, const parameters_view& p,
               const statistics_view& seen, simd::blocks_are blocks, simd::box_requests asks = {}) {
@@ -267,14 +270,15 @@ class panel_encoder {
       if (pads_ && blocks != simd::blocks_are::special) return encode_padded(elements, start, rows, n, p, blocks);
     if constexpr (!goes_by_position<S>)
       if (by_columns_ && blocks != simd::blocks_are::special) {
-        if (own) return encode_columns(elements, start, rows, first, n, p.from(first), blocks, asks);
+        if (own) return encode_columns(elements, start, rows, first, n, p, blocks, asks);
         if (rows >= many)
-          return encode_columns(elements, start, rows, first, n, of_columns(p, first, n), blocks, asks,
-                                {p.scales, q_.block_length(), first});
+          return encode_columns(elements, start, rows, first, n, of_columns(p, n), blocks, asks,
+                                {p.scales, q_.block_length()});
       }
     elements.for_each_box(start, rows, first, n, [&](index_t row, index_t col, const auto& box) {
       for (index_t r = 0; r < box.rows(); ++r)
-        encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks);
+        encode_row(q_.index_of_row(row + r), col, box.cols(), box.data + r * box.row_stride, p, seen, blocks,
+                   first / q_.block_length());
     });
   }
 
@@ -341,13 +345,13 @@ class panel_encoder {
     if (p.zero_points != nullptr) repeat_entries(p.zero_points, n, together_, to.zero_points);
     return to;
   }
-  /// Those of columns [first, first + n) from those of the row's blocks.
-  parameters_view of_columns(const parameters_view& p, index_t first, index_t n) {
+  /// Those of n columns from those of their blocks.
+  parameters_view of_columns(const parameters_view& p, index_t n) {
     using arch = simd::best_arch;
     const index_t length = q_.block_length();
     const parameters_view to = spread_->view();
-    simd::spread_entries<arch>(p.scales, length, first, n, to.scales);
-    if (p.zero_points != nullptr) simd::spread_entries<arch>(p.zero_points, length, first, n, to.zero_points);
+    simd::spread_entries<arch>(p.scales, length, 0, n, to.scales);
+    if (p.zero_points != nullptr) simd::spread_entries<arch>(p.zero_points, length, 0, n, to.zero_points);
     return to;
   }
 
@@ -365,7 +369,7 @@ class panel_encoder {
 template <tile_source X, class Quantizer>
 void encode_rows(const X& x, const Quantizer& q, index_t start, index_t rows, index_t step, const statistics_view& seen,
                  const parameters_view& p, simd::blocks_are blocks) {
-  panel_encoder<Quantizer> panel(q, x.cols(), step, q.asks_in_order());
+  panel_encoder<Quantizer> panel(q, x.cols(), x.cols(), step, q.asks_in_order());
   if (q.is_flat())
     return for_each_flat_piece(x, step, q.encode_length(),
                                [&](index_t, index_t piece, index_t size, const auto* elements) {
@@ -387,7 +391,7 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
   statistics_memory<S> statistics(height * blocks);
   parameters_memory<S> parameters(height * blocks);
   std::vector<simd::blocks_are> are(static_cast<std::size_t>(height));
-  const panel_encoder<Quantizer> panel(q, cols, step, q.asks_in_order());
+  const panel_encoder<Quantizer> panel(q, cols, cols, step, q.asks_in_order());
   const statistics_view seen = statistics.view();
   const parameters_view p = parameters.view();
   for (index_t start = 0; start < x.rows(); start += height) {
@@ -415,16 +419,20 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
 }
 
 /// Columns of a panel that are quantized at a time: as many as fit the second-level cache, where both passes can then
-/// find them, or all. Copies of what another cache holds should fit the first one.
+/// find them, or all. Copies of what another cache holds should fit the first one, and so should the parameters of
+/// columns that share none.
 template <class Quantizer>
 index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step, bool copies) {
+  constexpr index_t most_columns = 2048;
   const auto width_for = [&](index_t floats, index_t least) {
     const index_t width = piece_length(step, floats / rows);
     const bool fits = rows * cols <= floats || q.block_length() >= cols || step % q.block_length() != 0;
     return fits || width < least ? cols : width;
   };
   const index_t near = copies && !q.streams() ? width_for(tile_floats, 128) : cols;
-  return near < cols ? near : width_for(box_floats, 512);
+  const index_t width = near < cols ? near : width_for(box_floats, 512);
+  const bool has_few_rows = q.block_length() == 1 && rows * most_columns <= box_floats;
+  return has_few_rows ? std::min(width, piece_length(step, most_columns)) : width;
 }
 
 /// Those of a panel that comes from memory while the next box is asked for: about as many as fit the first-level cache;
@@ -457,14 +465,17 @@ class panel_quantizer {
   using From = typename Quantizer::source_type;
 
  public:
-  panel_quantizer(const Quantizer& q, index_t cols, index_t step)
+  /// Of rows of `cols` columns, `width` at a time, at most.
+  panel_quantizer(const Quantizer& q, index_t cols, index_t width, index_t step)
       : q_(q),
-        statistics_(q.block_count()),
-        parameters_(q.block_count()),
-        codes_(q, cols, step, q.asks_behind_panel()) {}
+        statistics_(divide_up(width, q.block_length())),
+        parameters_(divide_up(width, q.block_length())),
+        codes_(q, cols, width, step, q.asks_behind_panel()) {}
 
-  /// Whether what comes next from memory is asked for.
-  bool asks_ahead() const { return q_.streams() && codes_.by_columns(); }
+  /// Whether what comes next from memory can be asked for.
+  static bool asks_ahead(const Quantizer& q, index_t cols) {
+    return q.streams() && panel_encoder<Quantizer>::by_columns(q, cols);
+  }
 
   /// The panel is the box of `count` rows at `first`, both indices of the tensor; its columns are [col, col + n), whole
   /// blocks. `asks`: for what while codes are made, where asks_ahead() says that it can.
@@ -475,13 +486,13 @@ class panel_quantizer {
     const index_t length = q_.block_length(), block = col / length, blocks = divide_up(n, length);
     const statistics_view seen = statistics_.view();
     const parameters_view p = parameters_.view();
-    seen.from(block).clear(blocks);
+    seen.clear(blocks);
     for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
       elements.for_each_box(start, rows, col, n, [&](index_t, index_t at, const auto& box) {
-        join_box<S, From>(at, box, length, seen, fetches);
+        join_box<S, From>(at - col, box, length, seen, fetches);
       });
     });
-    const simd::blocks_are are = q_.finish(first, block, blocks, seen.from(block), p.from(block));
+    const simd::blocks_are are = q_.finish(first, block, blocks, seen, p);
     for_each_row_run(first, count, q_.extents(), [&](index_t start, index_t rows) {
       codes_.encode(elements, start, rows, col, n, p, seen, are, asks);
     });
@@ -497,13 +508,14 @@ class panel_quantizer {
 /// The same for all panels of a tensor.
 template <tile_source X, class Quantizer>
 void quantize_panels(const X& x, const Quantizer& q, index_t step) {
+  using panel_type = panel_quantizer<Quantizer>;
   const index_t cols = x.cols(), height = q.panel_rows();
-  panel_quantizer<Quantizer> quantize_panel(q, cols, step);
   box_reader<X> elements(x, box_shape::of(x, step));
   const box_shape shape = elements.shape();
   if (!reads_by_rows(x, 0) && q.extents().size() == 2 && 2 * height <= shape.rows && step % q.block_length() == 0) {
     // Several panels in one box, which is read once.
     const index_t down = shape.rows / height * height;
+    panel_type quantize_panel(q, cols, std::min(shape.cols, cols), step);
     for (index_t row = 0; row < x.rows(); row += down)
       for (index_t col = 0; col < cols; col += shape.cols) {
         const index_t n = cols - col < shape.cols ? cols - col : shape.cols;
@@ -516,15 +528,15 @@ void quantize_panels(const X& x, const Quantizer& q, index_t step) {
         }
       }
   } else {
+    const bool direct = elements.is_direct();
+    const index_t asked = direct && panel_type::asks_ahead(q, cols) ? asked_width(q, height, cols, step) : 0;
+    const index_t width = asked > 0 ? asked : panel_width(q, height, cols, step, !direct);
+    panel_type quantize_panel(q, cols, width, step);
     q.for_each_panel([&](const auto& first, const auto& count) {
-      const index_t rows = q.rows_of(count);
       const auto box = [&](index_t col, index_t n, simd::box_requests asks) {
         quantize_panel(elements, first, count, col, n, asks);
       };
-      const bool direct = elements.is_direct();
-      if (const index_t asked = direct && quantize_panel.asks_ahead() ? asked_width(q, rows, cols, step) : 0; asked > 0)
-        return for_each_asked_box(rows, *row_step(x), cols, asked, q.fetches(), box);
-      const index_t width = panel_width(q, rows, cols, step, !direct);
+      if (asked > 0) return for_each_asked_box(q.rows_of(count), *row_step(x), cols, asked, q.fetches(), box);
       for (index_t col = 0; col < cols; col += width) box(col, cols - col < width ? cols - col : width, {});
     });
   }
@@ -562,7 +574,7 @@ bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
   constexpr index_t long_block = 128;
   if (q.block_length() >= long_block && q.row_length() >= tile_floats) return false;
-  panel_encoder<Quantizer> panel(q, x.cols(), step, q.asks_in_order());
+  panel_encoder<Quantizer> panel(q, x.cols(), x.cols(), step, q.asks_in_order());
   if (!panel.by_columns()) return false;
   const index_t blocks = q.block_count();
   parameters_memory<S> parameters(blocks);
@@ -572,7 +584,8 @@ bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
     q.load(first, 0, blocks, q.block_length(), p);
     for_each_row_run(first, count, q.extents(), [&](index_t start, index_t rows) {
       const auto box = [&](index_t col, index_t n, simd::box_requests asks) {
-        panel.encode(elements, start, rows, col, n, p, {}, simd::blocks_are::ordinary, asks);
+        panel.encode(elements, start, rows, col, n, p.from(col / q.block_length()), {}, simd::blocks_are::ordinary,
+                     asks);
       };
       const index_t asked = elements.is_direct() && q.streams() ? asked_width(q, rows, x.cols(), step) : 0;
       if (asked > 0)

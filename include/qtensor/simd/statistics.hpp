@@ -255,7 +255,13 @@ QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::
 template <usable_arch A, float_source Source = from_f32>
 void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best,
                  fetch fetches = fetch::nothing) {
-  detail::amax_blocks_ahead<A, Source, detail::left_blocks::each>(x, blocks, length, best, fetches);
+  if (length == 1)  // magnitudes themselves
+    for (index_t b = 0; b < blocks; b += lanes<A>) {
+      const index_t n = std::min(lanes<A>, blocks - b);
+      simd::store_n(best + b, n, detail::magnitude_words(Source::template load_n<A>(x + b, n)));
+    }
+  else
+    detail::amax_blocks_ahead<A, Source, detail::left_blocks::each>(x, blocks, length, best, fetches);
 }
 
 /// The same with a length known at compile time: the loop over a block unrolls, and fewer than `lanes` blocks take the
