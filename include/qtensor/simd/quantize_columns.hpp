@@ -216,10 +216,10 @@ QTENSOR_INLINE void encode_turned_rows(const typename From::type* x, index_t x_s
 
 }  // namespace detail
 
-/// Scales that `length` columns share each: column c takes scales[(first + c) / length]. None where `scales` is null.
+/// Scales that `length` columns share each: column c takes scales[c / length]. None where `scales` is null.
 struct shared_scales {
   const float* scales = nullptr;
-  index_t length = 1, first = 0;
+  index_t length = 1;
 };
 
 /// One scale and zero point an element, ready for any number of rows. Keeps the arrays it is given; `memory` has room
@@ -255,16 +255,15 @@ class basic_column_encoder {
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
       const shared_scales all = shared.scales != nullptr ? shared : shared_scales{scales};
-      const index_t first = all.first / all.length, count = divide_up(all.first + n, all.length) - first;
-      const float* own = all.scales + first;
-      is_fast_ = detail::all_regular_divisors<S, arch>(own, count, tensor_scale);
+      const index_t count = divide_up(n, all.length);
+      is_fast_ = detail::all_regular_divisors<S, arch>(all.scales, count, tensor_scale);
       fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
-                          detail::all_regular_divisors<S, arch, numbers::fitting>(own, count, tensor_scale));
+                          detail::all_regular_divisors<S, arch, numbers::fitting>(all.scales, count, tensor_scale));
       irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
       rest_ = memory + round_up(n + block, block);
       const auto prepare_for = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
         if (all.length > 1)
-          prepare_shared<By>(n, own, all.length, all.first % all.length);
+          prepare_shared<By>(n, all);
         else
           prepare<By>(n);
       };
@@ -371,17 +370,18 @@ class basic_column_encoder {
     end_with_ones<By>(n);
   }
 
-  /// The same from scales that columns share, the first of which begins `before` columns ahead.
+  /// The same from scales that columns share.
   template <quotient_by By>
-  void prepare_shared(index_t n, const float* scales, index_t length, index_t before) {
+  void prepare_shared(index_t n, const shared_scales& all) {
     detail::group_table<S, arch> table;
-    constexpr index_t most = decltype(table)::most;
-    for (index_t col = 0, count; col < n; col += count, scales += most, before = 0) {
-      count = std::min(most * length - before, n - col);
-      table.template fill<By>(scales, nullptr, divide_up(before + count, length), tensor_scale_);
-      simd::spread_entries<arch>(static_cast<const float*>(table.value), length, before, count, value_ + col);
+    const index_t length = all.length, together = decltype(table)::most * length;
+    const float* scales = all.scales;
+    for (index_t col = 0; col < n; col += together, scales += decltype(table)::most) {
+      const index_t count = std::min(together, n - col);
+      table.template fill<By>(scales, nullptr, divide_up(count, length), tensor_scale_);
+      simd::spread_entries<arch>(static_cast<const float*>(table.value), length, 0, count, value_ + col);
       if constexpr (has_rest<By>)
-        simd::spread_entries<arch>(static_cast<const float*>(table.rest), length, before, count, rest_ + col);
+        simd::spread_entries<arch>(static_cast<const float*>(table.rest), length, 0, count, rest_ + col);
     }
     end_with_ones<By>(n);
   }
