@@ -129,7 +129,7 @@ class narrow_panel_quantizer {
   void encode(const index_array& at, index_t n, const narrow_panels& tile, simd::blocks_are blocks) {
     const index_t cols = n * tile.width;
     const parameters_view p = parameters_.view(), own = tile.block > 1 ? of_columns(p, cols) : p;
-    const auto columns = q_.column_encoder(own, cols, divisors_.data(), blocks, {p.scales, tile.block, 0});
+    const auto columns = q_.column_encoder(own, cols, divisors_.data(), blocks, {p.scales, tile.block});
     columns.encode(numbers_.data(), step(), tile.rows, 0, cols, codes_.data(), code_step());
     store(q_.codes(at, 0), n, tile);
   }
