@@ -103,8 +103,8 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
         join_one_by_one<S, From>(x + first, count, seen.from(block));
         continue;
       }
-      const simd::range r = finite ? simd::range{0.f - float_of(low), float_of(high), true}
-                                   : simd::min_max<arch, From>(x + first, count);
+      const simd::range r =
+          finite ? simd::range{0.f - float_of(low), float_of(high), true} : simd::min_max<arch, From>(x + first, count);
       seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
       seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
       if (!finite) seen.amax[block] = infinity_bits;
@@ -115,20 +115,31 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
   }
 }
 
-/// Joins the extremes of columns, whose rows lie at x + r * step, and their magnitudes. False, with nothing joined,
-/// where one holds a NaN or an infinity.
+/// Joins the extremes of columns, whose rows lie at x + r * step, and their magnitudes. False, with some of them
+/// joined, where one holds a NaN or an infinity.
 template <simd::float_source From>
 bool join_column_extremes(const typename From::type* x, index_t step, index_t rows, index_t n,
                           const statistics_view& seen) {
-  std::vector<std::uint32_t> bits(static_cast<std::size_t>(2 * n));
-  std::uint32_t *low = bits.data(), *high = low + n;
-  simd::accumulate_range_bits<simd::best_arch, From>(x, step, rows, n, low, high);
-  for (const std::uint32_t one : bits)
-    if (one >= infinity_bits) return false;
-  for (index_t i = 0; i < n; ++i) {
-    seen.amax[i] = std::max(seen.amax[i], std::max(low[i], high[i]));
-    seen.low[i] = std::min(seen.low[i], 0.f - float_of(low[i]));
-    seen.high[i] = std::max(seen.high[i], float_of(high[i]));
+  using A = simd::best_arch;
+  constexpr index_t wide = 512, lanes = simd::lanes<A>;
+  for (index_t first = 0; first < n; first += wide) {
+    const index_t count = std::min(wide, n - first);
+    alignas(64) std::uint32_t low[wide] = {}, high[wide] = {};
+    simd::accumulate_range_bits<A, From>(x + first, step, rows, count, low, high);
+    simd::words<A> worst(0u);
+    for (index_t i = 0; i < count; i += lanes)
+      worst = simd::max(worst, simd::max(simd::load<A>(low + i), simd::load<A>(high + i)));
+    if (simd::reduce_max(worst) >= infinity_bits) return false;
+    for (index_t i = 0; i < count; i += lanes) {
+      const index_t left = std::min(lanes, count - i);
+      const statistics_view to = seen.from(first + i);
+      const auto down = simd::load<A>(low + i), up = simd::load<A>(high + i);
+      simd::store_n(to.amax, left, simd::max(simd::load_n<A>(to.amax, left), simd::max(down, up)));
+      simd::store_n(
+          to.low, left,
+          simd::min(simd::load_n<A>(to.low, left), simd::sub(simd::floats<A>(0.f), simd::bits_as<float>(down))));
+      simd::store_n(to.high, left, simd::max(simd::load_n<A>(to.high, left), simd::bits_as<float>(up)));
+    }
   }
   return true;
 }
