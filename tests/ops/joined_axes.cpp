@@ -131,3 +131,23 @@ TEST_CASE("quantize and dequantize of rank 3 and 4: zero points, narrow codes, b
   check_scheme<scheme<int8, block<1, 2, 3>>>(extents(4, 6, 7));
   check::in_full<uint8_per_tensor>([]<class S>() { check_rank_4<S>(); });
 }
+TEST_CASE("joined_axes: groups along an axis stay whole, and rows that the type cuts into groups as they are") {
+  using sizes = std::array<index_t, 4>;
+  using down = scheme<int8, group<32, 1>>;
+  CHECK(joined_sizes<down>(extents(8, 64, 28, 28)) == sizes{1, 1, 512, 784});
+  CHECK(joined_sizes<down>(extents(8, 48, 28, 28)) == sizes{1, 8, 48, 784});
+  CHECK(joined_sizes<down>(extents(4, 128, 197, 1)) == sizes{1, 1, 512, 197});
+  using four = extents<dynamic, dynamic, dynamic, dynamic>;
+  CHECK(ops::may_join_axes<down, four, row_major>);
+  CHECK(!ops::may_join_axes<int8_group<32>, four, row_major>);
+  CHECK(ops::may_join_axes<int8_group<32>, four, col_major>);
+}
+TEST_CASE("quantize and dequantize of rank 3 and 4: groups along any axis") {
+  check_sizes<scheme<e4m3, group<4, 1>, scale_as<e8m0>, mx_floor>>();
+  check_rank_4<scheme<int8, group<3, 2>>>();
+  check_rank_4<scheme<int4, group<8, 1>>>();
+  check_rank_4<scheme<int8, group<4, -1>>, col_major>();
+  check_rank_4<with<uint8_per_tensor, group<4, 1>>>();
+  check::in_full<scheme<e2m1, group<16, 1>>, scheme<int8, group<2, 0>>>([]<class S>() { check_sizes<S>(); });
+  check_scheme<scheme<e4m3, group<32, 1>, scale_as<e8m0>, mx_floor>>(extents(3, 72, 5, 9));
+}

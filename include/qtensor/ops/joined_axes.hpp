@@ -8,10 +8,18 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// Schemes and extents whose axes may be joined: what their kernels know of a row are numbers of the view.
-template <class S, class E>
-inline constexpr bool may_join_axes =
-    E::rank > 2 && !S::is_interleaved && simd::detail::static_group<typename S::granularity_type> == 0;
+/// Schemes, extents and orders whose axes may be joined: what their kernels know of a row are numbers of the view. That
+/// is so unless rows are cut into groups of a length that the type says.
+template <class S, class E, storage_order O>
+inline constexpr bool may_join_axes = [] {
+  using G = typename S::granularity_type;
+  if constexpr (E::rank <= 2 || S::is_interleaved)
+    return false;
+  else if constexpr (simd::detail::static_group<G> == 0)
+    return true;
+  else
+    return qtensor::detail::from_front(G::axis, E::rank) != O::axis(E::rank, E::rank - 1);
+}();
 
 /// A view, and elements in memory beside it, as a tensor of the same rank whose first axes are 1: the rows of
 /// (8, 64, 7, 7) with a scale for each of the 64 are (1, 1, 8, 3136) in blocks of 49.
@@ -112,7 +120,7 @@ class joined_axes {
 /// Calls use(view, sizes, steps) with the axes of a view and of elements in memory joined, or returns false.
 template <tensor_view_type View, class Use>
 bool with_joined_axes(const View& w, const typename View::index_array& steps, const Use& use) {
-  if constexpr (may_join_axes<typename View::scheme_type, typename View::extents_type>)
+  if constexpr (may_join_axes<typename View::scheme_type, typename View::extents_type, typename View::order_type>)
     if (const auto axes = joined_axes<View>::of(w, steps)) {
       use(axes->view(w), axes->sizes(), axes->steps());
       return true;
