@@ -67,15 +67,18 @@ void check_scheme(const E& extents) {
   using array = typename E::array;
   constexpr std::size_t rank = static_cast<std::size_t>(E::rank);
   const array dense = dense_strides(extents.to_array());
-  array apart = dense, swapped = dense, reversed{};  // gaps after the last axis but one; two axes exchanged; columns
+  // Gaps after the last axis but one; the first two axes exchanged, and the last two; columns.
+  array apart = dense, swapped = dense, turned = dense, reversed{};
   for (std::size_t axis = 0; axis + 2 < rank; ++axis)
     apart[axis] = dense[axis] / dense[rank - 3] * (dense[rank - 3] + 3);
   swapped[0] = extents[1] == 0 ? 1 : dense[1], swapped[1] = swapped[0] * extents[0];
   if (rank == 3) swapped[0] = dense[1], swapped[1] = dense[1] * extents[0];
+  turned[rank - 2] = 1, turned[rank - 1] = extents[static_cast<int>(rank) - 2];
   index_t step = 1;
   for (std::size_t axis = 0; axis < rank; step *= extents[static_cast<int>(axis)], ++axis) reversed[axis] = step;
   CAPTURE(std::string(name<S>));
-  for (const array& strides : {dense, apart, swapped, reversed}) check_round_trip<S, Order, F>(extents, strides);
+  for (const array& strides : {dense, apart, swapped, turned, reversed})
+    check_round_trip<S, Order, F>(extents, strides);
 }
 
 template <class S, class Order = row_major, class F = f32>

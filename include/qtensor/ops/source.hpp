@@ -150,9 +150,14 @@ struct memory_source {
     }
     /// Elements as they are.
     void read(index_t row, index_t rows, index_t col, index_t cols, storage_t<F>* tile, index_t stride) const {
-      if constexpr (last == 1)
-        if (strides[0] == 1 && strides[1] != 1)
-          return simd::transpose(element(row, col), strides[1], rows, cols, tile, stride);
+      if constexpr (last > 0)
+        if (strides[last - 1] == 1 && strides[last] != 1) {  // rows are columns of memory, up to the end of their axis
+          for (index_t r = 0, n; r < rows; r += n) {
+            n = std::min(rows - r, sizes[last - 1] - (row + r) % sizes[last - 1]);
+            simd::transpose(element(row + r, col), strides[last], n, cols, tile + r * stride, stride);
+          }
+          return;
+        }
       for (index_t r = 0; r < rows; ++r) {
         const storage_t<F>* from = element(row + r, col);
         if (strides[last] == 1)
