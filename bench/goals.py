@@ -70,8 +70,8 @@ def first(goals, operation):
     return next((goal for pattern, goal in goals if re.fullmatch(pattern, operation)), None)
 
 
-def speed(table, operation, size, threads=1, kinds=("ours",)):
-    found = report.best(table.get(operation, {}).get((size, threads), {}), kinds)
+def speed(table, operation, size, kind="ours"):
+    found = report.best(table.get(operation, {}).get((size, 1), {}), [kind])
     return found[1]["speed"] if found else None
 
 
@@ -110,7 +110,7 @@ def without_avx512(table, with_avx512):
         ours = report.best(groups.get(("512K", 1), {}), ["ours"])
         wide = speed(with_avx512, operation, "512K")
         if ours and wide and goal:
-            roof = speed(table, operation, "512K", kinds=["roof"])
+            roof = speed(table, operation, "512K", "roof")
             yield "AVX2, 512 KiB", operation, "of AVX-512", 0.42, ours[1]["speed"] / wide, roof / wide if roof else None
         loop = report.best(groups.get(("512K", 1), {}), ["loop"])
         if ours and loop and goal:
@@ -123,6 +123,8 @@ def expressions(table):
     for size, where in [("512K", "512 KiB"), ("256M", "256 MiB")]:
         for target in ["mxfp8_e4m3", "int8 row, dynamic", "int8 tensor, dynamic"]:
             kernel = speed(table, f"f32 -> {target}", size)
+            if not kernel:
+                continue
             straight = speed(table, f"A -> {target}", size)
             across = speed(table, f"A by columns -> {target}", size)
             if straight:
@@ -131,8 +133,8 @@ def expressions(table):
                 yield where, f"A by columns -> {target}", "times the order of the codes", \
                     0.5 if size == "512K" else 0.9, across / kernel, None
             operation = f"2 A + B -> {target}"
-            both, alone = speed(table, operation, size), speed(table, operation, "512K", kinds=["expression"])
-            if both and alone and size == "512K":
+            both, alone = speed(table, operation, size), speed(table, operation, size, "expression")
+            if both and alone:  # timed into a tile, in a cache only
                 yield where, operation, "times kernel and expression", 1 / 1.1, both * (1 / kernel + 1 / alone), None
     for size, where, goal in [("512K", "512 KiB", 1.05), ("256M", "256 MiB", 1.25)]:
         operation = "bf16 -> mxfp8_e4m3 both axes"
@@ -266,11 +268,7 @@ def main():
         table, context = products_report.read(options.amx)
         add("Products on matrix registers", context, products(table, has_peaks=False))
     text = markdown(sections, options.command, options.every)
-    if options.markdown:
-        with open(options.markdown, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        print(text, end="")
+    report.give(text, options.markdown)
 
 
 if __name__ == "__main__":

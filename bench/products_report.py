@@ -7,6 +7,8 @@
 import argparse
 import json
 
+import report
+
 
 def read(path):
     """{product: {candidate: measurement}} in the order of the file, and the context."""
@@ -44,11 +46,7 @@ def main():
     parser.add_argument("--command", default="taskset -c 1 bench/products --benchmark_out=products.json")
     arguments = parser.parse_args()
     text = markdown(*read(arguments.json), arguments.command)
-    if arguments.markdown:
-        with open(arguments.markdown, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        print(text, end="")
+    report.give(text, arguments.markdown)
 
 
 if __name__ == "__main__":

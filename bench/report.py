@@ -145,6 +145,15 @@ def svg(table, context):
     return "\n".join(out) + "\n"
 
 
+def give(text, path):
+    """To a file, or printed where none is named."""
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        print(text, end="")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("json", nargs="+", help="output of bench/speed --benchmark_out=...")
@@ -157,14 +166,10 @@ def main():
     if not table:
         sys.exit("report: no measurement of bench/speed in these files")
     text = markdown(table, context, options.command)
-    if options.markdown:
-        with open(options.markdown, "w", encoding="utf-8") as file:
-            file.write(text)
+    if options.markdown or not options.svg:
+        give(text, options.markdown)
     if options.svg:
-        with open(options.svg, "w", encoding="utf-8") as file:
-            file.write(svg(table, context))
-    if not options.markdown and not options.svg:
-        print(text)
+        give(svg(table, context), options.svg)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,11 @@ namespace {
 template <class S>
 inline constexpr bool encodable = simd::block_encodable<S>;
 
+/// A rule that says codes and has no form for vectors.
+struct plain_rule : ggml::mxfp4_rule {
+  static constexpr fixed_string name = "plain_rule";
+};
+
 /// A block of ones, but for two numbers.
 std::vector<float> ones_but(float first, index_t i, float second, index_t j) {
   std::vector<float> x(16 * 32, 1.f);
@@ -64,6 +69,13 @@ TEST_CASE("encode_interleaved: mxfp4 and nvfp4, the nearest code by search") {
     blocks::check_encode<ggml::mxfp4>(x);
     blocks::check_encode<ggml::nvfp4>(x);
   }
+}
+
+TEST_CASE("encode_interleaved: codes of scales by a rule that vectors do not know") {
+  using scheme = with<ggml::mxfp4, plain_rule>;
+  CHECK(!simd::vector_code<plain_rule, simd::best_arch>::enabled);
+  CHECK(encodable<scheme>);
+  blocks::check_encode_everything<scheme>();
 }
 
 TEST_CASE("encode_interleaved: nvfp4, every scale at every limit") {

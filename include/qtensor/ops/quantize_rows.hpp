@@ -241,7 +241,6 @@ class panel_encoder {
   }
 
   /// Whether rows are encoded by columns, each with parameters of its own or with a copy of its block's.
-  bool by_columns() const { return by_columns_ || pads_; }
   static bool by_columns(const Quantizer& q, index_t cols) { return takes_columns(q) || takes_padded(q, cols); }
 
   /// Codes of rows [start, start + rows), columns [first, first + n), of which each has parameters of its own, in p.
@@ -574,8 +573,8 @@ bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
   constexpr index_t long_block = 128;
   if (q.block_length() >= long_block && q.row_length() >= tile_floats) return false;
+  if (!panel_encoder<Quantizer>::by_columns(q, x.cols())) return false;
   panel_encoder<Quantizer> panel(q, x.cols(), x.cols(), step, q.asks_in_order());
-  if (!panel.by_columns()) return false;
   const index_t blocks = q.block_count();
   parameters_memory<S> parameters(blocks);
   const parameters_view p = parameters.view();

@@ -256,7 +256,8 @@ class block_encoder {
       auto regular = simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
       if constexpr (by_vectors::enabled) {
         simd::store(scale_code_ + g, by_vectors::of(amax));
-        regular = regular & ~simd::mask_as<float>(simd::below(amax - words<A>(1u), words<A>(low_bits(23))));  // not 0
+        // Subnormal maxima, the numbers above 0 and below 2^23, are for the reference.
+        regular = regular & ~simd::mask_as<float>(simd::below(amax - words<A>(1u), words<A>(low_bits(23))));
       }
 #pragma GCC unroll 16
       for (index_t k = 0; k < lanes<A>; ++k) by_[g + k] = decode_table<scale_format>[scale_code_[g + k]];

@@ -250,8 +250,9 @@ QTENSOR_INLINE words<A> magnitude_bits_at(const typename magnitudes<Source, A>::
 /// best[b] = amax_bits of block b, x[b * length, (b + 1) * length), for b < blocks. length >= 1.
 ///
 /// Reads x[0, blocks * length), writes best[0, blocks). Cost: 2 operations per register of elements, and 3 per block
-/// (AVX-512) where blocks fill registers (16 bits: or half of one) and `lanes` blocks are left; else a reduction for
-/// each block. `fetches`: how far elements further on are asked for, where blocks fill registers.
+/// (AVX-512) where blocks fill registers (16 bits: or half of one) and `lanes` blocks are left; 2 per register where
+/// they are single elements; else a reduction for each block. `fetches`: how far elements further on are asked for,
+/// where blocks fill registers.
 template <usable_arch A, float_source Source = from_f32>
 void amax_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* best,
                  fetch fetches = fetch::nothing) {
