@@ -96,7 +96,7 @@ TEST_CASE("convolution_squares: bands of any height, threads change nothing") {
   for (const index_t threads : {2, 3, 16}) check_both_ways(p, qt::parallel_for(threads, pool::thread_each{}));
 }
 TEST_CASE("place_runs: places and runs of both kinds") {
-  const qt::ops::place_runs joined{5, 7, 9}, apart{5, 7, 0};
+  const qt::ops::place_runs joined{5, 7, 9, 900}, apart{5, 7, 0, 900};
   CHECK(joined.count() == 1);
   CHECK(joined.places() == 4 * 9 + 7);
   CHECK(apart.count() == 5);

@@ -127,18 +127,18 @@ class convolution_run {
                                                 {taps.offsets, taps.count, squares_.segment_quads()},
                                                 start};
             square_convolution<A, Sink, decltype(give)>(operands, channels, give)
-                .over(band.places(rows), band.pixels());
+                .over(band.places(rows), band.first_pixel());
             continue;
           }
         const std::int8_t* panel = w_.panel(g, p);
+        const auto* const pixels = band.pixels();
         simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
           simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
             if constexpr (simd::sum_dot<A>::exists)
               if (panel_units_ > 0)
-                return simd::dot_sums_tile<A>(wide_.data() + (g * w_.panels() + p) * panel_units_,
-                                              band.pixels() + pixel + r, some, taps, band.window_products() + pixel + r,
-                                              start, sums + r * width);
-            simd::dot_taps_tile<A>(panel, band.pixels() + pixel + r, some, taps, start, sums + r * width, channels);
+                return simd::dot_sums_tile<A>(wide_.data() + (g * w_.panels() + p) * panel_units_, pixels + pixel + r,
+                                              some, taps, band.window_products() + pixel + r, start, sums + r * width);
+            simd::dot_taps_tile<A>(panel, pixels + pixel + r, some, taps, start, sums + r * width, channels);
           });
           give(pixel, count, sums);
         });

@@ -162,17 +162,13 @@ class unit_rows_of {
                           by_squares_ ? pixel_step_ : index_t{64});
     line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 4);
     if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
-    units_ =
-        line_array<unit>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
-                         (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
+    units_ = line_array<unit>::for_overwrite(
+        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
+        (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
     if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
     if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
     if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
-    pixels_.reserve(static_cast<std::size_t>(rows * s.axes[2].out()));
-    for (index_t row = 0; row < rows; ++row)
-      for (index_t col = 0; col < s.axes[2].out(); ++col)
-        pixels_.push_back(units_.data() + row * s.axes[1].stride * row_units_ + col * pixel_step_);
     offsets_.reserve(static_cast<std::size_t>(w.segments()));
     for (index_t d = 0; d < s.axes[0].taps; ++d)
       for (index_t h = 0; h < s.axes[1].taps; ++h) {
@@ -186,16 +182,23 @@ class unit_rows_of {
     return {offsets_.data(), static_cast<index_t>(offsets_.size()), weights_->segment_quads()};
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
-  const unit* const* pixels() const { return pixels_.data(); }
+  const unit* const* pixels() {
+    const index_t cols = weights_->shape().axes[2].out(), all = band_.rows * cols;
+    pixels_.reserve(static_cast<std::size_t>(all));
+    for (index_t i = static_cast<index_t>(pixels_.size()); i < all; ++i)
+      pixels_.push_back(first_pixel() + i / cols * row_step() + i % cols * pixel_step_);
+    return pixels_.data();
+  }
+  /// Those of the first one.
+  const unit* first_pixel() const { return units_.data(); }
   /// Whether there is room for squares, which are read to 16 places and whole steps.
   bool by_squares() const { return by_squares_; }
   /// From one pixel of a row to the next.
   index_t pixel_step() const { return pixel_step_; }
   /// So many rows of pixels as places of squares: joined or one by one, whichever makes fewer.
   place_runs places(index_t rows) const {
-    const convolution_shape& s = weights_->shape();
-    const index_t cols = s.axes[2].out(), between = row_units_ * s.axes[1].stride;
-    const place_runs one{rows, cols, between / pixel_step_}, each{rows, cols, 0};
+    const index_t cols = weights_->shape().axes[2].out(), between = row_step();
+    const place_runs one{rows, cols, between / pixel_step_, between}, each{rows, cols, 0, between};
     const auto squares = [](const place_runs& p) { return p.count() * divide_up(p.places(), simd::square_edge); };
     return between % pixel_step_ == 0 && one.pitch >= cols && squares(one) < squares(each) ? one : each;
   }
@@ -220,6 +223,8 @@ class unit_rows_of {
   }
 
  private:
+  /// From one row of pixels to the next.
+  index_t row_step() const { return row_units_ * weights_->shape().axes[1].stride; }
   unit zero_unit() const {
     return static_cast<unit>(signed_number(bytes_.zero_code(), x_.sign) + simd::quad_dot<A>::unit_offset);
   }

@@ -70,26 +70,31 @@ class channel_scales {
     scales_ = line_array<float>::for_overwrite(n);
     std::fill_n(scales_.data(), n, how.scales.size() == 1 ? how.scales[0] : 1.f);
     if (how.scales.size() > 1) std::ranges::copy(how.scales, scales_.data());
-    if (!how.bias.empty()) std::ranges::copy(how.bias, (bias_ = line_array<float>(n)).data());
+    bias_ = line_array<float>::for_overwrite(n);
+    std::fill_n(bias_.data(), n, -0.f);  // changes no number, 0 would change -0
+    std::ranges::copy(how.bias, bias_.data());
     if (!how.sum_bias.empty()) std::ranges::copy(how.sum_bias, (sum_bias_ = line_array<std::int32_t>(n)).data());
   }
+  bool has_sum_bias() const { return sum_bias_.size() > 0; }
+
   /// Those of channels from one on.
   struct part {
     float scale;
-    const float *scales, *bias;    // no bias: null
-    const std::int32_t* sum_bias;  // none: null
+    const float *scales, *bias;
+    const std::int32_t* sum_bias;
     /// The numbers of a vector of sums.
+    template <bool HasSumBias>
     QTENSOR_INLINE simd::floats<A> numbers(const std::int32_t* sums, index_t channel) const {
       simd::ints<A> sum = simd::load<A>(sums);
-      if (sum_bias != nullptr) sum = sum + simd::load<A>(sum_bias + channel);
-      const simd::floats<A> y =
-          simd::mul(simd::mul(simd::to_float(sum), simd::floats<A>(scale)), simd::load<A>(scales + channel));
-      return bias == nullptr ? y : simd::add(y, simd::load<A>(bias + channel));
+      if constexpr (HasSumBias) sum = sum + simd::load<A>(sum_bias + channel);
+      return simd::add(
+          simd::mul(simd::mul(simd::to_float(sum), simd::floats<A>(scale)), simd::load<A>(scales + channel)),
+          simd::load<A>(bias + channel));
     }
   };
-  part from(index_t channel) const {
-    return {scale_, scales_.data() + channel, bias_.size() > 0 ? bias_.data() + channel : nullptr,
-            sum_bias_.size() > 0 ? sum_bias_.data() + channel : nullptr};
+  QTENSOR_INLINE part from(index_t channel) const {
+    return {scale_, scales_.data() + channel, bias_.data() + channel,
+            has_sum_bias() ? sum_bias_.data() + channel : nullptr};
   }
 
  private:
@@ -128,12 +133,23 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
   }
 }
 
+/// Whether a tile's rows are whole vectors in memory, too.
+template <simd::usable_arch A, class T>
+bool is_vectors(const convolution_result<T>& y, const convolution_tile& t) {
+  return y.channel_stride == 1 && t.channels % simd::lanes<A> == 0;
+}
+
 /// The sink that writes sums.
+template <simd::usable_arch A>
 struct store_sums {
   static constexpr bool runs_beside = true;
   convolution_result<std::int32_t> y;
-  void operator()(const convolution_tile& t) const {
-    place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
+  QTENSOR_INLINE void operator()(const convolution_tile& t) const {
+    if (!is_vectors<A>(y, t)) return place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
+    const std::int32_t* sums = t.sums;
+    std::int32_t* to = y.at(t.batch, t.pixel, t.channel);
+    for (index_t r = 0; r < t.pixels; ++r, to += y.pixel_stride, sums += t.stride)
+      for (index_t c = 0; c < t.channels; c += simd::lanes<A>) simd::store(to + c, simd::load<A>(sums + c));
   }
 };
 /// The sink behind float_sink that writes floats.
@@ -157,8 +173,7 @@ class float_sink {
 
   void operator()(const convolution_tile& t) const {
     if constexpr (std::same_as<Next, store_numbers>)
-      if (next_.y.channel_stride == 1 && t.channels % step == 0)
-        return store(t, next_.y.at(t.batch, t.pixel, t.channel), next_.y.pixel_stride);
+      if (is_vectors<A>(next_.y, t)) return store(t, next_.y.at(t.batch, t.pixel, t.channel), next_.y.pixel_stride);
     alignas(64) float values[convolution_pixels * convolution_stride<A>];
     store(t, values, t.stride);
     next_(product_tile{t.batch * pixels_ + t.pixel, t.channel, t.pixels, t.channels, values, t.stride});
@@ -166,11 +181,19 @@ class float_sink {
 
  private:
   /// Whole vectors of every pixel's numbers.
-  void store(const convolution_tile& t, float* to, index_t stride) const {
+  QTENSOR_INLINE void store(const convolution_tile& t, float* to, index_t stride) const {
+    if (scales_.has_sum_bias())
+      store<true>(t, to, stride);
+    else
+      store<false>(t, to, stride);
+  }
+  template <bool HasSumBias>
+  QTENSOR_INLINE void store(const convolution_tile& t, float* to, index_t stride) const {
     const auto scales = scales_.from(t.channel);
     const std::int32_t* sums = t.sums;
     for (index_t r = 0; r < t.pixels; ++r, to += stride, sums += t.stride)
-      for (index_t c = 0; c < t.channels; c += step) simd::store(to + c, scales.numbers(sums + c, c));
+      for (index_t c = 0; c < t.channels; c += step)
+        simd::store(to + c, scales.template numbers<HasSumBias>(sums + c, c));
   }
 
   const channel_scales<A>& scales_;
@@ -203,7 +226,7 @@ struct store_codes {
 template <simd::vector_encodable S, simd::usable_arch A>
 class code_sink {
   using encoder = simd::vector_encoder<S, A>;
-  static constexpr index_t step = simd::lanes<A>;
+  static constexpr index_t step = simd::lanes<A>, block = 4 * step;
   static constexpr index_t most = convolution_pixels * convolution_stride<A>;
 
   template <simd::quotient_by By>
@@ -211,6 +234,10 @@ class code_sink {
     simd::divisor<By, A> fast;
     float scale;
     simd::ints<A> zero;
+    parameters(float scale_of_codes, std::int32_t zero_point)
+        : fast(simd::divisor_of<S, By>(simd::floats<A>(scale_of_codes), 1.f)),
+          scale(scale_of_codes),
+          zero(zero_point) {}
     template <simd::quotient_by Wanted>
     QTENSOR_INLINE simd::divisor<Wanted, A> divide(int) const {
       if constexpr (Wanted == By)
@@ -223,45 +250,62 @@ class code_sink {
 
  public:
   static constexpr bool runs_beside = true;
-  code_sink(const channel_scales<A>& scales, const store_codes<S>& to) : scales_(scales), to_(to) {}
+  code_sink(const channel_scales<A>& scales, const store_codes<S>& to)
+      : scales_(scales),
+        to_(to),
+        is_regular_(simd::all(simd::regular_divisors<S>(simd::floats<A>(to.scale), 1.f))),
+        regular_(to.scale, to.zero_point) {}
   /// Whether vectors can take this scale and zero point; else float_sink has to.
   static bool takes(float scale, std::int32_t zero_point) {
     return simd::regular_zero_point<S, A>(zero_point) && is_finite(scale) && scale > 0.f;
   }
 
-  void operator()(const convolution_tile& t) const {
-    if (2 * t.channels <= t.stride) return float_sink<A, store_codes<S>>(scales_, to_.y.pixels, to_)(t);
-    if (simd::all(simd::regular_divisors<S>(simd::floats<A>(to_.scale), 1.f)))
-      encode<encoder::fast>(t);
+  QTENSOR_INLINE void operator()(const convolution_tile& t) const {
+    // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
+    const bool is_block = t.channels == block && t.stride == block && to_.y.channel_stride == 1;
+    if (is_regular_ && is_block && !scales_.has_sum_bias())
+      encode<false>(t, regular_, reinterpret_cast<std::uint8_t*>(to_.y.at(t.batch, t.pixel, t.channel)),
+                    to_.y.pixel_stride);
     else
-      encode<encoder::safe>(t);
+      encode_and_place(t);
   }
 
  private:
-  template <simd::quotient_by By>
-  void encode(const convolution_tile& t) const {
-    const parameters<By> p{simd::divisor_of<S, By>(simd::floats<A>(to_.scale), 1.f), to_.scale,
-                           simd::ints<A>(to_.zero_point)};
+  [[gnu::noinline]] void encode_and_place(const convolution_tile& t) const {
+    if (2 * t.channels <= t.stride) return float_sink<A, store_codes<S>>(scales_, to_.y.pixels, to_)(t);
     alignas(64) std::uint8_t codes[most];
-    const index_t n = t.pixels * t.stride;
-    // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
-    const bool direct = t.channels == 4 * step && t.stride == t.channels && to_.y.channel_stride == 1;
-    auto* to = direct ? reinterpret_cast<std::uint8_t*>(to_.y.at(t.batch, t.pixel, t.channel)) : codes;
-    const index_t to_step = direct ? to_.y.pixel_stride : 4 * step;
+    const auto encode_by = [&](const auto& p) {
+      if (scales_.has_sum_bias())
+        encode<true>(t, p, codes, block);
+      else
+        encode<false>(t, p, codes, block);
+    };
+    if (is_regular_)
+      encode_by(regular_);
+    else
+      encode_by(parameters<encoder::safe>(to_.scale, to_.zero_point));
+    place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, t.stride);
+  }
+  /// Codes of all sums, block by block, each `to_step` behind the one before.
+  template <bool HasSumBias, simd::quotient_by By>
+  QTENSOR_INLINE void encode(const convolution_tile& t, const parameters<By>& p, std::uint8_t* to,
+                             index_t to_step) const {
     const auto scales = scales_.from(t.channel);
     const std::int32_t* sums = t.sums;
     const index_t second = 2 * step < t.stride ? 2 * step : 0;  // a block is one pixel, or two
-    for (index_t i = 0; i < n; i += 4 * step, sums += 4 * step, to += to_step) {
-      const std::array<simd::floats<A>, 4> y{scales.numbers(sums, 0), scales.numbers(sums + step, step),
-                                             scales.numbers(sums + 2 * step, second),
-                                             scales.numbers(sums + 3 * step, second + step)};
+    for (index_t i = 0; i < t.pixels * t.stride; i += block, sums += block, to += to_step) {
+      const auto numbers = [&](index_t i, index_t channel)
+                               QTENSOR_INLINE_LAMBDA { return scales.template numbers<HasSumBias>(sums + i, channel); };
+      const std::array<simd::floats<A>, 4> y{numbers(0, 0), numbers(step, step), numbers(2 * step, second),
+                                             numbers(3 * step, second + step)};
       simd::store(to, simd::encode_codes<S, By, A>(y, p));
     }
-    if (!direct) place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, t.stride);
   }
 
   const channel_scales<A>& scales_;
   const store_codes<S>& to_;
+  bool is_regular_;
+  parameters<encoder::fast> regular_;  // where it is
 };
 
 }  // namespace ops
@@ -270,7 +314,7 @@ class code_sink {
 template <simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x,
                    const convolution_result<std::int32_t>& y, const By& by = {}) {
-  convolve(w, x, ops::store_sums{y}, by);
+  convolve(w, x, ops::store_sums<A>{y}, by);
 }
 /// Floats: sums, scaled. Throws on lists of another number than outputs.
 template <simd::usable_arch A, executor By = serial>

@@ -55,6 +55,7 @@ class square_panels {
 struct place_runs {
   index_t rows, cols;  ///< of pixels
   index_t pitch;       ///< places from one row to the next; 0: every row is a run
+  index_t row_step;    ///< units from one row to the next
 
   index_t count() const { return pitch > 0 ? 1 : rows; }
   index_t places() const { return pitch > 0 ? (rows - 1) * pitch + cols : cols; }
@@ -79,19 +80,19 @@ class square_convolution {
   square_convolution(const simd::square_taps<A>& panel, index_t channels, const Give& give)
       : panel_(panel), halves_(channels > width / 2 ? 2 : 1), give_(give) {}
 
-  /// All places of some runs; run r begins at pixels[r * runs.cols].
+  /// All places of some runs, the first of which begins at the units of a pixel.
   template <class Unit>
-  void over(const place_runs& runs, const Unit* const* pixels) {
+  void over(const place_runs& runs, const Unit* first) {
     alignas(64) std::int32_t room[2][most_places * width] = {};
     runs_ = runs;
     session_.emplace();
     for (index_t r = 0, turn = 0; r < runs.count(); ++r)
       for (index_t m = 0; m < runs.places(); m += most_places, turn ^= 1) {
-        panel_.rows.data = pixels[r * runs.cols] + m * panel_.rows.stride;
+        panel_.rows.data = first + r * runs.row_step + m * panel_.rows.stride;
         block b{room[turn], std::min(most_places, runs.places() - m), r, m};
         if (runs.pitch > 0) b.row = m / runs.pitch, b.col = m % runs.pitch;
         sum(b);
-        give();
+        give(last_.places);
         last_ = b;
         if constexpr (!beside) finish();
       }
@@ -100,35 +101,42 @@ class square_convolution {
   }
 
  private:
-  /// The sums of the last block are in memory then: vectors take them while the CPU has these squares in its queues.
+  /// The sums of the last block are in memory after the first step, and given away in shares after the others: the CPU
+  /// has room for little else beside a step. After many steps that take longer to read, all at once costs nothing.
   void sum(const block& b) {
     constexpr auto stays = simd::resident::rows;
-    const auto nothing = [] {};
-    if (b.places <= edge) {
-      squares_.template sum<shape::one_by_four, stays>(panel_, b.sums, width, nothing);
-    } else {
-      for (index_t h = 0; h < halves_; ++h)
-        squares_.template sum<shape::two_by_two, stays>(panel_.from(h * width / 2), b.sums + h * width / 2, width,
-                                                        nothing);
-    }
+    constexpr index_t least_share = 2, many_steps = 64;
+    const bool is_square = b.places > edge;
+    const index_t later_steps = (is_square ? halves_ : 1) * (panel_.taps.count * (panel_.taps.quads / edge) - 1);
+    const index_t share = later_steps < many_steps
+                              ? std::max(divide_up(last_.places, std::max(later_steps, index_t{1})), least_share)
+                              : 0;
+    const auto give_share = [&] {
+      if (share > 0) give(share);
+    };
+    if (!is_square) return squares_.template sum<shape::one_by_four, stays>(panel_, b.sums, width, give_share);
+    for (index_t h = 0; h < halves_; ++h)
+      squares_.template sum<shape::two_by_two, stays>(panel_.from(h * width / 2), b.sums + h * width / 2, width,
+                                                      give_share);
   }
   void finish() {
     squares_.finish();
-    give();
+    give(last_.places);
     if constexpr (!beside) session_->resume();
   }
-  /// The pixels of the last block, none again.
-  void give() {
-    index_t row = last_.row, col = last_.col;
-    for (index_t at = 0; at < last_.places; ++row, col = 0) {
-      const index_t end = std::min(last_.places, at + runs_.cols - col);
-      for (index_t n = 0; at < end; at += n, col += n) {
-        n = std::min(edge, end - at);
-        give_(row * runs_.cols + col, n, last_.sums + at * width);
+  /// The next `places` of the last block, those of them that are pixels.
+  void give(index_t places) {
+    for (index_t n; places > 0 && last_.places > 0; places -= n) {
+      if (last_.col < runs_.cols) {
+        n = std::min({places, last_.places, runs_.cols - last_.col, edge});
+        give_(last_.row * runs_.cols + last_.col, n, last_.sums);
+        last_.col += n;
+      } else {
+        n = runs_.pitch - last_.col;
+        last_.col = 0, ++last_.row;
       }
-      if (runs_.pitch > 0) at += runs_.pitch - col;
+      last_.sums += n * width, last_.places -= n;
     }
-    last_ = {};
   }
 
   simd::square_taps<A> panel_;
