@@ -77,6 +77,10 @@ TEST_CASE("convolution_squares: channels of every number on both sides, of a tap
                          .x_zero = 255,
                          .kind = codes::extreme});
 }
+TEST_CASE("convolution_squares: so many steps that sums are given away behind them") {
+  for (const index_t inputs : {128, 256, 300})
+    check_both_ways({.inputs = inputs, .outputs = 64, .sizes = {9, 9}, .taps = {3, 3}, .x_zero = 1});
+}
 TEST_CASE("convolution_squares: zero points of weights, distant ones of the source, groups, dilations, holes") {
   for (const index_t groups : {1, 2})
     for (const index_t dilation : {1, 2})
