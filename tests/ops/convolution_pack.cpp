@@ -67,35 +67,88 @@ TEST_CASE("packed convolution: a weight lies in its quad and column, sums and ze
   });
 }
 
-TEST_CASE("packed convolution: weights summed under each tap, in every form; their reach") {
-  for (const problem& p :
-       {problem{.inputs = 9, .outputs = 70, .sizes = {4, 4}, .taps = {2, 3}, .w_zeros = {-300}},
-        problem{.inputs = 1, .outputs = 70, .sizes = {4, 4}, .taps = {3, 3}, .w_zeros = {5}},
-        problem{.inputs = 32, .outputs = 16, .sizes = {4, 4}, .taps = {3, 2}, .how = {.groups = 16}},
-        problem{.inputs = 16, .outputs = 32, .sizes = {4, 4}, .taps = {3, 2}, .how = {.groups = 16}}}) {
-    const operands data(p);
-    const auto& s = data.plan.shape;
-    std::int64_t reach = 0;
-    std::vector<std::int64_t> want(static_cast<std::size_t>(s.taps() * s.outputs));
-    for (index_t o = 0; o < s.outputs; ++o) {
-      std::int64_t most = 0;
-      for (index_t tap = 0; tap < s.taps(); ++tap)
-        for (index_t i = 0; i < s.group_inputs(); ++i) {
-          const index_t wide = p.taps[1];
-          const std::int64_t v = data.w_number(p, o, i, {0, tap / wide, tap % wide});
-          want[static_cast<std::size_t>(tap * s.outputs + o)] += v;
-          most += v < 0 ? -v : v;
-        }
-      reach = std::max(reach, most);
-    }
+TEST_CASE("packed convolution: every layout of the weights, dense or not, in every form; tap sums, reach") {
+  struct kind {
+    index_t inputs, outputs, groups;
+  };
+  // `apart`: strides of at least that are tripled, so that memory is not dense.
+  const auto check_layout = [](const kind& k, const char* order, index_t apart, const position& taps,
+                               std::vector<std::int32_t> zeros, qt::simd::code_sign sign) {
+    problem p{.x_order = "NDHWC",
+              .w_order = order,
+              .inputs = k.inputs * k.groups,
+              .outputs = k.outputs * k.groups,
+              .sizes = {4, 4, 4},
+              .taps = {taps.begin(), taps.end()},
+              .how = {.groups = k.groups},
+              .w_sign = sign,
+              .w_zeros = std::move(zeros)};
+    operands data(p);
+    qt::kernel_map& m = data.plan.kernel;
+    for (index_t* stride :
+         {&m.group_stride, &m.output_stride, &m.input_stride, &m.spatial[0], &m.spatial[1], &m.spatial[2]})
+      if (*stride >= apart) *stride *= 3;
+    data.w = random_codes(static_cast<index_t>(data.w.size()) * 3, p.kind, sign);
+    const qt::convolution_shape& s = data.plan.shape;
+    INFO(p.text(), " apart ", apart);
     check::archs::for_each([&]<class A>(A) {
-      const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
-      CHECK(packed.reach() == reach);
-      const auto sums = packed.tap_sums();
-      REQUIRE(sums.size() == static_cast<index_t>(want.size()));
-      for (index_t i = 0; i < sums.size(); ++i) REQUIRE(sums[i] == want[static_cast<std::size_t>(i)]);
+      const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), sign, p.w_zeros});
+      const bool lanes = packed.form() == form::channels, rows = packed.form() == form::rows;
+      const index_t width = packed.width(), all = packed.panels() * packed.group_count();
+      const index_t per_group = lanes ? s.outputs : k.outputs, run = rows ? taps[2] * k.inputs : k.inputs;
+      const index_t filled = lanes ? k.inputs : qt::round_up(run, 4), terms = s.depth() / run * filled;
+      std::vector<std::int8_t> quads(static_cast<std::size_t>(lanes ? 0 : all * terms * width));
+      std::vector<float> factors(static_cast<std::size_t>(lanes ? all * terms * width : 0));
+      std::vector<std::int32_t> sums(static_cast<std::size_t>(all * width)), points(sums.size());
+      std::vector<std::int32_t> under(static_cast<std::size_t>(s.taps() * s.outputs));
+      std::int64_t reach = 0;
+      for (index_t o = 0; o < s.outputs; ++o) {
+        const index_t panel = o / per_group * packed.panels() + o % per_group / width, column = o % per_group % width;
+        const auto at = static_cast<std::size_t>(panel * width + column);
+        const std::int64_t less = sign == qt::simd::code_sign::is_unsigned ? 128 : 0;
+        std::int64_t most = 0;
+        for (index_t tap = 0; tap < s.taps(); ++tap)
+          for (index_t i = 0; i < k.inputs; ++i) {
+            const position where{tap / taps[2] / taps[1], tap / taps[2] % taps[1], tap % taps[2]};
+            const std::int64_t v = data.w_number(p, o, i, where);
+            const std::int64_t code = number(data.w[static_cast<std::size_t>(m.at(o, i, where))], sign) - less;
+            const index_t term = (tap * k.inputs + i) / run * filled + (tap * k.inputs + i) % run;
+            if (lanes)
+              factors[static_cast<std::size_t>((panel * terms + term) * width + column)] = static_cast<float>(v);
+            else
+              quads[static_cast<std::size_t>(((panel * terms + term) / 4 * width + column) * 4 + term % 4)] =
+                  static_cast<std::int8_t>(code);
+            sums[at] += static_cast<std::int32_t>(code);
+            points[at] = static_cast<std::int32_t>(code - v);
+            under[static_cast<std::size_t>(tap * s.outputs + o)] += static_cast<std::int32_t>(v);
+            most += v < 0 ? -v : v;
+          }
+        reach = std::max(reach, most);
+      }
+      const auto same = [](const auto& want, const auto* got) { REQUIRE(std::equal(want.begin(), want.end(), got)); };
+      if (lanes)
+        same(factors, packed.lanes(0));
+      else
+        same(quads, packed.panel(0, 0));
+      same(sums, packed.sums(0, 0));
+      same(points, packed.zeros(0, 0));
+      same(under, packed.tap_sums().data());
+      REQUIRE(packed.tap_sums().size() == static_cast<index_t>(under.size()));
+      REQUIRE(packed.reach() == reach);
     });
-  }
+  };
+  for (const kind& k :
+       {kind{9, 70, 1}, {16, 3, 1}, {67, 1, 1}, {1, 70, 1}, {2, 17, 2}, {8, 5, 3}, {1, 1, 70}, {1, 2, 35}, {2, 1, 19}})
+    for (const char* order : {"OIDHW", "ODHWI", "DHWIO", "IODHW", "WOIHD", "GOIDHW", "DHWIGO", "OGDHWI", "IDGHWO"})
+      for (const index_t apart : {INT32_MAX, 2, 1})
+        for (const position& taps : {position{1, 1, 1}, position{2, 3, 3}, position{1, 3, 1}, position{2, 1, 5}})
+          for (const auto sign : {qt::simd::code_sign::is_signed, qt::simd::code_sign::is_unsigned}) {
+            check_layout(k, order, apart, taps, {}, sign);
+            std::vector<std::int32_t> zeros;
+            for (index_t o = 0; o < k.outputs * k.groups; ++o)
+              zeros.push_back(static_cast<std::int32_t>(k.groups > 3 ? o % 120 : 500 - 700 * (o % 2)));
+            check_layout(k, order, apart, taps, zeros, sign);
+          }
 }
 
 TEST_CASE("packed convolution: unsigned weights of zero point 128 have none inside") {

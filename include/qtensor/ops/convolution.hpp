@@ -195,10 +195,10 @@ class distant_zero_sink {
   static constexpr bool runs_beside = simd::runs_beside<Sink>;
 
   distant_zero_sink(const packed_convolution<A>& w, std::int64_t distance, const Sink& sink)
-      : s_(w.shape()), terms_(w.tap_sums()), sink_(sink) {
+      : s_(w.shape()), terms_(w.tap_sums().size()), sink_(sink) {
     for (index_t i = 0; i < terms_.size(); ++i)
       terms_[i] =
-          static_cast<std::int32_t>(static_cast<std::uint32_t>(terms_[i]) * static_cast<std::uint32_t>(distance));
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(w.tap_sums()[i]) * static_cast<std::uint32_t>(distance));
   }
   void operator()(const convolution_tile& t) const {
     for (index_t r = 0; r < t.pixels; ++r) {

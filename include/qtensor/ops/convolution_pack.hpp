@@ -9,6 +9,7 @@
 #include <qtensor/ops/convolution_shape.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/simd/gemm_taps.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <span>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -64,10 +65,8 @@ class packed_convolution {
     else
       dot_weights_ = ops::line_array<std::int8_t>(
           qtensor::detail::checked_product(group_count() * panels(), segments() * segment_quads() * width() * 4));
-    if (s.depth() > 0)
-      for (index_t o = 0; o < s.outputs; ++o) pack_output(o, w);
-    else
-      for (index_t o = 0; o < s.outputs; ++o) zeros_[entry(o)] = static_cast<std::int32_t>(signed_zero_of(o, w));
+    tap_sums_ = ops::line_array<std::int32_t>(qtensor::detail::checked_product(s.taps(), s.outputs));
+    pack(w);
   }
 
   const convolution_plan& plan() const { return plan_; }
@@ -75,10 +74,10 @@ class packed_convolution {
   form_type form() const { return form_; }
   /// Outputs of a panel, panels of a group, and groups that are computed one after the other.
   index_t width() const { return form_ == form_type::channels ? simd::channel_panel<A> : dot_width; }
-  index_t panels() const {
-    return divide_up(form_ == form_type::channels ? shape().outputs : shape().group_outputs(), width());
-  }
+  index_t panels() const { return divide_up(outputs(), width()); }
   index_t group_count() const { return form_ == form_type::channels ? 1 : shape().groups * shape().batch_groups; }
+  /// Outputs of one of these groups.
+  index_t outputs() const { return form_ == form_type::channels ? shape().outputs : shape().group_outputs(); }
   /// Runs of terms, and quads of each (forms pixels and rows).
   index_t segments() const {
     const convolution_shape& s = shape();
@@ -104,19 +103,10 @@ class packed_convolution {
   /// The largest that an output's weights less their zero point come to, taken without their signs.
   std::int64_t reach() const { return reach_; }
   /// These weights summed under each tap, modulo 2^32: [tap][output].
-  ops::line_array<std::int32_t> tap_sums() const {
-    const convolution_shape& s = shape();
-    ops::line_array<std::int32_t> sums(qtensor::detail::checked_product(s.taps(), s.outputs));
-    for (index_t o = 0; o < s.outputs; ++o)
-      for_each_term([&](const convolution_shape::position& tap, index_t, index_t k) {
-        const index_t number = (tap[0] * s.axes[1].taps + tap[1]) * s.axes[2].taps + tap[2];
-        std::int32_t& sum = sums[number * s.outputs + o];
-        sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + number_at(entry(o), k));
-      });
-    return sums;
-  }
+  const ops::line_array<std::int32_t>& tap_sums() const { return tap_sums_; }
   index_t size_bytes() const {
-    return dot_weights_.size() + static_cast<index_t>(sizeof(float)) * (lane_weights_.size() + 2 * sums_.size());
+    const index_t words = lane_weights_.size() + 2 * sums_.size() + tap_sums_.size();
+    return dot_weights_.size() + static_cast<index_t>(sizeof(float)) * words;
   }
 
  private:
@@ -134,10 +124,6 @@ class packed_convolution {
     if (zeros_are_codes && s.depth() <= exact_terms && dots * simd::lanes < A >> 2 * s.group_outputs() * s.depth())
       form_ = form_type::channels;
   }
-  index_t entry(index_t o) const {
-    const index_t per_group = form_ == form_type::channels ? shape().outputs : shape().group_outputs();
-    return o / per_group * panels() * width() + o % per_group;
-  }
   static std::int32_t zero_of(index_t o, const convolution_weights& w) {
     if (w.zero_points.empty()) return 0;
     return w.zero_points[w.zero_points.size() == 1 ? 0 : static_cast<std::size_t>(o)];
@@ -145,49 +131,163 @@ class packed_convolution {
   static std::int64_t signed_zero_of(index_t o, const convolution_weights& w) {
     return std::int64_t{zero_of(o, w)} - ops::sign_offset(w.sign);
   }
-  /// Calls f(tap, input channel in the group, place in the depth) for the weights of an output as they are packed.
-  template <class F>
-  void for_each_term(const F& f) const {
-    index_t k = 0;
-    reference::for_each_position(reference::taps_of(shape()), [&](const convolution_shape::position& tap) {
-      for (index_t i = 0; i < shape().group_inputs(); ++i, ++k) f(tap, i, k);
-      if (form_ == form_type::pixels || (form_ == form_type::rows && tap[2] == shape().axes[2].taps - 1))
-        k = round_up(k, 4);  // a quad holds codes of one run
-    });
-  }
-  /// Where the weight of an output with this entry is at place k: among the lanes, among the quads.
-  index_t lane_at(index_t at, index_t k) const { return (at / width() * shape().depth() + k) * width() + at % width(); }
-  index_t quad_at(index_t at, index_t k) const {
-    return (at / width() * segments() * segment_quads() + k / 4) * width() * 4 + at % width() * 4 + k % 4;
-  }
-  /// This weight less its zero point, modulo 2^32.
-  std::uint32_t number_at(index_t at, index_t k) const {
-    if (form_ == form_type::channels)
-      return static_cast<std::uint32_t>(static_cast<std::int32_t>(lane_weights_[lane_at(at, k)]));
-    return static_cast<std::uint32_t>(dot_weights_[quad_at(at, k)]) - static_cast<std::uint32_t>(zeros_[at]);
+  /// Terms of an output as they are packed, and where those of tap n begin. A quad holds codes of one run.
+  index_t terms() const { return form_ == form_type::channels ? shape().depth() : segments() * segment_quads() * 4; }
+  index_t place_of(index_t n) const {
+    const index_t inputs = shape().group_inputs(), wide = shape().axes[2].taps;
+    if (form_ == form_type::pixels) return n * round_up(inputs, 4);
+    return form_ == form_type::rows ? n / wide * segment_quads() * 4 + n % wide * inputs : n * inputs;
   }
 
-  void pack_output(index_t o, const convolution_weights& w) {
-    const auto* codes = static_cast<const std::uint8_t*>(w.codes);
-    const std::int64_t zero = signed_zero_of(o, w);
-    const index_t at = entry(o);
-    std::int32_t sum = 0;
-    std::int64_t most = 0;
-    for_each_term([&](const convolution_shape::position& tap, index_t i, index_t k) {
-      const std::int32_t v = ops::signed_number(codes[plan_.kernel.at(o, i, tap)], w.sign);
-      sum += v;
-      most += v < zero ? zero - v : v - zero;
-      if (form_ == form_type::channels)
-        lane_weights_[lane_at(at, k)] = static_cast<float>(v - zero);
-      else
-        dot_weights_[quad_at(at, k)] = static_cast<std::int8_t>(v);
-    });
+  void pack(const convolution_weights& w) {
+    // A panel's codes, signed, as rows of an output's terms: an odd number of lines apart, as caches like it.
+    constexpr index_t line = 64;
+    const index_t pitch = round_up(terms(), 2 * line) + line;
+    const auto flip = static_cast<std::uint8_t>(w.sign);
+    const quad_choice choice;
+    ops::line_array<std::uint8_t> rows(qtensor::detail::checked_product(std::min(width(), outputs()), pitch));
+    for (index_t g = 0; g < group_count(); ++g)
+      for (index_t p = 0; p < panels(); ++p) {
+        const index_t first = g * outputs() + p * width(), count = std::min(width(), outputs() - p * width());
+        const index_t at = (g * panels() + p) * width();
+        std::memset(rows.data(), flip, static_cast<std::size_t>(rows.size()));
+        read(static_cast<const std::uint8_t*>(w.codes), first, count, rows.data(), pitch);
+        if (flip != 0)
+          for (index_t i = 0; i < count * pitch; ++i) rows[i] ^= flip;
+        for (index_t c = 0; c < count; ++c)
+          take_zero(first + c, at + c, signed_zero_of(first + c, w), &rows[c * pitch]);
+        if (form_ == form_type::channels)
+          fill_lanes(rows.data(), pitch, count, at);
+        else  // Words move as floats do: nothing is computed with them.
+          simd::transpose<A>(reinterpret_cast<const float*>(rows.data()), pitch / 4, count, terms() / 4,
+                             reinterpret_cast<float*>(dot_weights_.data() + at * terms()), width());
+        sum_taps(first, count, at, choice);
+      }
+  }
+
+  /// The codes of outputs [first, first + count) to rows of `pitch` bytes, in the places of their terms.
+  void read(const std::uint8_t* codes, index_t first, index_t count, std::uint8_t* to, index_t pitch) const {
+    const kernel_map& m = plan_.kernel;
+    const index_t high = m.sizes[1], wide = m.sizes[2], tap_stride = m.spatial[2], all = shape().taps();
+    const index_t output_stride = m.group_outputs == 1 ? m.group_stride : m.output_stride;
+    if (m.group_stride != m.group_outputs * output_stride && first % m.group_outputs + count > m.group_outputs) {
+      const index_t some = m.group_outputs - first % m.group_outputs;
+      read(codes, first, some, to, pitch);
+      return read(codes, first + some, count - some, to + some * pitch, pitch);
+    }
+    // Taps at one distance, in memory and among the terms: all, or those of a row.
+    const bool joined = form_ != form_type::rows && (high == 1 || m.spatial[1] == wide * tap_stride) &&
+                        (m.sizes[0] == 1 || m.spatial[0] == high * wide * tap_stride);
+    const index_t run = joined ? all : wide, step = place_of(1);
+    // Where channels go on from tap to tap, there is one of many channels.
+    index_t taps = run, inputs = m.inputs, input_stride = m.input_stride;
+    if (step == inputs && (inputs == 1 || tap_stride == inputs * input_stride)) {
+      if (inputs == 1) input_stride = tap_stride;
+      inputs *= taps, taps = 1;
+    }
+    for (index_t n = 0; n < all; n += run) {
+      const std::uint8_t* from = codes + m.at(first, 0, {n / wide / high, n / wide % high, 0});
+      std::uint8_t* place = to + place_of(n);
+      if (output_stride == 1 && count > 1) {
+        for (index_t t = 0; t < taps; ++t)
+          simd::transpose(from + t * tap_stride, input_stride, count, inputs, place + t * step, pitch);
+        continue;
+      }
+      for (index_t o = 0; o < count; ++o, from += output_stride, place += pitch)
+        if (input_stride == 1 || inputs == 1)
+          for (index_t t = 0; t < taps; ++t)
+            std::memcpy(place + t * step, from + t * tap_stride, static_cast<std::size_t>(inputs));
+        else if (tap_stride == 1)
+          simd::transpose(from, input_stride, taps, inputs, place, step);
+        else
+          for (index_t t = 0; t < taps; ++t)
+            for (index_t i = 0; i < inputs; ++i) place[t * step + i] = from[t * tap_stride + i * input_stride];
+    }
+  }
+
+  /// The zero point of output o, of which `row` is the signed codes and then 0; throws where its sums might leave 32
+  /// bits.
+  void take_zero(index_t o, index_t at, std::int64_t zero, const std::uint8_t* row) {
+    constexpr index_t step = simd::lanes<A>, most_at_once = index_t{1} << 20;
+    const std::int32_t code = static_cast<std::int32_t>(std::clamp<std::int64_t>(zero, -128, 127));
+    const simd::ints<A> center(code);
+    const index_t end = round_up(terms(), step);
+    std::int64_t most = shape().depth() * (zero < code ? code - zero : zero - code);
+    for (index_t begin = 0; begin < end; begin += most_at_once) {
+      simd::ints<A> sum(0);
+      for (index_t k = begin; k < std::min(end, begin + most_at_once); k += step) {
+        const simd::ints<A> v = simd::widen_i8<A>(row + k);
+        sum = sum + simd::max(v - center, center - v);
+      }
+      most += simd::reduce_add(simd::bits_as<std::uint32_t>(sum));
+    }
+    most -= (end - shape().depth()) * (code < 0 ? -code : code);
     require(most * 255 < std::int64_t{1} << 31, "output ", o, " may sum up to ", most * 255,
             ", beyond 32 bits; a convolution's sums are exact in 32 bits.");
-    sums_[at] = sum;
     zeros_[at] = static_cast<std::int32_t>(zero);
     has_zeros_ = has_zeros_ || zero != 0;
     reach_ = std::max(reach_, most);
+  }
+
+  /// The factors of a panel from rows of signed codes.
+  void fill_lanes(const std::uint8_t* rows, index_t pitch, index_t count, index_t at) {
+    constexpr index_t step = simd::lanes<A>, wide = simd::channel_panel<A>;
+    const index_t depth = shape().depth();
+    ops::line_array<std::uint8_t> turned(depth * wide);
+    simd::transpose(rows, pitch, depth, count, turned.data(), wide);
+    for (index_t k = 0; k < depth; ++k)
+      for (index_t c = 0; c < count; c += step) {
+        const simd::ints<A> v = simd::widen_i8_n<A>(&turned[k * wide + c], std::min(step, count - c));
+        simd::store(&lane_weights_[at * depth + k * wide + c], simd::to_float(v - simd::load<A>(&zeros_[at + c])));
+      }
+  }
+
+  /// Rows of units that choose weights of a quad: all of them, or one.
+  struct quad_choice {
+    using dot = simd::quad_dot<A>;
+    typename dot::row all, one[4];
+
+    quad_choice() {
+      typename dot::unit units[4] = {1, 1, 1, 1};
+      all = dot::broadcast(units);
+      for (index_t i = 0; i < 4; ++i) {
+        std::uint8_t codes[4];
+        for (index_t k = 0; k < 4; ++k) codes[k] = static_cast<std::uint8_t>((k == i) - dot::unit_offset);
+        simd::pack_units<A>(codes, 4, simd::code_sign::is_signed, units);
+        one[i] = dot::broadcast(units);
+      }
+    }
+  };
+  /// The sums of a panel's outputs, under each tap and in all.
+  void sum_taps(index_t first, index_t count, index_t at, const quad_choice& choice) {
+    constexpr index_t step = simd::lanes<A>;
+    const index_t inputs = shape().group_inputs();
+    const auto under_tap = [&](index_t k, index_t c, const simd::ints<A>& zero) {
+      const index_t end = k + inputs;
+      if (form_ == form_type::channels) {
+        simd::floats<A> sum(0.f);
+        for (; k < end; ++k) sum = sum + simd::load<A>(&lane_weights_[at * terms() + k * width() + c]);
+        return simd::truncate_to_int(sum);
+      }
+      simd::ints<A> sum = zero * simd::ints<A>(static_cast<std::int32_t>(-inputs));
+      while (k < end) {
+        const auto w = simd::quad_dot<A>::load(&dot_weights_[at * terms() + (k / 4 * width() + c) * 4]);
+        const bool is_whole = k % 4 == 0 && end - k >= 4;
+        sum = simd::quad_dot<A>::dot(sum, w, is_whole ? choice.all : choice.one[k % 4]);
+        k += is_whole ? 4 : 1;
+      }
+      return sum;
+    };
+    for (index_t c = 0; c < count; c += step) {
+      const simd::ints<A> zero = simd::load<A>(&zeros_[at + c]);
+      simd::ints<A> all = zero * simd::ints<A>(static_cast<std::int32_t>(shape().depth()));
+      for (index_t n = 0; n < shape().taps(); ++n) {
+        const simd::ints<A> sum = under_tap(place_of(n), c, zero);
+        simd::store_n(&tap_sums_[n * shape().outputs + first + c], std::min(step, count - c), sum);
+        all = all + sum;
+      }
+      simd::store(&sums_[at + c], all);
+    }
   }
 
   convolution_plan plan_;
@@ -196,7 +296,7 @@ class packed_convolution {
   std::int64_t reach_ = 0;
   ops::line_array<std::int8_t> dot_weights_;
   ops::line_array<float> lane_weights_;
-  ops::line_array<std::int32_t> sums_, zeros_;
+  ops::line_array<std::int32_t> sums_, zeros_, tap_sums_;
 };
 
 /// Packs the weights of a convolution. Throws where there are too many zero points or too few, and where an output's
