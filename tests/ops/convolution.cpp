@@ -77,7 +77,7 @@ TEST_CASE("convolution: groups, depthwise with multipliers, grouped weight layou
                  .w_zeros = {100}});
 }
 
-TEST_CASE("convolution: depthwise beyond what floats hold exactly runs on integers") {
+TEST_CASE("convolution: depthwise sums beyond 2^24") {
   check({.inputs = 5,
          .outputs = 5,
          .sizes = {20, 20},
@@ -88,6 +88,25 @@ TEST_CASE("convolution: depthwise beyond what floats hold exactly runs on intege
          .kind = codes::extreme});
 }
 
+TEST_CASE("convolution: outputs on lanes of their own, by taps and by input channels, zero points of weights") {
+  int turn = 0;
+  for (const index_t taps : {1, 2, 3, 4, 5, 8, 9})
+    for (const index_t stride : {1, 2, 3, 4})
+      for (const index_t dilation : {1, 2, 3})
+        for (const auto& [inputs, outputs] : {std::pair<index_t, index_t>{1, 1}, {1, 3}, {2, 2}, {3, 1}, {4, 4}, {9, 1}}) {
+          const index_t groups = ++turn % 3 == 0 ? 70 : 5;
+          check({.x_order = turn % 2 == 0 ? "NHWC" : "NCHW",
+                 .inputs = inputs * groups,
+                 .outputs = outputs * groups,
+                 .sizes = {3, 7 + turn % 30},
+                 .taps = {1 + turn % 3, taps},
+                 .how = {{1, stride}, {1, dilation}, {}, {1, 2}, {1, dilation * taps}, groups},
+                 .x_sign = turn % 4 < 2 ? is_signed : is_unsigned,
+                 .w_sign = turn % 5 < 2 ? is_signed : is_unsigned,
+                 .x_zero = turn % 7,
+                 .w_zeros = turn % 3 == 1 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{40 * (turn % 9)}});
+        }
+}
 TEST_CASE("convolution: batch groups") {
   for (const index_t groups : {2, 3})
     check({.batch = 6,

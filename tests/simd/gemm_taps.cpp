@@ -46,6 +46,40 @@ TEST_CASE("dot_taps_tile: every height, number of columns, segments and quads, n
   });
 }
 
+TEST_CASE("dot_lanes_tile: every lane has its own factors; every height and number of columns, nothing read beyond") {
+  check::archs::for_each([]<class A>(A) {
+    using dot = simd::quad_dot<A>;
+    constexpr index_t width = simd::channel_panel<A>, most = 2 * simd::channel_rows + 1;
+    for (index_t rows = 1; rows <= most; ++rows)
+      for (index_t quads = 0; quads <= 5; ++quads)
+        for (index_t columns = 1; columns <= width; columns += 5) {
+          const index_t row_step = 3 + rows % 2;
+          check::fenced<std::int8_t> panel(quads * 4 * width);
+          for (index_t i = 0; i < panel.size(); ++i)
+            panel[i] = quads == 5 ? std::int8_t{-128} : static_cast<std::int8_t>(check::random_bits()());
+          check::fenced<std::uint8_t> x(std::max(quads, index_t{1}) * 4 * width + (rows - 1) * row_step);
+          for (index_t i = 0; i < x.size(); ++i)
+            x[i] = static_cast<std::uint8_t>(quads == 5 ? 127 + dot::unit_offset : check::random_bits()());
+          std::vector<index_t> offsets;
+          for (index_t q = 0; q < quads; ++q) offsets.push_back((quads - 1 - q) * 4 * width);
+          alignas(64) std::int32_t start[width], sums[most * width];
+          for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
+          simd::dot_lanes_tile<A>(panel.data(), x.data(), row_step, rows, offsets.data(), quads, start, sums, columns);
+          for (index_t r = 0; r < rows; ++r)
+            for (index_t c = 0; c < columns; ++c) {
+              auto want = static_cast<std::uint32_t>(start[c]);
+              for (index_t q = 0; q < quads; ++q)
+                for (index_t i = 0; i < 4; ++i) {
+                  const std::uint8_t byte = x[r * row_step + offsets[static_cast<std::size_t>(q)] + 4 * c + i];
+                  const std::int32_t unit = dot::unit_offset == 0 ? static_cast<std::int8_t>(byte) : byte;
+                  want += static_cast<std::uint32_t>(panel[(q * width + c) * 4 + i] * unit);
+                }
+              REQUIRE(static_cast<std::uint32_t>(sums[r * width + c]) == want);
+            }
+        }
+  });
+}
+
 TEST_CASE("fma_taps_tile: every lane has its own factors; the largest integers are exact") {
   check::archs::for_each([]<class A>(A) {
     constexpr index_t width = simd::channel_panel<A>, taps = 258;

@@ -71,6 +71,24 @@ TEST_CASE("interleave_four: bytes of four rows as fours of each column") {
   });
 }
 
+TEST_CASE("load_interleaved: the same of four rows at any distance, which are all that is read") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t lanes = simd::lanes<arch_type>;
+    for (const index_t apart : {index_t{1}, lanes, 3 * lanes + 5}) {
+      std::vector<std::uint8_t> v(static_cast<std::size_t>(3 * apart + lanes));
+      for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<std::uint8_t>(7 * i + 1);
+      check::fenced<std::uint8_t> from(v);
+      std::array<std::uint8_t, static_cast<std::size_t>(4 * lanes)> to{};
+      simd::store(to.data(), simd::load_interleaved<arch_type>(from.data(), apart));
+      for (index_t i = 0; i < lanes; ++i)
+        for (index_t k = 0; k < 4; ++k)
+          if (to[static_cast<std::size_t>(4 * i + k)] != v[static_cast<std::size_t>(k * apart + i)])
+            FAIL("(", k, ", ", i, "), ", apart, " apart");
+    }
+  });
+}
+
 TEST_CASE("transpose: every size to 2 batches + 3, nothing else is touched") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

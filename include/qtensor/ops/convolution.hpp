@@ -31,13 +31,19 @@ class convolution_run {
  public:
   convolution_run(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink)
       : w_(w), x_(x), sink_(sink), s_(w.shape()) {
-    if (w.form() == convolution_form::channels) return;
     // Units are codes plus an offset; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
     for (index_t i = 0; i < start_.size(); ++i)
       start_[i] = static_cast<std::int32_t>(
           static_cast<std::uint32_t>(-(zero + simd::quad_dot<A>::unit_offset) * w.sums(0, 0)[i]));
+    if (w.form() == convolution_form::channels && w.has_zeros()) {
+      ones_ = line_array<std::int8_t>(w.terms() * w.width());
+      for (index_t n = 0; n < s_.taps(); ++n)
+        for (index_t k = w.place_of(n); k < w.place_of(n) + s_.group_inputs(); ++k)
+          for (index_t c = 0; c < w.width(); ++c) ones_[(k / 4 * w.width() + c) * 4 + k % 4] = 1;
+      window_start_ = static_cast<std::int32_t>(-(zero + simd::quad_dot<A>::unit_offset) * s_.depth());
+    }
     if constexpr (simd::square_unit<A>::exists)
       if (convolves_by_squares(w)) squares_ = square_panels<A>(w);
     if constexpr (simd::sum_dot<A>::exists)
@@ -75,7 +81,7 @@ class convolution_run {
     const bool lanes = w_.form() == convolution_form::channels;
     const bool squares = squares_.segment_quads() > 0;
     const index_t bytes_wanted = lanes ? 512 * 1024 : squares ? 64 * 1024 : 256 * 1024;
-    const index_t place = lanes ? s_.group_inputs() * simd::channel_panel<A> * 4 : s_.group_inputs();
+    const index_t place = lanes ? round_up(s_.group_inputs(), 4) * simd::channel_panel<A> : s_.group_inputs();
     const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
     const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
     const index_t wanted = lanes || squares ? kept : std::min(kept, divide_up(pixels_wanted, w.out()));
@@ -157,24 +163,38 @@ class convolution_run {
     }
   }
 
+  /// Pixels below each other come one after the other, as many as read rows that stay in the first cache.
   void channels(channel_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
-    constexpr index_t width = simd::channel_panel<A>, height = simd::channel_rows, step = simd::lanes<A>;
+    constexpr index_t width = simd::channel_panel<A>;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
-    alignas(64) float sums[height * width];
-    alignas(64) std::int32_t exact[sink_rows * width];
+    alignas(64) std::int32_t sums[sink_rows * width], windows[sink_rows * width], window_start[width];
+    std::fill_n(window_start, width, window_start_);
     for (index_t p = 0; p < w_.panels(); ++p) {
       const index_t channels = std::min(width, s_.outputs - p * width);
       band.fill(n, p, d, first, rows);
-      simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
-        for (index_t r = 0; r < count; r += height) {
-          const index_t some = std::min(height, count - r);
-          simd::fma_taps_tile<A>(w_.lanes(p), band.pixels() + pixel + r, some, band.offsets(), s_.depth(), sums);
-          for (index_t i = 0; i < some * width; i += step)
-            simd::store(exact + r * width + i, simd::truncate_to_int(simd::load<A>(sums + i)));
+      const auto sum = [&](const std::int8_t* panel, const std::uint8_t* pixel, index_t count,
+                           const std::int32_t* start, std::int32_t* to) {
+        simd::dot_lanes_tile<A>(panel, pixel, band.pixel_step(), count, band.offsets(), band.quads(), start, to,
+                                channels);
+      };
+      simd::for_each_row_tile(cols, sink_rows, [&](index_t col, index_t count) {
+        for (index_t row = 0; row < rows; ++row) {
+          sum(w_.panel(0, p), band.pixel(row, col), count, start_.data() + p * width, sums);
+          if (w_.has_zeros()) {
+            sum(ones_.data(), band.pixel(row, col), count, window_start, windows);
+            take_lane_zeros(w_.zeros(0, p), windows, count, sums);
+          }
+          sink_(convolution_tile{n, begin + row * cols + col, p * width, count, channels, sums, width});
         }
-        sink_(convolution_tile{n, begin + pixel, p * width, count, channels, exact, width});
       });
     }
+  }
+  /// Less the weights' zero points times the sums of windows that lanes have of their own.
+  static void take_lane_zeros(const std::int32_t* zeros, const std::int32_t* windows, index_t count,
+                              std::int32_t* sums) {
+    constexpr index_t width = simd::channel_panel<A>, step = simd::lanes<A>;
+    for (index_t i = 0; i < count * width; i += step)
+      simd::store(sums + i, simd::load<A>(sums + i) - simd::load<A>(zeros + i % width) * simd::load<A>(windows + i));
   }
 
   const packed_convolution<A>& w_;
@@ -185,6 +205,8 @@ class convolution_run {
   line_array<unit> wide_;    // panels for products of sums, where tiles are
   index_t panel_units_ = 0;  // of each; 0: none
   square_panels<A> squares_;
+  line_array<std::int8_t> ones_;  // a panel of channels that sums windows, where weights have zero points
+  std::int32_t window_start_ = 0;
 };
 
 /// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: from

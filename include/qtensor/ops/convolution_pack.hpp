@@ -25,7 +25,7 @@ namespace ops {
 
 /// How a convolution runs. Its terms are units (simd/ops_dot.hpp) that begin at a pixel of the padded input, under each
 /// tap (`pixels`); or the units of a whole row of taps, copied together for each output (`rows`: few input channels);
-/// or floats, every output on a lane of its own (`channels`: depthwise, and groups of few outputs).
+/// or those of every output on a lane of its own (`channels`: depthwise, and groups of few outputs).
 enum class convolution_form { pixels, rows, channels };
 
 /// A code's number as the kernels take it, less 128 where it is unsigned.
@@ -55,16 +55,11 @@ class packed_convolution {
     require(w.zero_points.size() <= 1 || w.zero_points.size() == static_cast<std::size_t>(s.outputs),
             "the weights have ", w.zero_points.size(), " zero points for ", s.outputs,
             " outputs; there are none, 1 or ", s.outputs, ".");
-    choose_form(std::ranges::all_of(w.zero_points, [&](std::int32_t z) { return z == ops::nearest_code(z, w.sign); }));
+    choose_form();
     const index_t padded = panels() * group_count() * width();
     sums_ = ops::line_array<std::int32_t>(padded);
     zeros_ = ops::line_array<std::int32_t>(padded);
-    if (form_ == form_type::channels)
-      lane_weights_ = ops::line_array<float>(
-          qtensor::detail::checked_product(panels() * width(), qtensor::detail::checked_product(s.depth(), 1)));
-    else
-      dot_weights_ = ops::line_array<std::int8_t>(
-          qtensor::detail::checked_product(group_count() * panels(), segments() * segment_quads() * width() * 4));
+    dot_weights_ = ops::line_array<std::int8_t>(qtensor::detail::checked_product(padded, terms()));
     tap_sums_ = ops::line_array<std::int32_t>(qtensor::detail::checked_product(s.taps(), s.outputs));
     pack(w);
   }
@@ -78,23 +73,33 @@ class packed_convolution {
   index_t group_count() const { return form_ == form_type::channels ? 1 : shape().groups * shape().batch_groups; }
   /// Outputs of one of these groups.
   index_t outputs() const { return form_ == form_type::channels ? shape().outputs : shape().group_outputs(); }
-  /// Runs of terms, and quads of each (forms pixels and rows).
+  /// Whether quads hold the units of a row of taps, not those of one tap.
+  bool joins_taps() const {
+    return form_ == form_type::rows || (form_ == form_type::channels && shape().group_inputs() == 1);
+  }
+  /// Runs of terms, and quads of each.
   index_t segments() const {
     const convolution_shape& s = shape();
-    const bool joined = form_ == form_type::rows || s.axes[2].tap_dilation == 1;
+    const bool joined = joins_taps() || s.axes[2].tap_dilation == 1;
     return s.axes[0].taps * s.axes[1].taps * (joined ? 1 : s.axes[2].taps);
   }
   index_t segment_quads() const {
     const convolution_shape& s = shape();
-    if (form_ == form_type::rows) return divide_up(s.axes[2].taps * s.group_inputs(), 4);
+    if (joins_taps()) return divide_up(s.axes[2].taps * s.group_inputs(), 4);
     const index_t tap = divide_up(s.group_inputs(), 4);
     return s.axes[2].tap_dilation == 1 ? tap * s.axes[2].taps : tap;
   }
-  /// Codes of a panel, and the factors of the form `channels`: [tap][input channel][width].
-  const std::int8_t* panel(index_t group, index_t p) const {
-    return dot_weights_.data() + (group * panels() + p) * segments() * segment_quads() * width() * 4;
+  /// Terms of an output as they are packed, whole quads.
+  index_t terms() const { return segments() * segment_quads() * 4; }
+  /// Where the terms of tap n begin. A quad holds codes of one run.
+  index_t place_of(index_t n) const {
+    const index_t inputs = shape().group_inputs(), wide = shape().axes[2].taps;
+    return joins_taps() ? n / wide * segment_quads() * 4 + n % wide * inputs : n * round_up(inputs, 4);
   }
-  const float* lanes(index_t p) const { return lane_weights_.data() + p * shape().depth() * width(); }
+  /// Codes of a panel.
+  const std::int8_t* panel(index_t group, index_t p) const {
+    return dot_weights_.data() + (group * panels() + p) * terms() * width();
+  }
   /// Of the outputs of a panel: the sum of the weights as signed numbers, and their zero points as such, modulo 2^32.
   const std::int32_t* sums(index_t group, index_t p) const { return sums_.data() + (group * panels() + p) * width(); }
   const std::int32_t* zeros(index_t group, index_t p) const { return zeros_.data() + (group * panels() + p) * width(); }
@@ -105,24 +110,18 @@ class packed_convolution {
   /// These weights summed under each tap, modulo 2^32: [tap][output].
   const ops::line_array<std::int32_t>& tap_sums() const { return tap_sums_; }
   index_t size_bytes() const {
-    const index_t words = lane_weights_.size() + 2 * sums_.size() + tap_sums_.size();
-    return dot_weights_.size() + static_cast<index_t>(sizeof(float)) * words;
+    return dot_weights_.size() + static_cast<index_t>(sizeof(std::int32_t)) * (2 * sums_.size() + tap_sums_.size());
   }
 
  private:
-  void choose_form(bool zeros_are_codes) {
+  void choose_form() {
     const convolution_shape& s = shape();
     const index_t inputs = s.group_inputs(), taps = s.axes[2].taps, quads = divide_up(inputs, 4);
     if (divide_up(taps * inputs, 4) * 4 <= taps * quads * 3) form_ = form_type::rows;
     if (s.groups == 1 || s.outputs == 0) return;
-    // Groups of few outputs leave most lanes of a dot product idle: what a pixel of a group costs so, and on lanes of
-    // their own, where moving the input to the lanes counts as much as the products.
-    constexpr index_t exact_terms = (index_t{1} << 24) / (255 * 255);
-    constexpr index_t dot_cost = sizeof(typename simd::quad_dot<A>::unit) == 1 ? 1 : 4;
-    const index_t vectors = divide_up(s.group_outputs(), simd::lanes<A>);
-    const index_t dots = segments() * segment_quads() * vectors * dot_cost;
-    if (zeros_are_codes && s.depth() <= exact_terms && dots * simd::lanes < A >> 2 * s.group_outputs() * s.depth())
-      form_ = form_type::channels;
+    // Groups of few outputs leave most lanes of a dot product idle. On lanes of their own, units move to the lanes.
+    const index_t dots = segments() * segment_quads() * divide_up(s.group_outputs(), simd::lanes<A>);
+    if (2 * dots * simd::lanes < A >> s.group_outputs() * s.depth()) form_ = form_type::channels;
   }
   static std::int32_t zero_of(index_t o, const convolution_weights& w) {
     if (w.zero_points.empty()) return 0;
@@ -131,14 +130,6 @@ class packed_convolution {
   static std::int64_t signed_zero_of(index_t o, const convolution_weights& w) {
     return std::int64_t{zero_of(o, w)} - ops::sign_offset(w.sign);
   }
-  /// Terms of an output as they are packed, and where those of tap n begin. A quad holds codes of one run.
-  index_t terms() const { return form_ == form_type::channels ? shape().depth() : segments() * segment_quads() * 4; }
-  index_t place_of(index_t n) const {
-    const index_t inputs = shape().group_inputs(), wide = shape().axes[2].taps;
-    if (form_ == form_type::pixels) return n * round_up(inputs, 4);
-    return form_ == form_type::rows ? n / wide * segment_quads() * 4 + n % wide * inputs : n * inputs;
-  }
-
   void pack(const convolution_weights& w) {
     // A panel's codes, signed, as rows of an output's terms: an odd number of lines apart, as caches like it.
     constexpr index_t line = 64;
@@ -156,11 +147,9 @@ class packed_convolution {
           for (index_t i = 0; i < count * pitch; ++i) rows[i] ^= flip;
         for (index_t c = 0; c < count; ++c)
           take_zero(first + c, at + c, signed_zero_of(first + c, w), &rows[c * pitch]);
-        if (form_ == form_type::channels)
-          fill_lanes(rows.data(), pitch, count, at);
-        else  // Words move as floats do: nothing is computed with them.
-          simd::transpose<A>(reinterpret_cast<const float*>(rows.data()), pitch / 4, count, terms() / 4,
-                             reinterpret_cast<float*>(dot_weights_.data() + at * terms()), width());
+        // Words move as floats do: nothing is computed with them.
+        simd::transpose<A>(reinterpret_cast<const float*>(rows.data()), pitch / 4, count, terms() / 4,
+                           reinterpret_cast<float*>(dot_weights_.data() + at * terms()), width());
         sum_taps(first, count, at, choice);
       }
   }
@@ -176,7 +165,7 @@ class packed_convolution {
       return read(codes, first + some, count - some, to + some * pitch, pitch);
     }
     // Taps at one distance, in memory and among the terms: all, or those of a row.
-    const bool joined = form_ != form_type::rows && (high == 1 || m.spatial[1] == wide * tap_stride) &&
+    const bool joined = !joins_taps() && (high == 1 || m.spatial[1] == wide * tap_stride) &&
                         (m.sizes[0] == 1 || m.spatial[0] == high * wide * tap_stride);
     const index_t run = joined ? all : wide, step = place_of(1);
     // Where channels go on from tap to tap, there is one of many channels.
@@ -229,19 +218,6 @@ class packed_convolution {
     reach_ = std::max(reach_, most);
   }
 
-  /// The factors of a panel from rows of signed codes.
-  void fill_lanes(const std::uint8_t* rows, index_t pitch, index_t count, index_t at) {
-    constexpr index_t step = simd::lanes<A>, wide = simd::channel_panel<A>;
-    const index_t depth = shape().depth();
-    ops::line_array<std::uint8_t> turned(depth * wide);
-    simd::transpose(rows, pitch, depth, count, turned.data(), wide);
-    for (index_t k = 0; k < depth; ++k)
-      for (index_t c = 0; c < count; c += step) {
-        const simd::ints<A> v = simd::widen_i8_n<A>(&turned[k * wide + c], std::min(step, count - c));
-        simd::store(&lane_weights_[at * depth + k * wide + c], simd::to_float(v - simd::load<A>(&zeros_[at + c])));
-      }
-  }
-
   /// Rows of units that choose weights of a quad: all of them, or one.
   struct quad_choice {
     using dot = simd::quad_dot<A>;
@@ -264,11 +240,6 @@ class packed_convolution {
     const index_t inputs = shape().group_inputs();
     const auto under_tap = [&](index_t k, index_t c, const simd::ints<A>& zero) {
       const index_t end = k + inputs;
-      if (form_ == form_type::channels) {
-        simd::floats<A> sum(0.f);
-        for (; k < end; ++k) sum = sum + simd::load<A>(&lane_weights_[at * terms() + k * width() + c]);
-        return simd::truncate_to_int(sum);
-      }
       simd::ints<A> sum = zero * simd::ints<A>(static_cast<std::int32_t>(-inputs));
       while (k < end) {
         const auto w = simd::quad_dot<A>::load(&dot_weights_[at * terms() + (k / 4 * width() + c) * 4]);
@@ -295,7 +266,6 @@ class packed_convolution {
   bool has_zeros_ = false;
   std::int64_t reach_ = 0;
   ops::line_array<std::int8_t> dot_weights_;
-  ops::line_array<float> lane_weights_;
   ops::line_array<std::int32_t> sums_, zeros_, tap_sums_;
 };
 

@@ -5,6 +5,8 @@
 #include <qtensor/ops/convolution_squares.hpp>
 #include <qtensor/simd/gemm_sums.hpp>
 #include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -80,10 +82,14 @@ class byte_rows {
       } else {
         index_t p = 0;
         // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
-        if (step == round_up(channels, 4) && m.spatial[2] >= channels)
-          for (; p + 3 < pixels; ++p)
-            for (index_t c = 0; c < step; c += 4) std::memcpy(to + p * step + c, from + p * m.spatial[2] + c, 4);
-        for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * m.spatial[2], static_cast<std::size_t>(channels));
+        const index_t apart = m.spatial[2];  // bytes are stored below, which might be of m
+        if (step == round_up(channels, 4) && apart >= channels)
+          for (; p + 3 < pixels; ++p) {
+            index_t c = 0;
+            for (; c + 16 <= step; c += 16) std::memcpy(to + p * step + c, from + p * apart + c, 16);
+            for (; c < step; c += 4) std::memcpy(to + p * step + c, from + p * apart + c, 4);
+          }
+        for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * apart, static_cast<std::size_t>(channels));
       }
     } else if (m.spatial[2] == 1) {
       simd::transpose(from, m.channel_stride, pixels, channels, to, step);
@@ -326,32 +332,49 @@ class unit_rows_of {
   std::vector<index_t> offsets_;
 };
 
-/// A band as floats for the form channels: each lane has the input channels of its output, less the zero point.
+/// A band for the form channels: each lane has the units of its output, as quads of a row of taps or of input channels.
 template <simd::usable_arch A>
 class channel_rows_of {
-  static constexpr index_t width = simd::channel_panel<A>;
+  static constexpr index_t width = simd::channel_panel<A>, quad = 4 * width, step = simd::lanes<A>;
+  static constexpr std::int32_t unit_offset = simd::quad_dot<A>::unit_offset;
 
  public:
   channel_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows)
       : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows) {
     const convolution_shape& s = w.shape();
-    place_ = s.group_inputs() * width;
-    row_ = bytes_.width() * place_;
-    line_ = line_array<std::uint8_t>(std::max(index_t{1}, bytes_.width() * s.inputs + 64));
-    floats_ = line_array<float>(qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_));
-    pixels_.reserve(static_cast<std::size_t>(rows * s.axes[2].out()));
-    for (index_t row = 0; row < rows; ++row)
-      for (index_t col = 0; col < s.axes[2].out(); ++col)
-        pixels_.push_back(floats_.data() + row * s.axes[1].stride * row_ + col * s.axes[2].stride * place_);
-    reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
-      for (index_t i = 0; i < s.group_inputs(); ++i)
-        offsets_.push_back((tap[0] * band_.slot_rows + tap[1] * s.axes[1].tap_dilation) * row_ +
-                           tap[2] * s.axes[2].tap_dilation * place_ + i * width);
-    });
+    const convolution_axis& along = s.axes[2];
+    const index_t inputs = s.group_inputs(), next = 4 * along.tap_dilation;  // places to the next quad of taps
+    const index_t last = std::max((along.out() - 1) * along.stride, index_t{0});
+    if (w.joins_taps()) {
+      if (w.segment_quads() == 1 || next % along.stride == 0) place_step_ = along.stride;
+      places_ = (last + (w.segment_quads() - 1) * next) / place_step_ + 1;
+      line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
+      lanes_ = line_array<std::uint8_t>(
+          (std::max((places_ - 1) * place_step_ + 3 * along.tap_dilation + 1, bytes_.width())) * width);
+    } else {
+      place_quads_ = divide_up(inputs, 4);
+      places_ = bytes_.width();
+      line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
+    }
+    row_ = places_ * place_quads_ * quad;
+    units_ = line_array<std::uint8_t>::for_overwrite(
+        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_));
+    const index_t runs = w.joins_taps() ? w.segment_quads() : along.taps;
+    const index_t run = w.joins_taps() ? next / place_step_ : along.tap_dilation * place_quads_;
+    for (index_t d = 0; d < s.axes[0].taps; ++d)
+      for (index_t h = 0; h < s.axes[1].taps; ++h)
+        for (index_t r = 0; r < runs; ++r)
+          for (index_t i = 0; i < place_quads_; ++i)
+            offsets_.push_back((d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_ + (r * run + i) * quad);
   }
+  /// Where the quads of a pixel begin.
   const index_t* offsets() const { return offsets_.data(); }
-  /// Where the lanes of each pixel begin, rows of the band one after the other.
-  const float* const* pixels() const { return pixels_.data(); }
+  index_t quads() const { return static_cast<index_t>(offsets_.size()); }
+  /// Where the lanes of a pixel begin, and from one to the next in a row.
+  const std::uint8_t* pixel(index_t row, index_t col) const {
+    return units_.data() + row * weights_->shape().axes[1].stride * row_ + col * pixel_step();
+  }
+  index_t pixel_step() const { return weights_->shape().axes[2].stride / place_step_ * place_quads_ * quad; }
 
   /// The inputs of panel p.
   void fill(index_t batch, index_t p, index_t d, index_t first, index_t n) {
@@ -361,47 +384,53 @@ class channel_rows_of {
     const index_t inputs = s.group_inputs(), channels = (to_group - from_group) * inputs;
     // The byte of each lane: the first channel of its group.
     for (index_t o = 0; o < outputs; ++o) lane_codes_[o] = ((p * width + o) / per_group - from_group) * inputs;
+    constexpr std::uint8_t to_unit = unit_offset == 0 ? 0 : 0x80;
+    const auto flip = static_cast<std::uint8_t>(static_cast<std::uint8_t>(x_.sign) ^ to_unit);
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
-      float* to = floats_.data() + slot * row_;
+      std::uint8_t* const to = units_.data() + slot * row_;
       if (from_d < 0 || from_h < 0) {
-        std::fill_n(to, row_, 0.f);
-        return;
+        std::memset(to, bytes_.zero_code() ^ flip, static_cast<std::size_t>(row_));
+      } else if (!weights_->joins_taps()) {
+        bytes_.read(batch, from_group * inputs, channels, from_d, from_h, line_.data(), channels);
+        simd::flip_bits<A>(line_.data(), places_ * channels, flip);
+        for (index_t at = 0; at < places_; ++at)
+          spread_quads(line_.data() + at * channels, outputs, to + at * place_quads_ * quad);
+      } else {
+        if (per_group == 1) {
+          bytes_.read(batch, from_group, channels, from_d, from_h, lanes_.data(), width);
+        } else {
+          bytes_.read(batch, from_group, channels, from_d, from_h, line_.data(), channels);
+          for (index_t at = 0; at < bytes_.width(); ++at)
+            for (index_t o = 0; o < outputs; ++o) lanes_[at * width + o] = line_[at * channels + lane_codes_[o]];
+        }
+        simd::flip_bits<A>(lanes_.data(), bytes_.width() * width, flip);
+        join_taps(lanes_.data(), place_step_ * width, s.axes[2].tap_dilation * width, outputs, places_, to);
       }
-      bytes_.read(batch, from_group * inputs, channels, from_d, from_h, line_.data(), channels);
-      for (index_t at = 0; at < bytes_.width(); ++at, to += place_)
-        for (index_t i = 0; i < inputs; ++i) spread(line_.data() + at * channels + i, outputs, to + i * width);
     });
   }
 
  private:
-  /// One channel of each group on the lanes of the group's outputs.
-  void spread(const std::uint8_t* codes, index_t outputs, float* to) const {
-    std::uint8_t picked[width];
-    if (weights_->shape().group_inputs() > 1 || weights_->shape().group_outputs() > 1) {
-      for (index_t o = 0; o < outputs; ++o) picked[o] = codes[lane_codes_[o]];
-      codes = picked;
-    }
-    constexpr index_t step = simd::lanes<A>;
-    // A byte whose number is 128 less than it, then less the zero point.
-    const simd::words<A> flip(0x80u ^ static_cast<std::uint32_t>(x_.sign));
-    const simd::ints<A> zero(128 + signed_number(bytes_.zero_code(), x_.sign));
-    const auto convert = [&](const simd::words<A>& raw) QTENSOR_INLINE_LAMBDA {
-      return simd::to_float(simd::bits_as<std::int32_t>(raw ^ flip) - zero);
-    };
-    index_t o = 0;
-    for (; o + step <= outputs; o += step) simd::store(to + o, convert(simd::widen_u8<A>(codes + o)));
-    if (o < outputs) simd::store(to + o, convert(simd::widen_u8_n<A>(codes + o, outputs - o)));
+  /// The lanes of four taps, `apart` bytes from each other, as quads, at places `from_step` from each other.
+  static void join_taps(const std::uint8_t* from, index_t from_step, index_t apart, index_t outputs, index_t places,
+                        std::uint8_t* to) {
+    for (; places > 0; --places, from += from_step, to += quad)
+      for (index_t o = 0; o < outputs; o += step) simd::store(to + 4 * o, simd::load_interleaved<A>(from + o, apart));
+  }
+  /// The input channels of a group, four by four, on the lanes of its outputs.
+  void spread_quads(const std::uint8_t* units, index_t outputs, std::uint8_t* to) const {
+    for (index_t i = 0; i < place_quads_; ++i, units += 4, to += quad)
+      for (index_t o = 0; o < outputs; ++o) std::memcpy(to + 4 * o, units + lane_codes_[o], 4);
   }
 
   const packed_convolution<A>* weights_;
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  index_t place_ = 0, row_ = 0;
-  line_array<std::uint8_t> line_;
-  line_array<float> floats_;
+  // Of a row of input: places with quads, so many each, and how many places are from one to the next.
+  index_t places_ = 0, place_quads_ = 1, place_step_ = 1;
+  index_t row_ = 0;
+  line_array<std::uint8_t> line_, lanes_, units_;
   index_t lane_codes_[width] = {};
-  std::vector<const float*> pixels_;
   std::vector<index_t> offsets_;
 };
 

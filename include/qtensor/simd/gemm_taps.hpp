@@ -68,6 +68,36 @@ void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_
 }
 
 template <class A, index_t Rows>
+[[gnu::noinline]] void dot_lanes_registers(const std::int8_t* panel, const std::uint8_t* rows, index_t row_step,
+                                           const index_t* offsets, index_t quads, const std::int32_t* start,
+                                           std::int32_t* sums, index_t columns) {
+  using dot = quad_dot<A>;
+  constexpr index_t step = lanes<A>, width = 4 * step, vectors = 2;
+  for (index_t c = 0; c < columns; c += vectors * step) {
+    ints<A> sum[Rows][vectors];
+    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      const ints<A> first = simd::load<A>(start + c + v * step);
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+    });
+    for (index_t q = 0; q < quads; ++q) {
+      typename dot::weights w[vectors];
+      repeat<vectors>([&](auto v)
+                          __attribute__((always_inline)) { w[v] = dot::load(panel + (q * width + c + v * step) * 4); });
+      const std::uint8_t* const at = rows + offsets[q] + 4 * c;
+      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+          sum[r][v] = dot::dot(sum[r][v], w[v], dot::load_row(at + r * row_step + 4 * v * step));
+        });
+      });
+    }
+    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v)
+                          __attribute__((always_inline)) { simd::store(sums + r * width + c + v * step, sum[r][v]); });
+    });
+  }
+}
+
+template <class A, index_t Rows>
 [[gnu::noinline]] void fma_taps_registers(const float* weights, const float* const* rows, const index_t* offsets,
                                           index_t taps, float* sums) {
   constexpr index_t step = lanes<A>, vectors = 4, width = vectors * step;
@@ -112,6 +142,24 @@ void dot_taps_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::u
 template <usable_arch A>
 inline constexpr index_t channel_panel = 4 * lanes<A>;
 inline constexpr index_t channel_rows = 4;
+
+/// sums[r * channel_panel + c] = start[c] + sum over q < quads and i < 4 of weight i of quad q and lane c,
+/// panel_codes[(q * channel_panel + c) * 4 + i], times unit i of this lane, rows[r * row_step + offsets[q] + 4 * c +
+/// i], a byte of quad_dot::load_row: every lane has its own factors, as depthwise convolutions want it. Modulo 2^32; r
+/// < count and c < columns. Columns from `columns` to the panel may be computed or left.
+template <usable_arch A>
+void dot_lanes_tile(const std::int8_t* panel_codes, const std::uint8_t* rows, index_t row_step, index_t count,
+                    const index_t* offsets, index_t quads, const std::int32_t* start, std::int32_t* sums,
+                    index_t columns = channel_panel<A>) {
+  constexpr index_t most = channel_rows, width = channel_panel<A>;
+  index_t r = 0;
+  for (; r + most <= count; r += most)
+    detail::dot_lanes_registers<A, most>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
+                                         sums + r * width, columns);
+  for (; r < count; ++r)
+    detail::dot_lanes_registers<A, 1>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
+                                      sums + r * width, columns);
+}
 
 /// sums[r * channel_panel + c] = sum over t < taps of rows[r][offsets[t] + c] * weights[t * channel_panel + c]: every
 /// lane has its own factors, as depthwise convolutions want it. All values and sums are integers of magnitude at most

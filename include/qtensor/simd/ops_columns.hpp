@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstring>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
@@ -38,6 +39,13 @@ QTENSOR_INLINE bytes<A> interleave_four(any_isa, const bytes<A>& v) {
   return simd::load<A>(static_cast<const std::uint8_t*>(to));
 }
 
+template <class A>
+QTENSOR_INLINE bytes<A> load_fours(any_isa, const std::uint8_t* from, index_t apart) {
+  std::uint8_t rows[4 * lanes<A>];
+  for (index_t k = 0; k < 4; ++k) std::memcpy(rows + k * lanes<A>, from + k * apart, lanes<A>);
+  return simd::load<A>(static_cast<const std::uint8_t*>(rows));
+}
+
 /// Four bytes each of four rows of four, turned.
 inline constexpr std::array<std::uint8_t, 16> turned_fours = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
 
@@ -45,6 +53,16 @@ inline constexpr std::array<std::uint8_t, 16> turned_fours = {0, 4, 8, 12, 1, 5,
 template <class A>
 QTENSOR_INLINE bytes<A> interleave_four(sse42_isa, const bytes<A>& v) {
   return _mm_shuffle_epi8(v.data, _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data())));
+}
+template <class A>
+QTENSOR_INLINE bytes<A> load_fours(sse42_isa, const std::uint8_t* from, index_t apart) {
+  const auto row = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+    std::int32_t four;
+    std::memcpy(&four, from + k * apart, 4);
+    return four;
+  };
+  return _mm_insert_epi32(_mm_insert_epi32(_mm_insert_epi32(_mm_cvtsi32_si128(row(0)), row(1), 1), row(2), 2), row(3),
+                          3);
 }
 // In each 128 bits, lane c of row r and lane r of row c change places.
 template <class A>
@@ -74,6 +92,14 @@ QTENSOR_INLINE bytes<A> interleave_four(avx2_isa, const bytes<A>& v) {
   const __m256i fours = _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
   const __m128i turned = _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data()));
   return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(turned));
+}
+template <class A>
+QTENSOR_INLINE bytes<A> load_fours(avx2_isa, const std::uint8_t* from, index_t apart) {
+  const auto rows = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+    const auto row = [&](index_t r) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + r * apart)); };
+    return _mm_unpacklo_epi64(row(k), row(k + 1));
+  };
+  return _mm256_set_m128i(rows(2), rows(0));
 }
 template <class A>
 QTENSOR_INLINE void turn_fours(avx2_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
@@ -125,6 +151,10 @@ QTENSOR_INLINE bytes<A> interleave_four(avx512_isa, const bytes<A>& v) {
   }
 }
 template <class A>
+QTENSOR_INLINE bytes<A> load_fours(avx512_isa, const std::uint8_t* from, index_t apart) {
+  return simd::load_quarters<A>(from, apart);
+}
+template <class A>
 QTENSOR_INLINE void turn_fours(avx512_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
   const __m512 ab01 = _mm512_unpacklo_ps(a.data, b.data), ab23 = _mm512_unpackhi_ps(a.data, b.data);
   const __m512 cd01 = _mm512_unpacklo_ps(c.data, d.data), cd23 = _mm512_unpackhi_ps(c.data, d.data);
@@ -170,6 +200,16 @@ QTENSOR_INLINE bytes<A> interleave_four(neon_isa, const bytes<A>& v) {
   return vqtbl1q_u8(v.data, vld1q_u8(turned_fours.data()));
 }
 template <class A>
+QTENSOR_INLINE bytes<A> load_fours(neon_isa, const std::uint8_t* from, index_t apart) {
+  const auto rows = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+    std::uint32_t two[2];
+    std::memcpy(two, from + k * apart, 4);
+    std::memcpy(two + 1, from + (k + 1) * apart, 4);
+    return vld1_u32(two);
+  };
+  return vreinterpretq_u8_u32(vcombine_u32(rows(0), rows(2)));
+}
+template <class A>
 QTENSOR_INLINE void turn_square(neon_isa, std::array<floats<A>, 4>& rows) {
   const float32x4_t a = rows[0].data, b = rows[1].data, c = rows[2].data, d = rows[3].data;
   const float64x2_t ab02 = vreinterpretq_f64_f32(vtrn1q_f32(a, b)), ab13 = vreinterpretq_f64_f32(vtrn2q_f32(a, b));
@@ -201,6 +241,12 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(const float* from, index_t 
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> interleave_four(const bytes<A>& v) {
   return interleave_four<A>(detail::isa<A>{}, v);
+}
+
+/// The same of four rows in memory, `apart` bytes from each other: byte 4 * i + k is from[k * apart + i]. Cost: 3 more.
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> load_interleaved(const std::uint8_t* from, index_t apart) {
+  return interleave_four<A>(detail::load_fours<A>(detail::isa<A>{}, from, apart));
 }
 
 /// Lane c of batch r and lane r of batch c change places. Cost: 64 / 24 / 8 with AVX-512, AVX2 and 128 bits; else

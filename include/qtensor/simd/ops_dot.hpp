@@ -17,11 +17,16 @@ struct portable_dot {
   using unit = std::int8_t;
   static constexpr std::int32_t unit_offset = 0;
   using weights = buffer<std::uint8_t, A>;
-  using row = std::array<std::int8_t, 4>;
+  using row = weights;
   static weights load(const std::int8_t* quads) {
     return weights(xsimd::batch<std::uint8_t, A>::load_unaligned(reinterpret_cast<const std::uint8_t*>(quads)));
   }
-  static row broadcast(const unit* four) { return {four[0], four[1], four[2], four[3]}; }
+  static row broadcast(const unit* four) {
+    row all;
+    for (index_t i = 0; i < all.size; ++i) all[i] = static_cast<std::uint8_t>(four[i % 4]);
+    return all;
+  }
+  static row load_row(const std::uint8_t* quads) { return load(reinterpret_cast<const std::int8_t*>(quads)); }
   static constexpr index_t pack_step = 4;
   static ints<A> pack(const std::uint8_t* from, std::uint8_t flip, unit* to, const ints<A>& sum) {
     buffer<std::int32_t, A> out(sum);
@@ -32,8 +37,8 @@ struct portable_dot {
     buffer<std::int32_t, A> out(sum);
     for (index_t i = 0; i < out.size; ++i) {
       std::int32_t four = 0;
-      for (std::size_t k = 0; k < 4; ++k)
-        four += static_cast<std::int8_t>(w.lane[4 * static_cast<std::size_t>(i) + k]) * x[k];
+      for (std::size_t k = 0, at = 4 * static_cast<std::size_t>(i); k < 4; ++k, ++at)
+        four += static_cast<std::int8_t>(w.lane[at]) * static_cast<std::int8_t>(x.lane[at]);
       out[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(out[i]) + static_cast<std::uint32_t>(four));
     }
     return out.batch();
@@ -55,6 +60,9 @@ struct sse42_dot : pair_dot {
   static QTENSOR_INLINE weights load(const std::int8_t* quads) {
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quads));
     return {_mm_srai_epi16(_mm_slli_epi16(v, 8), 8), _mm_srai_epi16(v, 8)};
+  }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) {
+    return load(reinterpret_cast<const std::int8_t*>(quads));
   }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     const __m128i v = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(four));
@@ -89,6 +97,9 @@ struct avx2_dot : pair_dot {
   static QTENSOR_INLINE weights load(const std::int8_t* quads) {
     const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quads));
     return {_mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8), _mm256_srai_epi16(v, 8)};
+  }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) {
+    return load(reinterpret_cast<const std::int8_t*>(quads));
   }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     return {_mm256_set1_epi32(load_pair(four)), _mm256_set1_epi32(load_pair(four + 2))};
@@ -136,6 +147,9 @@ struct avxvnni_dot {
     asm("" : "+x"(v));
     return v;
   }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(quads));
+  }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     std::int32_t all;
     std::memcpy(&all, four, sizeof all);
@@ -168,6 +182,7 @@ struct avx512_dot {
     asm("" : "+v"(v));  // g++ 12 otherwise repeats the load for every row
     return v;
   }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) { return _mm512_loadu_si512(quads); }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     std::int32_t all;
     std::memcpy(&all, four, sizeof all);
@@ -193,6 +208,9 @@ struct avx512_dot : pair_dot {
   static QTENSOR_INLINE weights load(const std::int8_t* quads) {
     const __m512i v = _mm512_loadu_si512(quads);
     return {_mm512_srai_epi16(_mm512_slli_epi16(v, 8), 8), _mm512_srai_epi16(v, 8)};
+  }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) {
+    return load(reinterpret_cast<const std::int8_t*>(quads));
   }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     return {_mm512_set1_epi32(load_pair(four)), _mm512_set1_epi32(load_pair(four + 2))};
@@ -220,6 +238,7 @@ struct neon_dot {
   using weights = int8x16_t;
   using row = int8x16_t;
   static QTENSOR_INLINE weights load(const std::int8_t* quads) { return vld1q_s8(quads); }
+  static QTENSOR_INLINE row load_row(const std::uint8_t* quads) { return vreinterpretq_s8_u8(vld1q_u8(quads)); }
   static QTENSOR_INLINE row broadcast(const unit* four) {
     std::int32_t all;
     std::memcpy(&all, four, sizeof all);
@@ -269,10 +288,10 @@ constexpr auto dot_of() {
 ///   unit, unit_offset              what a row's signed code c becomes: unit(c + unit_offset)
 ///   load(quads) -> weights         `lanes` quads of weights, for as many uses as there are rows
 ///   broadcast(four) -> row         four units of a row (one quad, in the order of pack_units)
+///   load_row(quads) -> row         `lanes` quads of bytes, code + unit_offset: every lane has a row of its own
 ///   pack(from, flip, to, sums)     pack_step codes, each xor flip, to units; adds their signed codes to the sums
 ///   dot(sum, weights, row)         lane i: sum + w[4i] x[0] + ... + w[4i + 3] x[3]. Cost: 1 with VNNI and NEON dot, 4
-///   on
-///                                  other x86, 5 on other NEON
+///                                  on other x86, 5 on other NEON
 template <usable_arch A>
 using quad_dot = decltype(detail::dot_of<A>());
 
