@@ -248,6 +248,19 @@ TEST_CASE("convolution: zero points of the source that are no codes, near and fa
          .how = {{1, 2, 1}, {}, {}, {1, 1, 0}, {0, 1, 2}},
          .x_zero = 300,
          .w_zeros = {-500}});
+  // Few pixels at a border of any width, in many tiles, panels and rows at once.
+  for (const index_t outputs : {1, 15, 33, 70})
+    for (const index_t groups : {1, 3})
+      for (index_t width = 1; width <= 40; width += 1 + width / 8)
+        for (const index_t low : {-2, 0, 1, 3})
+          check({.inputs = 3 * groups,
+                 .outputs = outputs * groups,
+                 .sizes = {7, width},
+                 .taps = {3, 4},
+                 .how = {{1 + width % 2, 1 + width % 3}, {}, {}, {1, low}, {width % 3, 3}, groups},
+                 .x_sign = width % 2 ? is_signed : is_unsigned,
+                 .x_zero = width % 4 < 2 ? 300 : -300,
+                 .w_zeros = {width % 5 < 2 ? 9 : 0}});
 }
 
 TEST_CASE("convolution: zero points of weights that are no codes") {

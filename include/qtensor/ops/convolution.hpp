@@ -29,20 +29,24 @@ class convolution_run {
   static constexpr index_t sink_rows = convolution_pixels;
 
  public:
-  convolution_run(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink)
+  /// x with a code for a zero point, which padding has; sums are less `distance` times the weights, as if none met it.
+  convolution_run(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink,
+                  std::int64_t distance = 0)
       : w_(w), x_(x), sink_(sink), s_(w.shape()) {
     // Units are codes plus an offset; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
+    const std::int64_t added = zero + simd::quad_dot<A>::unit_offset;
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
-    for (index_t i = 0; i < start_.size(); ++i)
-      start_[i] = static_cast<std::int32_t>(
-          static_cast<std::uint32_t>(-(zero + simd::quad_dot<A>::unit_offset) * w.sums(0, 0)[i]));
+    for (index_t i = 0; i < start_.size(); ++i) {
+      const std::int64_t sum = w.sums(0, 0)[i], weights = sum - s_.depth() * w.zeros(0, 0)[i];
+      start_[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(-added * sum - distance * weights));
+    }
     if (w.form() == convolution_form::channels && w.has_zeros()) {
       ones_ = line_array<std::int8_t>(w.terms() * w.width());
       for (index_t n = 0; n < s_.taps(); ++n)
         for (index_t k = w.place_of(n); k < w.place_of(n) + s_.group_inputs(); ++k)
           for (index_t c = 0; c < w.width(); ++c) ones_[(k / 4 * w.width() + c) * 4 + k % 4] = 1;
-      window_start_ = static_cast<std::int32_t>(-(zero + simd::quad_dot<A>::unit_offset) * s_.depth());
+      window_start_ = static_cast<std::int32_t>(-added * s_.depth());
     }
     if constexpr (simd::square_unit<A>::exists)
       if (convolves_by_squares(w)) squares_ = square_panels<A>(w);
@@ -209,39 +213,54 @@ class convolution_run {
   std::int32_t window_start_ = 0;
 };
 
-/// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: from
-/// every sum, that distance times the weights that meet the input.
+/// Between the tiles and a sink where the source's zero point lies `distance` from the code that padding has: sums are
+/// less that distance times all weights, and get it back for those that meet padding or holes.
 template <simd::usable_arch A, class Sink>
 class distant_zero_sink {
  public:
   static constexpr bool runs_beside = simd::runs_beside<Sink>;
 
   distant_zero_sink(const packed_convolution<A>& w, std::int64_t distance, const Sink& sink)
-      : s_(w.shape()), terms_(w.tap_sums().size()), sink_(sink) {
-    for (index_t i = 0; i < terms_.size(); ++i)
-      terms_[i] =
-          static_cast<std::int32_t>(static_cast<std::uint32_t>(w.tap_sums()[i]) * static_cast<std::uint32_t>(distance));
-  }
+      : s_(w.shape()), tap_sums_(w.tap_sums().data()), distance_(static_cast<std::int32_t>(distance)), sink_(sink) {}
   void operator()(const convolution_tile& t) const {
-    for (index_t r = 0; r < t.pixels; ++r) {
-      const convolution_shape::position at = s_.pixel_at(t.pixel + r);
-      const std::int32_t* terms = terms_.data() + t.channel;
-      reference::for_each_position(reference::taps_of(s_), [&](const convolution_shape::position& tap) {
-        if (reference::source_of(s_, at, tap).inside) take(terms, t.channels, t.sums + r * t.stride);
-        terms += s_.outputs;
-      });
+    const index_t cols = s_.axes[2].out();
+    for (index_t r = 0, n = 0; r < t.pixels; r += n) {
+      convolution_shape::position at = s_.pixel_at(t.pixel + r);
+      n = std::min(cols - at[2], t.pixels - r);
+      const bool whole_rows = is_whole(s_.axes[0], at[0]) && is_whole(s_.axes[1], at[1]);
+      for (index_t i = 0; i < n; ++i, ++at[2])
+        if (!whole_rows || !is_whole(s_.axes[2], at[2])) give_back(at, t, t.sums + (r + i) * t.stride);
     }
     sink_(t);
   }
 
  private:
-  static void take(const std::int32_t* terms, index_t n, std::int32_t* sums) {
-    for (index_t c = 0; c < n; ++c)
-      sums[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[c]) - static_cast<std::uint32_t>(terms[c]));
+  /// Whether a tap of output o meets the input, as convolution_axis::source says.
+  static bool meets(const convolution_axis& a, index_t o, index_t tap) {
+    const index_t at = o * a.stride + tap * a.tap_dilation - a.pad_low;
+    return at >= 0 && at < a.in * a.input_dilation && (a.input_dilation == 1 || at % a.input_dilation == 0);
+  }
+  /// Whether all do; not where there are holes, which few outputs miss.
+  static bool is_whole(const convolution_axis& a, index_t o) {
+    return a.input_dilation == 1 && meets(a, o, 0) && meets(a, o, a.taps - 1);
+  }
+  void give_back(const convolution_shape::position& at, const convolution_tile& t, std::int32_t* sums) const {
+    constexpr index_t step = simd::lanes<A>;
+    const simd::ints<A> distance(distance_);
+    const std::int32_t* weights = tap_sums_ + t.channel;
+    reference::for_each_position(reference::taps_of(s_), [&](const convolution_shape::position& tap) {
+      if (!meets(s_.axes[0], at[0], tap[0]) || !meets(s_.axes[1], at[1], tap[1]) || !meets(s_.axes[2], at[2], tap[2]))
+        for (index_t c = 0; c < t.channels; c += step) {
+          const simd::ints<A> w = simd::load_n<A>(weights + c, std::min(step, t.channels - c));
+          simd::store(sums + c, simd::load<A>(sums + c) + distance * w);
+        }
+      weights += s_.outputs;
+    });
   }
 
   const convolution_shape& s_;
-  line_array<std::int32_t> terms_;  // [tap][output]
+  const std::int32_t* tap_sums_;  // [tap][output]
+  std::int32_t distance_;
   const Sink& sink_;
 };
 
@@ -260,16 +279,17 @@ void check_source_zero(const packed_convolution<A>& w, std::int32_t zero, simd::
 /// The exact sums of a convolution, in tiles that cover the result once, in any order, from any thread of the executor:
 /// sum of (x - zero point) (w - zero point) over taps and input channels; padding and holes are 0. x lies as the plan
 /// of the weights says. Throws where the source's zero point is so far from its codes that sums might leave 32 bits;
-/// std::bad_alloc. Bits depend on nothing else. Cost: a zero point that is one of the codes costs nothing, another as
-/// much as one more input channel of 32 bits.
+/// std::bad_alloc. Bits depend on nothing else. Cost: a zero point that is one of the codes costs nothing, another
+/// something for pixels below padding or holes only.
 template <class Sink, simd::usable_arch A, executor By = serial>
 void convolve(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink, const By& by = {}) {
   ops::check_source_zero(w, x.zero_point, x.sign);
   const std::int32_t code = ops::nearest_code(x.zero_point, x.sign);
   if (code == x.zero_point) return ops::convolution_run<A, Sink>(w, x, sink).over(by);
   using exact_sink = ops::distant_zero_sink<A, Sink>;
-  const exact_sink exact(w, std::int64_t{x.zero_point} - code, sink);
-  ops::convolution_run<A, exact_sink>(w, {x.codes, x.sign, code}, exact).over(by);
+  const std::int64_t distance = std::int64_t{x.zero_point} - code;
+  const exact_sink exact(w, distance, sink);
+  ops::convolution_run<A, exact_sink>(w, {x.codes, x.sign, code}, exact, distance).over(by);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI
