@@ -98,6 +98,39 @@ TEST_CASE("onednn: a convolution takes the reference's steps, into every destina
         }
 }
 
+TEST_CASE("onednn: results of every width lie where their layout says, whatever an element has of bytes") {
+  for (const data_type type : {data_type::f32, data_type::bf16, data_type::f16, data_type::s32, data_type::u8})
+    for (const index_t outputs : {1, 3, 4, 7, 8, 9, 16, 17, 33, 40, 64, 65, 130})
+      for (const index_t pixels : {1, 2, 5, 8, 17, 31, 40})
+        for (const char* order : {"NWC", "NCW", "WNC", "CWN"}) {
+          dnn::convolution_description d{data_type::u8, data_type::s8, type};
+          d.src = {"NWC", {2, pixels, 3}};
+          d.weights = {"OIW", {outputs, 3, 1}};
+          d.dst_order = order;
+          const auto src = bytes(2 * pixels * 3), weights = bytes(outputs * 3);
+          const float dst_scale = 1.7f;
+          dnn::convolution_attributes how;
+          how.dst_scale = {&dst_scale, data_type::f32};
+          const dnn::integer_convolution run(d, weights.data(), nullptr, how);
+          const index_t n = run.dst_elements();
+          std::vector<std::uint32_t> dst(static_cast<std::size_t>(n), 7), want = dst;
+          run(src.data(), dst.data());
+          const auto map = qtensor::plan_convolution(d.src, d.weights, {}).result(order);
+          for (index_t b = 0; b < 2; ++b)
+            for (index_t p = 0; p < pixels; ++p)
+              for (index_t o = 0; o < outputs; ++o) {
+                std::int64_t sum = 0;
+                for (index_t i = 0; i < 3; ++i)
+                  sum += src[static_cast<std::size_t>((b * pixels + p) * 3 + i)] *
+                         number(weights[static_cast<std::size_t>(o * 3 + i)], data_type::s8);
+                const float v = static_cast<float>(sum) / dst_scale;
+                dnn::pieces::store(type, &v, 1, want.data(), map.at(b, o, {0, 0, p}), n);
+              }
+          INFO(static_cast<int>(type), " ", outputs, " ", pixels, " ", order);
+          REQUIRE(dst == want);
+        }
+}
+
 TEST_CASE("onednn: zero points of weights, padding has the real value 0, nothing given is left out") {
   dnn::convolution_description d{data_type::u8, data_type::u8, data_type::s32};
   d.src = {"NCW", {1, 1, 2}};

@@ -64,30 +64,43 @@ struct destination {
   float scale, zero_point;
   bool scales, shifts, inverts;
 
-  void operator()(const product_tile& t) const {
-    const index_t element = type == data_type::s8 || type == data_type::u8      ? 1
-                            : type == data_type::bf16 || type == data_type::f16 ? 2
-                                                                                : 4;
-    const float inverse = 1.f / scale;
-    alignas(64) std::byte row[static_cast<std::size_t>(4 * convolution_stride<arch>)];
-    for (index_t r = 0; r < t.rows; ++r) {
-      float* d = t.values + r * t.stride;
-      if (scales)
-        for (index_t c = 0; c < t.cols; ++c) d[c] = inverts ? d[c] * inverse : d[c] / scale;
-      settle(d);
-      if (shifts)
-        for (index_t c = 0; c < t.cols; ++c) d[c] += zero_point;
-      const index_t pixel = t.row + r;
-      std::byte* to = y.data + element * (pixel / y.pixels * y.batch_stride + pixel % y.pixels * y.pixel_stride +
-                                          t.col * y.channel_stride);
-      if (y.channel_stride == 1) {
-        store(type, d, t.cols, to, 0, t.cols);
-      } else {
-        store(type, d, t.cols, row, 0, t.cols);
-        for (index_t c = 0; c < t.cols; ++c)
-          std::memcpy(to + c * y.channel_stride * element, row + c * element, static_cast<std::size_t>(element));
-      }
+  void operator()(product_tile t) const {
+    // Narrow tiles are pushed together first: all rows of a tile are one run.
+    if (2 * t.cols <= t.stride) {
+      for (index_t r = 1; r < t.rows; ++r) std::copy_n(t.values + r * t.stride, t.cols, t.values + r * t.cols);
+      t.stride = t.cols;
     }
+    float* const d = t.values;
+    const index_t n = (t.rows - 1) * t.stride + t.cols;
+    const float inverse = 1.f / scale;
+    if (scales)
+      for (index_t i = 0; i < n; ++i) d[i] = inverts ? d[i] * inverse : d[i] / scale;
+    settle(d);
+    if (shifts)
+      for (index_t i = 0; i < n; ++i) d[i] += zero_point;
+    if (type == data_type::f32)
+      place(t, d);
+    else if (type == data_type::s32)
+      encode<std::uint32_t>(t, n);
+    else if (type == data_type::bf16 || type == data_type::f16)
+      encode<std::uint16_t>(t, n);
+    else
+      encode<std::uint8_t>(t, n);
+  }
+
+ private:
+  /// Elements as T, and where they belong.
+  template <class T>
+  void encode(const product_tile& t, index_t n) const {
+    alignas(64) T codes[static_cast<std::size_t>(convolution_pixels * convolution_stride<arch>)];
+    store(type, t.values, n, codes, 0, n);
+    place(t, codes);
+  }
+  template <class T>
+  void place(const product_tile& t, const T* values) const {
+    const convolution_result<T> to{reinterpret_cast<T*>(y.data), y.pixels, y.batch_stride, y.pixel_stride,
+                                   y.channel_stride};
+    ops::place_tile(to, t.row / y.pixels, t.row % y.pixels, t.col, t.rows, t.cols, values, t.stride);
   }
 };
 

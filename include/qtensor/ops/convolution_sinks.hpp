@@ -119,12 +119,11 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
         std::memcpy(to + p * y.pixel_stride + c, values + p * stride + c,
                     static_cast<std::size_t>(channels - c) * sizeof(T));
     }
-  } else if (y.pixel_stride == 1 && sizeof(T) == 1) {
-    simd::transpose(reinterpret_cast<const std::uint8_t*>(values), stride, channels, pixels,
-                    reinterpret_cast<std::uint8_t*>(to), y.channel_stride);
   } else if (y.pixel_stride == 1) {
-    // Words move as floats do: nothing is computed with them.
-    simd::transpose(reinterpret_cast<const float*>(values), stride, channels, pixels, reinterpret_cast<float*>(to),
+    // Elements move as others of their size do: nothing is computed with them.
+    using unit =
+        std::conditional_t<sizeof(T) == 1, std::uint8_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, float>>;
+    simd::transpose(reinterpret_cast<const unit*>(values), stride, channels, pixels, reinterpret_cast<unit*>(to),
                     y.channel_stride);
   } else {
     for (index_t c = 0; c < channels; ++c)
