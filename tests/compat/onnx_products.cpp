@@ -1,9 +1,11 @@
 // Mirrors include/qtensor/compat/onnx_products.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
-#include <doctest/doctest.h>
-
+#include <cmath>
+#include <limits>
 #include <qtensor/compat/onnx_products.hpp>
 #include <vector>
+
+#include "../simd/check.hpp"
 
 namespace onnx = qtensor::compat::onnx;
 using qtensor::index_t;
@@ -15,8 +17,95 @@ template <class T>
 std::span<const T> view(const std::vector<T>& v) {
   return v;
 }
+template <class T>
+std::vector<T> some_codes(index_t n) {
+  std::vector<T> out(static_cast<std::size_t>(n));
+  for (T& c : out) c = static_cast<T>(check::random_bits()());
+  return out;
+}
+std::vector<float> some_scales(index_t n) {
+  std::vector<float> out(static_cast<std::size_t>(n));
+  for (float& s : out) s = static_cast<float>(1 + check::random_below(4096)) * 0x1p-14f;
+  return out;
+}
+
+/// Both operators by definition, one element after the other.
+template <class A, class B, class Y>
+void check_products(const dims& a_dims, const dims& b_dims, bool row_parameters, bool column_parameters,
+                    float y_scale) {
+  const qtensor::product_batches batches(a_dims, b_dims);
+  const index_t m = batches.m, k = batches.k, n = batches.n, rows = row_parameters ? m : 1,
+                columns = column_parameters ? n : 1;
+  CAPTURE(batches.count());
+  CAPTURE(m);
+  CAPTURE(k);
+  CAPTURE(n);
+  const auto a = some_codes<A>(qtensor::element_count(a_dims)), a_zeros = some_codes<A>(rows);
+  const auto b = some_codes<B>(qtensor::element_count(b_dims)), b_zeros = some_codes<B>(columns);
+  const auto a_scales = some_scales(rows), b_scales = some_scales(columns);
+  const auto y_zero = some_codes<Y>(1)[0];
+  check::fenced<std::int32_t> sums(batches.count() * m * n);
+  check::fenced<Y> saturated(sums.size()), wrapped(sums.size());
+  onnx::matmul_integer(view(a), a_dims, view(b), b_dims, view(a_zeros), view(b_zeros),
+                       {sums.data(), sums.data() + sums.size()});
+  const onnx::qlinear_matmul_parameters<A, B, Y> p{a_scales, view(a_zeros), b_scales, view(b_zeros), y_scale, y_zero};
+  onnx::qlinear_matmul<A, B, Y>(view(a), a_dims, view(b), b_dims, p,
+                                {saturated.data(), saturated.data() + sums.size()});
+  onnx::qlinear_matmul<A, B, Y>(view(a), a_dims, view(b), b_dims, p, {wrapped.data(), wrapped.data() + sums.size()},
+                                onnx::matmul_rule::reference);
+  const auto at = [](const auto& list, index_t i) { return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)]; };
+  for (index_t i = 0, e = 0; i < batches.count(); ++i)
+    for (index_t r = 0; r < m; ++r)
+      for (index_t c = 0; c < n; ++c, ++e) {
+        const A* const left = a.data() + (batches.left_of[static_cast<std::size_t>(i)] * m + r) * k;
+        const B* const right = b.data() + batches.right_of[static_cast<std::size_t>(i)] * k * n + c;
+        std::int32_t sum = 0;
+        for (index_t d = 0; d < k; ++d) sum += (left[d] - at(a_zeros, r)) * (right[d * n] - at(b_zeros, c));
+        REQUIRE(sums[e] == sum);
+        const float s = qtensor::rounded(qtensor::rounded(at(a_scales, r) * at(b_scales, c)) / y_scale);
+        const float q = std::nearbyint(qtensor::rounded(static_cast<float>(sum) * s)) + static_cast<float>(y_zero);
+        constexpr float low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
+        REQUIRE(saturated[e] == static_cast<Y>(q < low ? low : q > high ? high : q));
+        const double wide =
+            std::nearbyint(static_cast<double>(sum) * static_cast<double>(s) + static_cast<double>(y_zero));
+        REQUIRE(wrapped[e] == static_cast<Y>(static_cast<std::int64_t>(wide)));
+      }
+}
 
 }  // namespace
+
+TEST_CASE("products: every element of every type by the definition, also where batches are joined") {
+  struct sizes {
+    dims a, b;
+  };
+  const sizes all[] = {{{1, 5}, {5, 1}},
+                       {{3, 4}, {4, 17}},
+                       {{7, 33}, {33, 65}},
+                       {{16, 64}, {64, 64}},
+                       {{33, 65}, {65, 100}},
+                       {{70, 200}, {200, 130}},
+                       {{9}, {9, 40}},
+                       {{6, 9}, {9}},
+                       {{5, 0}, {0, 40}},
+                       {{0, 5}, {5, 40}},
+                       {{5, 3}, {3, 0}},
+                       {{40, 1, 20}, {20, 33}},
+                       {{9, 4, 70}, {1, 70, 40}},
+                       {{2, 3, 5, 64}, {2, 1, 64, 33}},
+                       {{2, 1, 5, 12}, {1, 3, 12, 9}}};
+  for (const bool squares : {true, false}) {
+    qtensor::simd::squares_allowed = squares;
+    for (const auto& [a, b] : all)
+      for (int choice = 0; choice < 4; ++choice)
+        for (const float y_scale : {0x1p-12f, 0x1p-6f, 1.f}) {
+          const bool rows = (choice & 1) != 0, columns = (choice & 2) != 0;
+          check_products<std::uint8_t, std::int8_t, std::uint8_t>(a, b, rows, columns, y_scale);
+          check_products<std::int8_t, std::int8_t, std::int8_t>(a, b, rows, columns, y_scale);
+          check_products<std::uint8_t, std::uint8_t, std::int8_t>(a, b, rows, columns, y_scale);
+        }
+  }
+  qtensor::simd::squares_allowed = true;
+}
 
 TEST_CASE("MatMulInteger: ONNX's own example") {
   const std::vector<std::uint8_t> a = {11, 7, 3, 10, 6, 2, 9, 5, 1, 8, 4, 0}, b = {1, 4, 2, 5, 3, 6}, az = {12},

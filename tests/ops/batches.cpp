@@ -13,9 +13,24 @@ TEST_CASE("product_batches: matrices meet as numpy.matmul broadcasts them") {
   CHECK((p.m == 5 && p.k == 3 && p.n == 7 && p.count() == 8));
   CHECK(p.left_of == dims{0, 0, 0, 0, 1, 1, 1, 1});
   CHECK(p.right_of == dims{0, 1, 2, 3, 0, 1, 2, 3});
-  CHECK_FALSE(p.one_right_matrix());
-  CHECK(product_batches(dims{2, 3, 5, 4}, dims{4, 7}).one_right_matrix());
-  CHECK_FALSE(product_batches(dims{1, 5, 4}, dims{2, 4, 7}).one_right_matrix());
+}
+TEST_CASE("product_batches: runs are left matrices in order that meet one right matrix") {
+  const auto runs = [](const dims& a, const dims& b) {
+    dims found;
+    product_batches(a, b).for_each_run([&](index_t first, index_t count) {
+      found.push_back(first);
+      found.push_back(count);
+    });
+    return found;
+  };
+  CHECK(runs({2, 3, 5, 4}, {4, 7}) == dims{0, 6});
+  CHECK(runs({2, 3, 5, 4}, {2, 1, 4, 7}) == dims{0, 3, 3, 3});
+  CHECK(runs({2, 3, 5, 4}, {3, 4, 7}) == dims{0, 1, 1, 1, 2, 1, 3, 1, 4, 1, 5, 1});
+  CHECK(runs({1, 5, 4}, {2, 4, 7}) == dims{0, 1, 1, 1});
+  CHECK(runs({5, 4}, {4, 7}) == dims{0, 1});
+  CHECK(runs({0, 5, 4}, {4, 7}).empty());
+  CHECK(product_batches(dims{2, 3, 5, 4}, dims{2, 1, 4, 7}).longest_run() == 3);
+  CHECK(product_batches(dims{0, 5, 4}, dims{4, 7}).longest_run() == 0);
 }
 TEST_CASE("product_batches: vectors are rows on the left and columns on the right, and leave no dimension") {
   CHECK(product_batches(dims{3}, dims{2, 3, 4}).dims == dims{2, 4});

@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <concepts>
-#include <limits>
 #include <qtensor/compat/onnx_types.hpp>
 #include <qtensor/ops/batches.hpp>
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
+#include <qtensor/ops/requantize.hpp>
 #include <vector>
 
 // Tensors are dense and row-major, multiplied as numpy.matmul does: the last two axes are matrices, the leading ones
@@ -44,33 +44,42 @@ class integer_matmul {
         b_zeros_(b_zeros.begin(), b_zeros.end()) {
     detail::check_count("the left operand", a.size(), element_count(a_dims));
     detail::check_count("the right operand", b.size(), element_count(b_dims));
-    rows(0).check("the left operand");
+    rows(0, 1).check("the left operand");
     columns(0).check("the right operand");
+    a_zeros_ = for_run<std::int32_t>(a_zeros_);
   }
   index_t size() const { return batches.count() * batches.m * batches.n; }
-  /// Calls sink(first element of the result, integer_tile) for all tiles of all pairs of matrices.
-  template <class Sink, executor By>
-  void run(const Sink& sink, const By& by) const {
-    const bool joined = batches.one_right_matrix() && a_zeros_.size() <= 1;
-    for (index_t i = 0; i < (joined ? std::min(batches.count(), index_t{1}) : batches.count()); ++i) {
-      auto left = rows(batches.left_of[static_cast<std::size_t>(i)]);
-      if (joined) left.output_count *= batches.count();
-      const auto keep = [&](const integer_tile& t) { sink(i * batches.m * batches.n, t); };
-      ops::multiply_integers<simd::best_arch>(columns(batches.right_of[static_cast<std::size_t>(i)]), left,
-                                              ops::unscaled<decltype(keep)>{keep}, by);
-    }
+  /// What is one, or one for each row of a, for all rows of a run of batches.
+  template <class T>
+  std::vector<T> for_run(std::span<const T> of_rows) const {
+    std::vector<T> all(of_rows.begin(), of_rows.end());
+    if (of_rows.size() > 1)
+      for (index_t i = batches.longest_run(); i > 1; --i) all.insert(all.end(), of_rows.begin(), of_rows.end());
+    return all;
+  }
+  /// Computes y by sink_to(matrix_ref of y), made for each run of batches.
+  template <class Y, class SinkTo, executor By>
+  void run(std::span<Y> y, const SinkTo& sink_to, const By& by) const {
+    const index_t m = batches.m, n = batches.n;
+    batches.for_each_run([&](index_t first, index_t count) {
+      const auto sink = sink_to(matrix_ref<Y>{y.data() + first * m * n, count * m, n, n, 1});
+      ops::multiply_integers<simd::best_arch>(columns(batches.right_of[static_cast<std::size_t>(first)]),
+                                              rows(batches.left_of[static_cast<std::size_t>(first)], count),
+                                              ops::unscaled<std::remove_const_t<decltype(sink)>>{sink}, by);
+    });
   }
 
  private:
-  code_matrix<detail::format_of_code<A>> rows(index_t i) const {
-    return {a_.data() + i * batches.m * batches.k, batches.m, batches.k, batches.k, 1, a_zeros_};
+  code_matrix<detail::format_of_code<A>> rows(index_t first, index_t count) const {
+    const index_t m = batches.m, k = batches.k;
+    return {a_.data() + first * m * k, count * m, k, k, 1, a_zeros_};
   }
   code_matrix<detail::format_of_code<B>> columns(index_t i) const {
     return {b_.data() + i * batches.k * batches.n, batches.n, batches.k, 1, batches.n, b_zeros_};
   }
   std::span<const A> a_;
   std::span<const B> b_;
-  std::vector<std::int32_t> a_zeros_, b_zeros_;
+  std::vector<std::int32_t> a_zeros_, b_zeros_;  // of a: for the longest run
 };
 
 }  // namespace pieces
@@ -86,11 +95,7 @@ void matmul_integer(std::span<const A> a, std::span<const index_t> a_dims, std::
   const pieces::integer_matmul<A, B> node(a, a_dims, b, b_dims, a_zero_point, b_zero_point);
   detail::check_count("the result", y.size(), node.size());
   node.run(
-      [&](index_t at, const integer_tile& t) {
-        const index_t m = node.batches.m, n = node.batches.n;
-        ops::store_integers{{y.data() + at, m, n, n, 1}}(t);
-      },
-      by);
+      y, [](const matrix_ref<std::int32_t>& to) { return ops::store_integers{to}; }, by);
 }
 
 /// Scales and zero points of QLinearMatMul: of a one or one for each row, of b one or one for each column, of y one.
@@ -121,29 +126,33 @@ void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::
   check("a_scale", p.a_scale, node.batches.m);
   check("b_scale", p.b_scale, node.batches.n);
   check("y_scale", {&p.y_scale, 1}, 1);
+  const auto a_scales = node.template for_run<float>(p.a_scale);
+  if (rule == matmul_rule::runtime) {
+    const ops::requantization<Y> how(a_scales, p.b_scale, p.y_scale, {}, p.y_zero_point, node.batches.n);
+    return node.run(
+        y,
+        [&](const matrix_ref<Y>& to) {
+          return ops::store_requantized<Y>{how, to};
+        },
+        by);
+  }
   const auto at = [](std::span<const float> list, index_t i) {
     return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
   };
-  constexpr float low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
-  const auto zero = static_cast<float>(p.y_zero_point);
   node.run(
-      [&](index_t first, const integer_tile& t) {
-        for (index_t r = 0; r < t.rows; ++r) {
-          const float by_row = at(p.a_scale, (t.row + r) % node.batches.m);
-          Y* to = y.data() + first + (t.row + r) * node.batches.n + t.col;
-          for (index_t c = 0; c < t.cols; ++c) {
-            const std::int32_t sum = t.values[r * t.stride + c];
-            const float s = rounded(rounded(by_row * at(p.b_scale, t.col + c)) / p.y_scale);
-            if (rule == matmul_rule::runtime) {
-              const float q = std::nearbyint(rounded(static_cast<float>(sum) * s)) + zero;
-              to[c] = static_cast<Y>(q < low ? low : q > high ? high : q);
-            } else {
-              const double q =
-                  std::nearbyint(static_cast<double>(sum) * static_cast<double>(s) + static_cast<double>(zero));
-              to[c] = static_cast<Y>(static_cast<std::int64_t>(q));
+      y,
+      [&](const matrix_ref<Y>& to) {
+        return [&, to](const integer_tile& t) {
+          for (index_t r = 0; r < t.rows; ++r) {
+            const float by_row = at(a_scales, t.row + r);
+            for (index_t c = 0; c < t.cols; ++c) {
+              const float s = rounded(rounded(by_row * at(p.b_scale, t.col + c)) / p.y_scale);
+              const double q = std::nearbyint(static_cast<double>(t.values[r * t.stride + c]) * static_cast<double>(s) +
+                                              static_cast<double>(p.y_zero_point));
+              to(t.row + r, t.col + c) = static_cast<Y>(static_cast<std::int64_t>(q));
             }
           }
-        }
+        };
       },
       by);
 }

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cmath>
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
+#include <qtensor/ops/requantize.hpp>
 #include <vector>
 
 namespace qtensor::compat::torch {
@@ -47,28 +47,18 @@ void quantized_linear(std::span<const std::uint8_t> x, std::span<const std::int8
   };
   const float x_scale = positive("x_scale", p.x_scale), y_scale = positive("y_scale", p.y_scale);
   require(p.y_zero_point >= 0 && p.y_zero_point <= 255, "y_zero_point is ", p.y_zero_point, "; quint8 has 0 to 255.");
-  std::vector<float> factors, shifts(static_cast<std::size_t>(n), 0.f);
-  for (index_t c = 0; c < n; ++c) {
-    const auto at = static_cast<std::size_t>(c);
-    const float s = rounded(x_scale * positive("w_scales", p.w_scales[p.w_scales.size() == 1 ? 0 : at]));
-    factors.push_back(rounded(s / y_scale));
-    if (!bias.empty()) shifts[at] = rounded(bias[at] / s);
+  std::vector<float> w_scales, shifts;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(n); ++c) {
+    w_scales.push_back(positive("w_scales", p.w_scales[p.w_scales.size() == 1 ? 0 : c]));
+    if (!bias.empty()) shifts.push_back(rounded(bias[c] / rounded(x_scale * w_scales[c])));
   }
-  const auto requantize = [&](const integer_tile& t) {
-    for (index_t r = 0; r < t.rows; ++r)
-      for (index_t c = 0; c < t.cols; ++c) {
-        const auto at = static_cast<std::size_t>(t.col + c);
-        const float sum = rounded(static_cast<float>(t.values[r * t.stride + c]) + shifts[at]);
-        const float q = std::nearbyint(rounded(sum * factors[at])) + static_cast<float>(p.y_zero_point);
-        y[static_cast<std::size_t>((t.row + r) * n + t.col + c)] = static_cast<std::uint8_t>(q > 255.f ? 255.f
-                                                                                             : q > 0.f ? q
-                                                                                                       : 0.f);
-      }
-  };
+  const ops::requantization<std::uint8_t> how({&x_scale, 1}, w_scales, y_scale, shifts,
+                                              static_cast<std::uint8_t>(p.y_zero_point), n);
+  const ops::store_requantized<std::uint8_t> store{how, {y.data(), m, n, n, 1}};
   const std::int32_t zero[] = {p.x_zero_point};
   ops::multiply_integers<simd::best_arch>(code_matrix<int8>{w.data(), n, k, k, 1},
                                           code_matrix<uint8>{x.data(), m, k, k, 1, zero},
-                                          ops::unscaled<decltype(requantize)>{requantize}, by);
+                                          ops::unscaled<ops::store_requantized<std::uint8_t>>{store}, by);
 }
 
 }  // namespace QTENSOR_ABI

@@ -45,11 +45,21 @@ struct product_batches {
     if (right.size() > 1) dims.push_back(n);
   }
   index_t count() const { return static_cast<index_t>(left_of.size()); }
-  /// Whether one right matrix meets the left ones in order: then their rows are one long matrix.
-  bool one_right_matrix() const {
-    for (std::size_t i = 0; i < left_of.size(); ++i)
-      if (right_of[i] != 0 || left_of[i] != static_cast<index_t>(i)) return false;
-    return true;
+  /// Calls use(first, count) for runs of batches in which one right matrix meets left ones that follow each other:
+  /// their rows are one long matrix.
+  template <class Use>
+  void for_each_run(const Use& use) const {
+    for (std::size_t first = 0, end = 0; first < left_of.size(); first = end) {
+      for (end = first + 1; end < left_of.size(); ++end)
+        if (right_of[end] != right_of[first] || left_of[end] != left_of[end - 1] + 1) break;
+      use(static_cast<index_t>(first), static_cast<index_t>(end - first));
+    }
+  }
+  /// The most batches of a run.
+  index_t longest_run() const {
+    index_t most = 0;
+    for_each_run([&](index_t, index_t count) { most = std::max(most, count); });
+    return most;
   }
 
  private:

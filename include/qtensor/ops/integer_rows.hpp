@@ -249,11 +249,24 @@ struct store_integers {
   }
 };
 
-/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`. One that
-/// runs beside matrix registers writes to its `y`, and keeps_rows() where rows go there as they are.
+/// Sinks beside matrix registers to whose `y` whole rows may go as they are, where keeps_rows() says so.
+template <class Sink>
+concept row_keeping = simd::runs_beside<Sink> && requires(const Sink& s) {
+  s.keeps_rows();
+};
+template <class Sink>
+bool keeps_rows(const Sink& sink) {
+  if constexpr (row_keeping<Sink>)
+    return sink.keeps_rows();
+  else
+    return false;
+}
+
+/// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
 template <class Sink>
 struct scaled {
   const Sink& sink;
+  using sink_type = Sink;
   using tile_type = product_tile;
   static constexpr bool wraps = false, runs_beside = simd::runs_beside<Sink>;
 
@@ -271,7 +284,7 @@ struct scaled {
       using turn = simd::sums_in_turn<A, width, false, float>;
       using half_turn = simd::sums_in_turn<A, width / 2, false, float>;
       // Whole tiles that only go to memory go there at once.
-      if constexpr (runs_beside)
+      if constexpr (row_keeping<Sink>)
         if (cols == width && is_direct())
           return turn{sums, stride, rows, &sink.y(row, col), sink.y.row_stride, x.scales(x_row), panel.scales}.some(
               rows);
@@ -284,18 +297,14 @@ struct scaled {
   }
 
   /// Whether rows only go to memory, as they are.
-  bool is_direct() const {
-    if constexpr (runs_beside)
-      return sink.keeps_rows();
-    else
-      return false;
-  }
+  bool is_direct() const { return keeps_rows(sink); }
 };
 
 /// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
 template <class Sink>
 struct unscaled {
   const Sink& sink;
+  using sink_type = Sink;
   using tile_type = integer_tile;
   static constexpr bool wraps = true, runs_beside = simd::runs_beside<Sink>;
   template <class Rows, class Panel>
@@ -304,7 +313,7 @@ struct unscaled {
     using A = typename Panel::arch;
     constexpr index_t width = simd::int_tile<A>::panel;
     // Whole tiles that only go to memory are vectors.
-    if constexpr (runs_beside)
+    if constexpr (row_keeping<Sink>)
       if (cols == width && is_direct()) {
         simd::sums_in_turn<A, width, false, std::int32_t> turn{sums, stride, rows, &sink.y(row, col),
                                                                sink.y.row_stride};
@@ -312,12 +321,7 @@ struct unscaled {
       }
     sink(integer_tile{row, col, rows, cols, sums, stride});
   }
-  bool is_direct() const {
-    if constexpr (runs_beside)
-      return sink.keeps_rows();
-    else
-      return false;
-  }
+  bool is_direct() const { return keeps_rows(sink); }
 };
 
 /// Rows of a panel's sums for whoever wants to bring them to y little by little, as `scaled` does it to floats and

@@ -191,13 +191,21 @@ class square_product {
   /// Its rows, or none.
   template <index_t Columns>
   auto in_turn() const {
-    const block& b = before_;
-    const auto rows = [&] {
-      return rows_in_turn<Columns, panel_type::has_zeros>(finish_.sink.y, x_, b.row, b.panel->from(b.col), row_ + b.row,
-                                                          first_column(), b.rows, sums_);
-    };
-    return b.rows == 0 || !is_direct() ? decltype(rows()){} : rows();
+    if constexpr (row_keeping<typename Finish::sink_type>) {
+      const block& b = before_;
+      const auto rows = [&] {
+        return rows_in_turn<Columns, panel_type::has_zeros>(finish_.sink.y, x_, b.row, b.panel->from(b.col),
+                                                            row_ + b.row, first_column(), b.rows, sums_);
+      };
+      return b.rows == 0 || !is_direct() ? decltype(rows()){} : rows();
+    } else {
+      return no_rows{};
+    }
   }
+  struct no_rows {
+    static constexpr index_t rows = 0;
+    void some(index_t) const {}
+  };
   /// What cannot go row by row.
   void finish_rows() {
     const block& b = before_;
