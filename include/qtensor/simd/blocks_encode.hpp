@@ -253,18 +253,19 @@ class block_encoder {
       for (index_t g = 0; g < count; ++g) scale_code_[g] = S::rule::code(float_of(a_[g]));
     for (index_t g = 0; g < count; g += lanes<A>) {
       const words<A> amax = simd::load<A>(a_ + g);
+      const auto zeros = simd::mask_as<float>(amax == words<A>(0u));
       auto regular = simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
       if constexpr (by_vectors::enabled) {
         simd::store(scale_code_ + g, by_vectors::of(amax));
-        // Subnormal maxima, the numbers above 0 and below 2^23, are for the reference.
-        regular = regular & ~simd::mask_as<float>(simd::below(amax - words<A>(1u), words<A>(low_bits(23))));
+        // Subnormal maxima are for the reference.
+        regular = regular & (zeros | ~simd::mask_as<float>(simd::below(amax, words<A>(low_bits(23) + 1u))));
       }
 #pragma GCC unroll 16
       for (index_t k = 0; k < lanes<A>; ++k) by_[g + k] = decode_table<scale_format>[scale_code_[g + k]];
       const floats<A> s = simd::load<A>(by_ + g);
-      // No scale: every product is 0, and no limit is passed.
+      // No scale: every product is 0, and no limit is passed; nor is one by zeros, which small scales would only slow.
       const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
-      const auto none = s == floats<A>(0.f);
+      const auto none = zeros | (s == floats<A>(0.f));
       const auto reached = none | ((simd::mul(simd::bits_as<float>(amax), floats<A>(0.5f)) <= largest) &
                                    (largest < floats<A>(infinity)));
       regular = regular & reached;
