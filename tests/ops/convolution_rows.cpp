@@ -51,3 +51,20 @@ TEST_CASE("row_band: the rows below some rows of output, each once, unread ones 
                                                     {10, 0, 3}, {11, 0, 4}, {14, 0, 7}, {15, 0, 8}};
   CHECK(seen == want);
 }
+
+TEST_CASE("unit_rows_of: sums of windows where weights have zero points: places of any size, windows of any width") {
+  for (const index_t inputs : {1, 2, 3, 4, 5, 8, 17, 35})
+    for (const index_t width : {1, 2, 3, 7, 15, 16, 17, 33, 40, 70})
+      for (const index_t taps : {1, 2, 3, 9, 34})
+        for (const index_t high : {1, 3})
+          for (const index_t stride : {1, 3})
+            check({.x_order = width % 3 ? "NHWC" : "NCHW",
+                   .inputs = inputs,
+                   .outputs = 3,
+                   .sizes = {4, width},
+                   .taps = {high, taps},
+                   .how = {{high, stride}, {1, taps < 9 ? 2 : 1}, {}, {0, taps / 2}, {0, taps - taps / 2 + width % 5}},
+                   .x_sign = width % 2 ? qt::simd::code_sign::is_signed : qt::simd::code_sign::is_unsigned,
+                   .x_zero = width % 2 ? -7 : 250,
+                   .w_zeros = {-200}});
+}

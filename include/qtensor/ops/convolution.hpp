@@ -76,8 +76,8 @@ class convolution_run {
   }
 
  private:
-  /// Rows of output that are computed together: enough pixels to read the weights for, input that stays in L2, and no
-  /// short tiles where another number of rows leaves none.
+  /// Rows of output that are computed together: enough pixels to read the weights for, input that stays in L2, several
+  /// times the rows that are read again by the next, and no short tiles where another number of rows leaves none.
   index_t band_rows(index_t threads) const {
     constexpr index_t pixels_wanted = 128;
     const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
@@ -88,7 +88,8 @@ class convolution_run {
     const index_t place = lanes ? round_up(s_.group_inputs(), 4) * simd::channel_panel<A> : s_.group_inputs();
     const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
     const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
-    const index_t wanted = lanes || squares ? kept : std::min(kept, divide_up(pixels_wanted, w.out()));
+    const index_t enough = std::max(divide_up(pixels_wanted, w.out()), 4 * (h.reach() - h.stride));
+    const index_t wanted = lanes || squares ? kept : std::min(kept, enough);
     const index_t others = s_.result_batch() * s_.axes[0].out();
     const index_t share = threads > others ? divide_up(h.out(), divide_up(threads, others)) : h.out();
     const index_t least = std::clamp(std::min(wanted, share), index_t{1}, h.out());

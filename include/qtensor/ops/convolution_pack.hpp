@@ -214,7 +214,7 @@ class packed_convolution {
     require(most * 255 < std::int64_t{1} << 31, "output ", o, " may sum up to ", most * 255,
             ", beyond 32 bits; a convolution's sums are exact in 32 bits.");
     zeros_[at] = static_cast<std::int32_t>(zero);
-    has_zeros_ = has_zeros_ || zero != 0;
+    has_zeros_ = has_zeros_ || (zero != 0 && terms() > 0);
     reach_ = std::max(reach_, most);
   }
 

@@ -7,6 +7,7 @@
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
 #include <qtensor/simd/ops_columns.hpp>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -166,13 +167,14 @@ class unit_rows_of {
     // Rows of squares run on from row to row where these lie a number of pixels apart.
     row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
                           by_squares_ ? pixel_step_ : index_t{64});
-    line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 4);
+    line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 64);
     if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
     units_ = line_array<unit>::for_overwrite(
         qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
         (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
     if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
     if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    if (w.has_zeros() || by_sums_) columns_ = line_array<std::int32_t>(std::max(bytes_.width(), s.axes[2].out()) + 1);
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
     if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
     offsets_.reserve(static_cast<std::size_t>(w.segments()));
@@ -252,18 +254,16 @@ class unit_rows_of {
       return;
     }
     bytes_.read(batch, first_channel, inputs, d, h, line_.data(), step_);
-    if (weights_->has_zeros())
-      for (index_t p = 0; p < width; ++p)
-        sums[p] = sum_of(line_.data() + p * step_, inputs) -
-                  static_cast<std::int32_t>(inputs) * signed_number(bytes_.zero_code(), x_.sign);
+    if (weights_->has_zeros()) sum_places(sums);
     if (!by_rows_) {
       simd::pack_units<A>(line_.data(), width * step_, x_.sign, to);
       return;
     }
     // Whole words: what comes after the terms of a pixel meets weights that are 0.
     const convolution_axis& w = s.axes[2];
+    const index_t out = w.out();
     std::uint8_t* terms = terms_.data();
-    for (index_t o = 0; o < w.out(); ++o, terms += pixel_step_) {
+    for (index_t o = 0; o < out; ++o, terms += pixel_step_) {
       const std::uint8_t* from = line_.data() + o * w.stride * inputs;
       if (w.tap_dilation == 1)
         for (index_t k = 0; k < pixel_step_; k += 4) std::memcpy(terms + k, from + k, 4);
@@ -271,21 +271,40 @@ class unit_rows_of {
         for (index_t t = 0; t < w.taps; ++t)
           std::memcpy(terms + t * inputs, from + t * w.tap_dilation * inputs, static_cast<std::size_t>(inputs));
     }
-    simd::pack_units<A>(terms_.data(), w.out() * pixel_step_, x_.sign, to);
+    simd::pack_units<A>(terms_.data(), out * pixel_step_, x_.sign, to);
   }
-  /// The sum of n codes as signed numbers.
-  std::int32_t sum_of(const std::uint8_t* codes, index_t n) const {
+  /// Of every place of the line: the sum of its numbers, less the zero point. Every number is 128 less than its flipped
+  /// code.
+  void sum_places(std::int32_t* sums) const {
+    constexpr index_t step = simd::lanes<A>;
+    const index_t inputs = weights_->shape().group_inputs(), width = bytes_.width();
+    const std::uint32_t flip = 0x80u ^ static_cast<std::uint32_t>(x_.sign);
+    const auto less = static_cast<std::int32_t>(inputs) * (128 + signed_number(bytes_.zero_code(), x_.sign));
+    if (step_ != 1 && step_ != 4) {
+      for (index_t p = 0; p < width; ++p) sums[p] = sum_of(line_.data() + p * step_, inputs, flip) - less;
+      return;
+    }
+    // A lane for each place: bytes are added in pairs.
+    const simd::words<A> flips(flip * 0x01010101u), kept(low_bits(static_cast<int>(8 * inputs))), even(0x00ff00ffu);
+    for (index_t p = 0; p < width; p += step) {
+      const std::uint8_t* from = line_.data() + p * step_;
+      const simd::words<A> raw =
+          step_ == 1 ? simd::widen_u8<A>(from) : simd::bits_as<std::uint32_t>(simd::load<A>(from));
+      const simd::words<A> v = (raw ^ flips) & kept, pairs = (v & even) + ((v >> 8) & even);
+      const simd::ints<A> sum = simd::bits_as<std::int32_t>((pairs & simd::words<A>(0xffffu)) + (pairs >> 16));
+      simd::store_n(sums + p, std::min(step, width - p), sum - simd::ints<A>(less));
+    }
+  }
+  /// The sum of n flipped codes.
+  static std::int32_t sum_of(const std::uint8_t* codes, index_t n, std::uint32_t flip) {
     constexpr index_t step = simd::lanes<A>;
     simd::words<A> all(0u);
-    const simd::words<A> flip(0x80u ^ static_cast<std::uint32_t>(x_.sign));
     for (index_t c = 0; c < n; c += step) {
       const simd::words<A> raw = n - c >= step ? simd::widen_u8<A>(codes + c) : simd::widen_u8_n<A>(codes + c, n - c);
-      all = all + (raw ^ flip);
+      all = all + (raw ^ simd::words<A>(flip));
     }
-    // Every number is 128 less than its flipped code; lanes past the end had the code 0.
-    const index_t missing = round_up(n, step) - n;
-    return static_cast<std::int32_t>(simd::reduce_add(all)) - static_cast<std::int32_t>(n * 128) -
-           static_cast<std::int32_t>(missing) * static_cast<std::int32_t>(0x80u ^ static_cast<std::uint32_t>(x_.sign));
+    // Lanes past the end had the code 0.
+    return static_cast<std::int32_t>(simd::reduce_add(all) - static_cast<std::uint32_t>(round_up(n, step) - n) * flip);
   }
   /// Places of a row of input whose products are known: of pixels where each has terms of its own.
   index_t product_places() const { return by_rows_ ? weights_->shape().axes[2].out() : bytes_.width(); }
@@ -300,23 +319,50 @@ class unit_rows_of {
   struct along_row {
     index_t taps, stride;
   };
-  /// Of every pixel: what the places of its window come to, modulo 2^32.
+  /// Of every pixel: what the places of its window come to, modulo 2^32. Places are added down the rows of the window,
+  /// then along one: many that lie side by side as the difference of two running sums.
   void add_windows(index_t n, const std::int32_t* places, index_t row_places, const along_row& row,
-                   std::int32_t* windows) const {
+                   std::int32_t* windows) {
     const convolution_shape& s = weights_->shape();
     const convolution_axis &h = s.axes[1], &w = s.axes[2];
     const index_t out = w.out();
-    std::fill_n(windows, n * out, 0);
-    for (index_t r = 0; r < n; ++r, windows += out)
-      for (index_t d = 0; d < s.axes[0].taps; ++d)
-        for (index_t i = 0; i < h.taps; ++i) {
-          const std::int32_t* from = places + (d * band_.slot_rows + r * h.stride + i * h.tap_dilation) * row_places;
-          for (index_t t = 0; t < row.taps; ++t)
-            for (index_t o = 0; o < out; ++o)
-              windows[o] =
-                  static_cast<std::int32_t>(static_cast<std::uint32_t>(windows[o]) +
-                                            static_cast<std::uint32_t>(from[o * row.stride + t * w.tap_dilation]));
-        }
+    const bool running = w.tap_dilation == 1 && row.taps * out > row_places * (row.stride == 1 ? simd::lanes<A> : 1);
+    for (index_t r = 0; r < n; ++r, windows += out) {
+      const auto places_at = [&](index_t tap) {
+        return places + (tap / h.taps * band_.slot_rows + r * h.stride + tap % h.taps * h.tap_dilation) * row_places;
+      };
+      const std::int32_t* down = places_at(0);
+      std::int32_t* const columns = columns_.data();
+      if (const index_t high = s.axes[0].taps * h.taps; high > 1) {
+        std::copy_n(down, row_places, columns);
+        for (index_t tap = 1; tap < high; ++tap) add(places_at(tap), 1, row_places, columns);
+        down = columns;
+      }
+      if (!running) {
+        std::fill_n(windows, out, 0);
+        for (index_t t = 0; t < row.taps; ++t) add(down + t * w.tap_dilation, row.stride, out, windows);
+        continue;
+      }
+      std::uint32_t sum = 0;
+      for (index_t p = 0; p < row_places; ++p) {
+        const auto next = sum + static_cast<std::uint32_t>(down[p]);
+        columns[p] = static_cast<std::int32_t>(std::exchange(sum, next));
+      }
+      columns[row_places] = static_cast<std::int32_t>(sum);
+      for (index_t o = 0; o < out; ++o)
+        windows[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(columns[o * row.stride + row.taps]) -
+                                               static_cast<std::uint32_t>(columns[o * row.stride]));
+    }
+  }
+  /// to[i] += from[i * stride] for i < n, modulo 2^32.
+  static void add(const std::int32_t* from, index_t stride, index_t n, std::int32_t* to) {
+    constexpr index_t step = simd::lanes<A>;
+    index_t i = 0;
+    if (stride == 1)
+      for (; i + step <= n; i += step) simd::store(to + i, simd::load<A>(to + i) + simd::load<A>(from + i));
+    for (; i < n; ++i)
+      to[i] =
+          static_cast<std::int32_t>(static_cast<std::uint32_t>(to[i]) + static_cast<std::uint32_t>(from[i * stride]));
   }
 
   const packed_convolution<A>* weights_;
@@ -328,7 +374,7 @@ class unit_rows_of {
   line_array<std::uint8_t> line_, terms_;
   line_array<unit> units_;
   std::vector<const unit*> pixels_;
-  line_array<std::int32_t> place_sums_, window_sums_, place_products_, window_products_;
+  line_array<std::int32_t> place_sums_, window_sums_, place_products_, window_products_, columns_;
   std::vector<index_t> offsets_;
 };
 
