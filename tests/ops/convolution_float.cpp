@@ -69,6 +69,63 @@ TEST_CASE("convolution of floats: chains over taps and channels, on every archit
   }
 }
 
+TEST_CASE("convolution of floats: depthwise, and groups of any size: chains, padding meets NaN weights") {
+  for (index_t pick = 0; pick < 40; ++pick) {
+    problem p{.x_order = pick % 2 ? "NHWC" : "NCHW", .w_order = pick % 3 ? "OIHW" : "HWIO"};
+    const index_t groups = pick % 5 == 0 ? 70 : pick + 2, outputs = std::array{1, 1, 2, 4, 3, 17}[pick / 2 % 6];
+    p.batch = 1 + pick % 2, p.inputs = groups * (1 + pick % 4 / 2 * (pick % 3)), p.outputs = groups * outputs;
+    p.sizes = {5, pick % 7 == 0 ? 41 : 4}, p.taps = {1 + pick % 3, 1 + pick % 2};
+    p.how = {{1 + pick % 2, 1 + pick % 3}, {1, 1 + pick % 2}, {1, 1 + pick % 5 / 4}, {1, 2}, {-1, 2}, groups};
+    if (pick == 39) p.sizes = {1, 3000}, p.taps = {1, 5}, p.how = {{}, {}, {}, {0, 2}, {0, 2}, groups};
+    const operands data(p);
+    auto x = random_floats(static_cast<index_t>(data.x.size())), w = random_floats(static_cast<index_t>(data.w.size()));
+    w[w.size() / 2] = qt::quiet_nan, x[x.size() / 3] = -qt::infinity, x[0] = -0.f;
+    const auto w_at = [&](index_t o, index_t i, const position& tap) {
+      return w[static_cast<std::size_t>(data.plan.kernel.at(o, i, tap))];
+    };
+    const auto want = chains(
+        data.plan.shape,
+        [&](index_t n, index_t c, const position& at) {
+          return x[static_cast<std::size_t>(data.plan.input.at(n, c, at))];
+        },
+        w_at);
+    INFO(p.text());
+    check::archs::for_each([&]<class A>(A) {
+      const qt::packed_float_convolution<A> packed(data.plan, w_at);
+      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
+      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,
+                     qt::parallel_for(3, pool::thread_each{}));
+    });
+  }
+}
+
+TEST_CASE("convolution of floats: a long row is cut, strides anywhere") {
+  for (const bool turned : {false, true}) {
+    const index_t cols = 700, inputs = 90, step = 3;
+    const qt::convolution_layout layout{
+        "NWC",
+        {1, cols, inputs},
+        turned ? std::vector<index_t>{0, step, cols * step} : std::vector<index_t>{0, inputs * step, step}};
+    for (const index_t groups : {index_t{1}, inputs / 3, inputs}) {
+      const auto plan =
+          qt::plan_convolution(layout, {"OIW", {inputs, inputs / groups, 3}}, {{1}, {2}, {}, {3}, {1}, groups});
+      const auto x = random_floats(cols * inputs * step), w = random_floats(inputs * inputs / groups * 3);
+      const auto w_at = [&](index_t o, index_t i, const position& tap) {
+        return w[static_cast<std::size_t>(plan.kernel.at(o, i, tap))];
+      };
+      const auto want = chains(
+          plan.shape,
+          [&](index_t n, index_t c, const position& at) {
+            return x[static_cast<std::size_t>(plan.input.at(n, c, at))];
+          },
+          w_at);
+      compare_floats(qt::packed_float_convolution<>(plan, w_at), qt::float_activations{x.data(), plan.input}, want);
+      compare_floats(qt::packed_float_convolution<>(plan, w_at), qt::float_activations{x.data(), plan.input}, want,
+                     qt::parallel_for(5, pool::thread_each{}));
+    }
+  }
+}
+
 TEST_CASE("convolution of floats: codes with scales along the input channels, any zero points") {
   for (const auto& [x_zero, w_zero] : {std::pair{131, 4}, std::pair{-70000, 300}, std::pair{INT32_MIN, INT32_MAX}}) {
     const problem p{.inputs = 6,

@@ -82,7 +82,7 @@ std::vector<float> expected(const X& x, const std::string& x_order, const W& w, 
 
 template <class X, class W>
 void compare(const X& x_tensor, const char* x_order, const W& w_tensor, const char* w_order, product kind,
-             const qt::convolution_options& how = {}) {
+             const qt::convolution_options& how = {}, const char* y_order = nullptr) {
   INFO(x_order, " by ", w_order, " groups ", how.groups, " stride ", how.strides.empty() ? 1 : how.strides[0]);
   const auto x = qt::as_view(x_tensor);
   const auto w = qt::as_view(w_tensor);
@@ -93,7 +93,7 @@ void compare(const X& x_tensor, const char* x_order, const W& w_tensor, const ch
   for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = 0.37f * static_cast<float>(i) - 1.f;
   const auto want = expected(x, x_order, w, w_order, conv.plan(), bias, kind);
 
-  const auto map = conv.plan().result(x_order);
+  const auto map = conv.plan().result(y_order ? y_order : x_order);
   std::vector<float> y(static_cast<std::size_t>(conv.size()), qt::quiet_nan), threaded = y;
   std::vector<std::int8_t> codes(y.size(), 99);
   qt::convolve_into(conv, x, bias, qt::result_in(y.data(), map));
@@ -160,6 +160,25 @@ TEST_CASE("scales along the input channels, blocks and float codes take float pr
           {.strides = {1, 2}, .pad_low = {1, 0}, .pad_high = {0, 1}});
   compare(random_tensor<qt::scheme<qt::e4m3, qt::per_tensor>, qt::col_major>(qt::extents(1, 5, 4, 32), 21), "NHWC", w,
           "OIHW", product::floats);
+}
+
+TEST_CASE("runs of places, of any length, where channels do not lie side by side") {
+  for (const index_t channels : {1, 15, 18})
+    for (const index_t wide : {1, 2, 31, 127, 130}) {
+      const auto of = [&]<class S, class Order>(S, Order, const char* order, auto... sizes) {
+        const auto w = random_tensor<qt::int8_per_tensor>(qt::extents(3, channels, 1, 2), 22);
+        compare(random_tensor<S, Order>(qt::extents(sizes...), 23), order, w, "OIHW", product::floats,
+                {.strides = {1, 2}, .pad_low = {0, 3}, .pad_high = {0, -1 + 3 * (wide < 3)}}, "NCHW");
+      };
+      const index_t one = 1, two = 2;
+      of(qt::scheme<qt::e4m3, qt::per_tensor>{}, qt::row_major{}, "NCHW", one, channels, two, wide);
+      of(qt::scheme<qt::e2m1, qt::per_tensor>{}, qt::row_major{}, "NCHW", one, channels, two, wide);
+      of(qt::int8_group<32>{}, qt::row_major{}, "NCHW", one, channels, two, wide);
+      of(qt::int4_group<32>{}, qt::row_major{}, "NCHW", one, channels, two, wide);
+      of(qt::mxfp4{}, qt::row_major{}, "NHCW", one, two, channels, wide);
+      of(qt::int8_group<32>{}, qt::col_major{}, "WHCN", wide, two, channels, one);
+      of(qt::int8_group<32>{}, qt::row_major{}, "NCWH", one, channels, wide, two);
+    }
 }
 
 TEST_CASE("what does not fit is refused") {

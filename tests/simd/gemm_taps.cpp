@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/simd/gemm_taps.hpp: tiles of every height, segments anywhere, against plain loops.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cmath>
 #include <qtensor/simd/gemm_taps.hpp>
 
 #include "check.hpp"
@@ -80,29 +81,28 @@ TEST_CASE("dot_lanes_tile: every lane has its own factors; every height and numb
   });
 }
 
-TEST_CASE("fma_taps_tile: every lane has its own factors; the largest integers are exact") {
+TEST_CASE("fma_taps_tile: every lane has its own factors, and each term of a chain is rounded once") {
   check::archs::for_each([]<class A>(A) {
     constexpr index_t width = simd::channel_panel<A>, taps = 258;
     for (index_t rows = 1; rows <= simd::channel_rows; ++rows)
       for (const index_t n : {index_t{0}, index_t{1}, index_t{9}, taps}) {
         check::fenced<float> w(n * width), x(std::max(n, index_t{1}) * width + rows);
         for (index_t i = 0; i < w.size(); ++i)
-          w[i] = n == taps ? -255.f : static_cast<float>(check::random_bits()() % 511) - 255.f;
+          w[i] = (static_cast<float>(check::random_bits()() % 511) - 255.f) * 0x1.234568p-9f;
         for (index_t i = 0; i < x.size(); ++i)
-          x[i] = n == taps ? 255.f : static_cast<float>(check::random_bits()() % 511) - 255.f;
+          x[i] = (static_cast<float>(check::random_bits()() % 511) - 255.f) * 0x1.fedcbap-9f;
         std::vector<index_t> offsets;
         for (index_t t = 0; t < n; ++t) offsets.push_back((n - 1 - t) * width);
         const float* at[simd::channel_rows];
         for (index_t r = 0; r < rows; ++r) at[r] = x.data() + r;
         alignas(64) float sums[simd::channel_rows * width];
-        simd::fma_taps_tile<A>(w.data(), at, rows, offsets.data(), n, sums);
+        const index_t columns = n == 9 ? rows * width / 4 : width;
+        simd::fma_taps_tile<A, simd::fused_step>(w.data(), at, rows, offsets.data(), n, sums, columns);
         for (index_t r = 0; r < rows; ++r)
-          for (index_t c = 0; c < width; ++c) {
-            std::int64_t want = 0;
-            for (index_t t = 0; t < n; ++t)
-              want += static_cast<std::int64_t>(w[t * width + c]) *
-                      static_cast<std::int64_t>(x[(n - 1 - t) * width + c + r]);
-            REQUIRE(static_cast<std::int64_t>(sums[r * width + c]) == want);
+          for (index_t c = 0; c < columns; ++c) {
+            float want = 0.f;
+            for (index_t t = 0; t < n; ++t) want = std::fma(x[(n - 1 - t) * width + c + r], w[t * width + c], want);
+            REQUIRE(qtensor::bits_of(sums[r * width + c]) == qtensor::bits_of(want));
           }
       }
   });

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/convolution_sinks.hpp>
+#include <qtensor/ops/float_rows.hpp>
 #include <qtensor/simd/gemm_float.hpp>
 
 // Every output is reference::convolution_chain, bit for bit: one chain of fused multiply-adds over ascending taps and,
@@ -14,10 +15,14 @@ struct float_activations {
   const float* data;
   activation_map map;
 
-  /// Channels [first, first + n) of a place to to[0, n).
-  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
+  /// Channels [first, first + n) of `places` places of a row, the first of them at `at`: to[place * step + c].
+  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, index_t places, float* to,
+            index_t step) const {
     const float* from = data + map.at(batch, first, at);
-    for (index_t c = 0; c < n; ++c) to[c] = from[c * map.channel_stride];
+    if (map.channel_stride == 1) return simd::copy_rows(from, map.spatial[2], places, n, to, step);
+    if (map.spatial[2] == 1) return simd::transpose(from, map.channel_stride, places, n, to, step);
+    for (index_t p = 0; p < places; ++p)
+      for (index_t c = 0; c < n; ++c) to[p * step + c] = from[p * map.spatial[2] + c * map.channel_stride];
   }
 };
 
@@ -27,13 +32,16 @@ struct code_activations {
   activation_map map;
   std::span<const float> scales;
 
-  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
+  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, index_t places, float* to,
+            index_t step) const {
     const auto* from = static_cast<const std::uint8_t*>(codes.codes) + map.at(batch, first, at);
     const std::int64_t zero = std::int64_t{codes.zero_point} - ops::sign_offset(codes.sign);
-    for (index_t c = 0; c < n; ++c) {
-      const std::int64_t number = ops::signed_number(from[c * map.channel_stride], codes.sign) - zero;
-      to[c] =
-          rounded(static_cast<float>(number) * scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(first + c)]);
+    for (index_t c = 0; c < n; ++c, from += map.channel_stride) {
+      const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(first + c)];
+      for (index_t p = 0; p < places; ++p) {
+        const std::int64_t number = ops::signed_number(from[p * map.spatial[2]], codes.sign) - zero;
+        to[p * step + c] = rounded(static_cast<float>(number) * scale);
+      }
     }
   }
 };
@@ -49,11 +57,12 @@ class packed_float_convolution {
   template <class Element>
   packed_float_convolution(const convolution_plan& plan, const Element& element) : plan_(plan) {
     const convolution_shape& s = plan.shape;
-    values_ = ops::line_array<float>(qtensor::detail::checked_product(groups() * panels() * width, s.depth()));
+    // Groups of few outputs leave most lanes of a tile idle.
+    if (s.groups > 1 && 4 * s.group_outputs() <= simd::lanes<A>) form_ = ops::convolution_form::channels;
+    values_ = ops::line_array<float>(qtensor::detail::checked_product(parts() * panels() * width, s.depth()));
     for (index_t o = 0; o < s.outputs; ++o) {
-      const index_t in_group = o % s.group_outputs();
-      float* to =
-          values_.data() + (o / s.group_outputs() * panels() + in_group / width) * s.depth() * width + in_group % width;
+      const index_t at = o % part_outputs();
+      float* to = values_.data() + (o / part_outputs() * panels() + at / width) * s.depth() * width + at % width;
       reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
         for (index_t i = 0; i < s.group_inputs(); ++i, to += width) *to = element(o, i, tap);
       });
@@ -61,14 +70,20 @@ class packed_float_convolution {
   }
   const convolution_plan& plan() const { return plan_; }
   const convolution_shape& shape() const { return plan_.shape; }
-  index_t groups() const { return shape().groups * shape().batch_groups; }
-  index_t panels() const { return shape().outputs == 0 ? 0 : divide_up(shape().group_outputs(), width); }
-  const float* panel(index_t group, index_t p) const {
-    return values_.data() + (group * panels() + p) * shape().depth() * width;
+  /// `pixels`: in tiles; `channels`: every output on a lane of its own (depthwise, and groups of few outputs).
+  ops::convolution_form form() const { return form_; }
+  /// Outputs that are computed from the same rows of input: those of a group, or of a panel of lanes.
+  index_t part_outputs() const { return form_ == ops::convolution_form::channels ? width : shape().group_outputs(); }
+  index_t parts() const { return shape().outputs == 0 ? 0 : divide_up(shape().outputs, part_outputs()); }
+  /// Panels of a part, and the weights of one: [tap][input channel][width].
+  index_t panels() const { return shape().outputs == 0 ? 0 : divide_up(part_outputs(), width); }
+  const float* panel(index_t part, index_t p) const {
+    return values_.data() + (part * panels() + p) * shape().depth() * width;
   }
 
  private:
   convolution_plan plan_;
+  ops::convolution_form form_ = ops::convolution_form::pixels;
   ops::line_array<float> values_;
 };
 
@@ -98,24 +113,94 @@ packed_float_convolution<A> pack_convolution_floats(const convolution_plan& plan
 
 namespace ops {
 
-/// The terms of some pixels side by side: to[p * depth + k], k over taps and input channels.
-template <class X>
-void gather_terms(const convolution_shape& s, const X& x, index_t n, index_t group, index_t pixel, index_t pixels,
-                  float* to) {
-  const index_t inputs = s.group_inputs(), first = group % s.groups * inputs;
-  const index_t batch = n + group / s.groups * s.result_batch();
-  for (index_t p = pixel; p < pixel + pixels; ++p) {
-    const convolution_shape::position at = s.pixel_at(p);
-    reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
-      const reference::tap_source source = reference::source_of(s, at, tap);
-      if (source.inside)
-        x.read(batch, first, inputs, source.from, to);
-      else
-        std::fill_n(to, inputs, 0.f);
-      to += inputs;
+/// A convolution of floats in blocks of outputs, whose input stays in L2.
+template <simd::usable_arch A, class X, class Sink>
+class float_convolution_run {
+  using tile = simd::float_tile<A>;
+  static constexpr index_t width = tile::panel;
+  static_assert(width == simd::channel_panel<A>);
+
+ public:
+  float_convolution_run(const packed_float_convolution<A>& w, const X& x, const Sink& sink, index_t threads)
+      : w_(w), x_(x), sink_(sink), s_(w.shape()) {
+    constexpr index_t floats_wanted = 64 * 1024, fewest = 16;
+    const convolution_axis &h = s_.axes[1], &row = s_.axes[2];
+    const index_t share = divide_up(s_.result_batch() * s_.pixels(), threads);
+    const index_t line = std::max(index_t{1}, place_floats<A>(s_, w.form()) * s_.axes[0].taps);
+    const auto most = [&](const convolution_axis& a, index_t places) { return (places - a.reach()) / a.stride + 1; };
+    cols_ = std::min(std::max(most(row, floats_wanted / line / std::max(index_t{1}, h.reach())), fewest), row.out());
+    if (cols_ == row.out())
+      rows_ = std::min(most(h, floats_wanted / line / ((cols_ - 1) * row.stride + row.reach() + 1)), share / cols_);
+    rows_ = std::clamp(rows_, index_t{1}, h.out());
+    if (rows_ == 1) cols_ = std::min(cols_, std::max(share, fewest));
+  }
+
+  template <executor By>
+  void over(const By& by) const {
+    const index_t high = divide_up(s_.axes[1].out(), rows_), wide = divide_up(s_.axes[2].out(), cols_);
+    const index_t items = s_.result_batch() * s_.axes[0].out() * high * wide;
+    const index_t work = rows_ * cols_ * s_.outputs * std::max(index_t{1}, s_.depth());
+    const index_t parts = qtensor::detail::part_count(by, items, 1, work);
+    std::vector<memory> of_parts;
+    of_parts.reserve(static_cast<std::size_t>(parts));
+    for (index_t i = 0; i < parts; ++i)
+      of_parts.push_back({{s_, x_, w_.form(), rows_, cols_}, line_array<float>(convolution_pixels * s_.depth())});
+    qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
+      for (index_t item = begin; item < begin + count; ++item) {
+        const index_t row = item / wide % high * rows_, col = item % wide * cols_, outer = item / wide / high;
+        const output_block block{outer % s_.axes[0].out(), row, std::min(rows_, s_.axes[1].out() - row), col,
+                                 std::min(cols_, s_.axes[2].out() - col)};
+        for (index_t p = 0; p < w_.parts(); ++p)
+          compute(of_parts[static_cast<std::size_t>(part)], outer / s_.axes[0].out(), p, block);
+      }
     });
   }
-}
+
+ private:
+  struct memory {
+    float_rows_of<A, X> rows;
+    line_array<float> terms;
+  };
+
+  void compute(memory& m, index_t n, index_t part, const output_block& block) const {
+    const index_t begin = ((n * s_.axes[0].out() + block.depth) * s_.axes[1].out() + block.row) * s_.axes[2].out();
+    m.rows.fill(n, part, block);
+    alignas(64) float sums[convolution_pixels * width] = {};
+    for (index_t pixel = 0; pixel < block.pixels(); pixel += convolution_pixels) {
+      const index_t count = std::min(convolution_pixels, block.pixels() - pixel);
+      if (w_.form() == convolution_form::pixels) m.rows.gather(pixel, count, m.terms.data());
+      for (index_t p = 0; p < w_.panels(); ++p) {
+        const index_t in_part = p * width, output = part * w_.part_outputs() + in_part;
+        const index_t columns = std::min({width, w_.part_outputs() - in_part, s_.outputs - output});
+        if (w_.form() == convolution_form::pixels)
+          multiply_tiles(w_.panel(part, p), m.terms.data(), count, columns, sums);
+        else
+          multiply_lanes(w_.panel(part, p), m.rows, pixel, count, columns, sums);
+        sink_(product_tile{begin + block.col + pixel, output, count, columns, sums, width});
+      }
+    }
+  }
+  void multiply_tiles(const float* panel, const float* terms, index_t count, index_t columns, float* sums) const {
+    const index_t depth = s_.depth(), vectors = divide_up(columns, simd::lanes<A>);
+    for (index_t r = 0, rows; r < count; r += rows) {
+      rows = tile::rows(count - r);
+      simd::fma_tile<A>(panel, width, vectors, {terms + r * depth, depth, 1}, rows, depth, sums + r * width, true);
+    }
+  }
+  void multiply_lanes(const float* panel, const float_rows_of<A, X>& rows, index_t pixel, index_t count,
+                      index_t columns, float* sums) const {
+    for (index_t r = 0; r < count; r += simd::channel_rows)
+      simd::fma_taps_tile<A, simd::fused_step>(panel, rows.pixels() + pixel + r,
+                                               std::min(simd::channel_rows, count - r), rows.offsets(), s_.depth(),
+                                               sums + r * width, columns);
+  }
+
+  const packed_float_convolution<A>& w_;
+  const X& x_;
+  const Sink& sink_;
+  const convolution_shape& s_;
+  index_t rows_ = 1, cols_ = 1;
+};
 
 }  // namespace ops
 
@@ -124,38 +209,9 @@ void gather_terms(const convolution_shape& s, const X& x, index_t n, index_t gro
 /// input, or anything that reads channels as they do. Bits depend on no thread, tile or CPU.
 template <class X, class Sink, simd::usable_arch A, executor By = serial>
 void convolve_floats(const packed_float_convolution<A>& w, const X& x, const Sink& sink, const By& by = {}) {
-  using tile = simd::float_tile<A>;
   const convolution_shape& s = w.shape();
   if (s.result_batch() == 0 || s.outputs == 0 || s.pixels() == 0) return;
-  const index_t depth = s.depth(), pixels = s.pixels(), chunks = divide_up(pixels, tile::max_rows);
-  const index_t items = s.result_batch() * chunks;
-  const index_t parts =
-      qtensor::detail::part_count(by, items, 1, tile::max_rows * s.outputs * std::max(index_t{1}, depth));
-  std::vector<ops::line_array<float>> memory;
-  memory.reserve(static_cast<std::size_t>(parts));
-  for (index_t i = 0; i < parts; ++i) memory.emplace_back(std::max(index_t{1}, depth * tile::max_rows));
-  qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
-    float* terms = memory[static_cast<std::size_t>(part)].data();
-    alignas(64) float sums[tile::max_rows * tile::panel];
-    for (index_t item = begin; item < begin + count; ++item)
-      for (index_t g = 0; g < w.groups(); ++g) {
-        const index_t n = item / chunks, pixel = item % chunks * tile::max_rows;
-        const index_t all = std::min(tile::max_rows, pixels - pixel);
-        ops::gather_terms(s, x, n, g, pixel, all, terms);
-        for (index_t p = 0; p < w.panels(); ++p) {
-          const index_t channels = std::min(tile::panel, s.group_outputs() - p * tile::panel);
-          const index_t vectors = divide_up(channels, simd::lanes<A>);
-          for (index_t r = 0; r < all;) {
-            const index_t rows = tile::rows(all - r);
-            simd::fma_tile<A>(w.panel(g, p), tile::panel, vectors, {terms + r * depth, depth, 1}, rows, depth,
-                              sums + r * tile::panel, true);
-            r += rows;
-          }
-          sink(product_tile{n * pixels + pixel, g * s.group_outputs() + p * tile::panel, all, channels, sums,
-                            tile::panel});
-        }
-      }
-  });
+  ops::float_convolution_run<A, X, Sink>(w, x, sink, by.concurrency()).over(by);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

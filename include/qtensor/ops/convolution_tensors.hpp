@@ -53,34 +53,53 @@ Array index_under(std::string_view order, const ValueOf& value_of) {
   return index;
 }
 
-/// Activations of any scheme, decoded where they are read: runs of channels where those lie side by side.
+/// Activations of any scheme, decoded where they are read: runs of channels or of places, whichever lie side by side.
 template <tensor_view_type View>
 class tensor_activations {
   using index_array = typename View::index_array;
+  static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
 
  public:
   tensor_activations(const View& view, std::string_view order)
-      : view_(view),
-        order_(order),
-        channel_axis_(static_cast<std::size_t>(View::order_type::axis(
-            static_cast<int>(View::rank), static_cast<int>(order.find('C'))))),  // reordering is its own inverse
-        decode_(view_) {}
+      : view_(view), order_(order), channel_axis_(axis_under('C')), place_axis_(axis_under('W')), decode_(view_) {}
 
-  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, float* to) const {
+  void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, index_t places, float* to,
+            index_t step) const {
     index_array index = reordered<typename View::order_type>(index_under<index_array>(order_, [&](char c) {
       return c == 'N' ? batch : c == 'C' ? first : at[ops::axis_of(c)];
     }));
-    if (channel_axis_ + 1 == index.size()) return decode_(index, first, n, to);
-    for (index_t c = 0; c < n; ++c) {
-      index[channel_axis_] = first + c;
-      to[c] = reference::storage_value(view_, index);
+    if (channel_axis_ == last) {
+      for (index_t p = 0; p < places; ++p, ++index[place_axis_]) decode_(index, first, n, to + p * step);
+      return;
     }
+    // Some places of some channels, turned.
+    constexpr index_t wide = 128, high = 16;
+    alignas(64) float runs[high * wide];
+    for (index_t c = 0; c < n; c += high)
+      for (index_t p = 0; p < places; p += wide) {
+        const index_t rows = std::min(high, n - c), cols = std::min(wide, places - p);
+        for (index_t r = 0; r < rows; ++r) {
+          index[channel_axis_] = first + c + r;
+          index[place_axis_] = at[2] + p;
+          read_places(index, cols, runs + r * wide);
+        }
+        simd::transpose(runs, wide, cols, rows, to + p * step + c, step);
+      }
   }
 
  private:
+  std::size_t axis_under(char letter) const {  // reordering is its own inverse
+    return static_cast<std::size_t>(
+        View::order_type::axis(static_cast<int>(View::rank), static_cast<int>(order_.find(letter))));
+  }
+  void read_places(index_array index, index_t n, float* to) const {
+    if (place_axis_ == last) return decode_(index, index[last], n, to);
+    for (index_t p = 0; p < n; ++p, ++index[place_axis_]) to[p] = reference::storage_value(view_, index);
+  }
+
   const View& view_;
   std::string_view order_;
-  std::size_t channel_axis_;
+  std::size_t channel_axis_, place_axis_;
   row_decoder<f32, View> decode_;
 };
 

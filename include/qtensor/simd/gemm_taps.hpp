@@ -97,20 +97,19 @@ template <class A, index_t Rows>
   }
 }
 
-template <class A, index_t Rows>
+template <class A, class Step, index_t Rows>
 [[gnu::noinline]] void fma_taps_registers(const float* weights, const float* const* rows, const index_t* offsets,
-                                          index_t taps, float* sums) {
+                                          index_t taps, index_t columns, float* sums) {
   constexpr index_t step = lanes<A>, vectors = 4, width = vectors * step;
-  for (index_t v = 0; v < width; v += 2 * step) {
+  for (index_t v = 0; v < columns; v += 2 * step) {
     floats<A> sum[Rows][2];
     repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][0] = sum[r][1] = floats<A>(0.f); });
     for (index_t t = 0; t < taps; ++t) {
       const floats<A> w0 = simd::load<A>(weights + t * width + v), w1 = simd::load<A>(weights + t * width + v + step);
       const index_t at = offsets[t] + v;
       repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        // Exact with one rounding or two: all values are integers below 2^24.
-        sum[r][0] = sum[r][0] + simd::load<A>(rows[r] + at) * w0;
-        sum[r][1] = sum[r][1] + simd::load<A>(rows[r] + at + step) * w1;
+        sum[r][0] = Step::template add<A>(sum[r][0], simd::load<A>(rows[r] + at), w0);
+        sum[r][1] = Step::template add<A>(sum[r][1], simd::load<A>(rows[r] + at + step), w1);
       });
     }
     repeat<Rows>([&](auto r) __attribute__((always_inline)) {
@@ -161,15 +160,16 @@ void dot_lanes_tile(const std::int8_t* panel_codes, const std::uint8_t* rows, in
                                       sums + r * width, columns);
 }
 
-/// sums[r * channel_panel + c] = sum over t < taps of rows[r][offsets[t] + c] * weights[t * channel_panel + c]: every
-/// lane has its own factors, as depthwise convolutions want it. All values and sums are integers of magnitude at most
-/// 2^24, so that nothing is rounded. count is 1 to channel_rows.
-template <usable_arch A>
+/// sums[r * channel_panel + c] = the chain over t < taps of rows[r][offsets[t] + c] times weights[t * channel_panel +
+/// c] from +0: the same in floats. count is 1 to channel_rows. Lanes from `columns` to the panel may be computed or
+/// left.
+template <usable_arch A, class Step>
 void fma_taps_tile(const float* weights, const float* const* rows, index_t count, const index_t* offsets, index_t taps,
-                   float* sums) {
-  if (count == channel_rows) return detail::fma_taps_registers<A, channel_rows>(weights, rows, offsets, taps, sums);
+                   float* sums, index_t columns = channel_panel<A>) {
+  if (count == channel_rows)
+    return detail::fma_taps_registers<A, Step, channel_rows>(weights, rows, offsets, taps, columns, sums);
   for (index_t r = 0; r < count; ++r)
-    detail::fma_taps_registers<A, 1>(weights, rows + r, offsets, taps, sums + r * channel_panel<A>);
+    detail::fma_taps_registers<A, Step, 1>(weights, rows + r, offsets, taps, columns, sums + r * channel_panel<A>);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
