@@ -95,6 +95,36 @@ TEST_CASE("stablehlo: run-time f32 runs on kernels and equals the formula, per t
   }
 }
 
+TEST_CASE("stablehlo: channels of every length, many and few, equal the formula") {
+  const float hard[] = {not_a_number, inf, -inf, -0.f, 1e30f, -12.75f, 12.85f, 0.f};
+  for (const bool is_signed : {true, false})
+    for (const index_t channels : {1, 2, 3, 5, 16, 17, 40, 130})
+      for (const index_t inner : {1, 2, 3, 4, 7, 9, 16, 31, 33, 64, 130}) {
+        INFO(channels, " channels of ", inner);
+        std::vector<double> scales;
+        std::vector<shlo::wide_integer> zeros;
+        for (index_t c = 0; c < channels; ++c)
+          scales.push_back(c % 6 == 5 ? 1e-42 : .1 * static_cast<double>(c % 11 + 1)), zeros.push_back(c * 5 % 90);
+        const auto type =
+            quantized_type::per_axis(is_signed ? basic_type::i8 : basic_type::ui8, basic_type::f32, 1, scales, zeros);
+        const index_t outer = 1 + 600 / (channels * inner);
+        std::vector<float> x(static_cast<std::size_t>(outer * channels * inner));
+        for (std::size_t i = 0; i < x.size(); ++i)
+          x[i] = i % 13 == 5 ? hard[i / 13 % std::size(hard)] : static_cast<float>(i * 7919 % 2001) * .03f - 30.f;
+        const auto q = shlo::uniform_quantize(tensor_of<float>("f32", {outer, channels, inner}, x), type);
+        const auto back = shlo::uniform_dequantize(q).to_vector<float>();
+        for (index_t i = 0; i < q.size(); ++i) {
+          const auto code = type.quantize(x[static_cast<std::size_t>(i)], q.channel(i));
+          const auto value = static_cast<float>(type.dequantize(code, q.channel(i)));
+          if (q.at(i).integer != code || bits_of(back[static_cast<std::size_t>(i)]) != bits_of(value))
+            FAIL("element ", i, " of channel ", q.channel(i));
+        }
+      }
+  const shlo::tensor none(basic_type::f32, {2, 0, 3});
+  const auto one = quantized_of("!quant.uniform<i8:f32:0, {1,2}>");
+  CHECK(shlo::uniform_dequantize(shlo::uniform_quantize(none, one)).size() == 0);
+}
+
 TEST_CASE("stablehlo: every storage and expressed type goes to codes and back") {
   for (const char* storage : {"i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"})
     for (const char* expressed : {"f16", "bf16", "f32", "f64"}) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <qtensor/compat/stablehlo_types.hpp>
 #include <qtensor/ops/dequantize.hpp>
+#include <qtensor/ops/quantize.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <span>
 
@@ -176,50 +177,49 @@ inline bool has_kernel(const quantized_type& q) {
          q.storage_max() == max_value(q.storage());
 }
 
-/// Calls run(first, count, channel) for the longest runs of elements that share a scale.
-template <class Run>
-void for_each_run(const tensor& t, Run run) {
-  const index_t n = t.size();
-  if (t.type().quantized().is_per_axis()) {
-    index_t length = 1;
-    for (auto axis = static_cast<std::size_t>(*t.type().quantized().axis()) + 1; axis < t.shape().size(); ++axis)
-      length *= t.shape()[axis];
-    for (index_t i = 0; i < n; i += length) run(i, length, t.channel(i));
-  } else if (n > 0) {
-    run(index_t{0}, n, index_t{0});
-  }
-}
+/// A tensor's elements as (outer, channels, inner), and its codes of a type as the library's own tensor of them.
+template <format Storage>
+class channels {
+  using S = uniform<Storage, per_channel<1>>;
+  using sizes_type = dynamic_extents<3>;
+  using unit = storage_t<Storage>;
 
-template <format Storage>
-void quantize_runs(const tensor& x, tensor& y) {
-  using S = uniform<Storage>;
-  const quantized_type& q = y.type().quantized();
-  const auto* from = reinterpret_cast<const float*>(x.bytes().data());
-  auto* to = reinterpret_cast<storage_t<Storage>*>(y.bytes().data());
-  for_each_run(y, [&](index_t first, index_t n, index_t channel) {
-    const auto c = static_cast<std::size_t>(channel);
-    simd::encode_uniform<S>(from + first, n, element_scale{static_cast<float>(q.scales()[c])},
-                            static_cast<std::int32_t>(q.zero_points()[c]), to + first);
-  });
-}
-template <format Storage>
-void dequantize_runs(const tensor& x, tensor& y) {
-  using S = uniform<Storage>;
-  const quantized_type& q = x.type().quantized();
-  const auto* from = reinterpret_cast<const storage_t<Storage>*>(x.bytes().data());
-  auto* to = reinterpret_cast<float*>(y.bytes().data());
-  for_each_run(x, [&](index_t first, index_t n, index_t channel) {
-    const auto c = static_cast<std::size_t>(channel);
-    simd::decode_uniform<S>(from + first, n, element_scale{static_cast<float>(q.scales()[c])},
-                            static_cast<std::int32_t>(q.zero_points()[c]), to + first);
-  });
-}
+ public:
+  channels(const tensor& t, const quantized_type& q) : scales_(q.scales().begin(), q.scales().end()) {
+    for (const wide_integer z : q.zero_points()) zeros_.push_back(static_cast<unit>(z));
+    const auto count = static_cast<index_t>(scales_.size());
+    index_t inner = 1;
+    for (auto a = q.is_per_axis() ? static_cast<std::size_t>(*q.axis()) + 1 : 0; a < t.shape().size(); ++a)
+      inner *= t.shape()[a];
+    sizes_ = sizes_type(inner == 0 ? 0 : t.size() / (count * inner), count, inner);
+  }
+
+  void quantize(const tensor& x, tensor& y) {
+    const auto elements = source(reinterpret_cast<const float*>(x.bytes().data()), sizes_);
+    quantize_static_into(typename decltype(elements)::template in_order<row_major>(elements),
+                         codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())));
+  }
+  void dequantize(const tensor& x, tensor& y) {
+    dequantize_into(codes<tensor_view<S, sizes_type>>(reinterpret_cast<const unit*>(x.bytes().data())),
+                    reinterpret_cast<float*>(y.bytes().data()), dense_strides(sizes_.to_array()));
+  }
+
+ private:
+  template <tensor_view_type View>
+  View codes(typename View::code_pointer units) {
+    return {{sizes_, {}, {}}, {units, scales_.data(), zeros_.data(), {}, {}}};
+  }
+
+  std::vector<float> scales_;
+  std::vector<unit> zeros_;
+  sizes_type sizes_;
+};
 
 }  // namespace pieces
 
 /// uniform_quantize: of a float tensor, rne(clamp(x / scale + zero point)); of a quantized one,
 /// quantize(dequantize(x)). Throws unless the float type is the expressed one, and where the type does not fit the
-/// shape. f32 to i8 and ui8 runs on the kernels of `uniform`.
+/// shape. f32 to i8 and ui8 runs on the kernels of `uniform`, whatever the axis.
 inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
   tensor y(type, x.shape());
   if (x.type().is_quantized()) {
@@ -234,7 +234,8 @@ inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
   }
   stablehlo::detail::check_expressed(x.type(), type);
   if (pieces::has_kernel(type)) {
-    is_signed(type.storage()) ? pieces::quantize_runs<int8>(x, y) : pieces::quantize_runs<uint8>(x, y);
+    is_signed(type.storage()) ? pieces::channels<int8>(y, type).quantize(x, y)
+                              : pieces::channels<uint8>(y, type).quantize(x, y);
     return y;
   }
   for (index_t i = 0; i < x.size(); ++i) y.set(i, {0.0, type.quantize(x.at(i).real, y.channel(i))});
@@ -248,7 +249,8 @@ inline tensor uniform_dequantize(const tensor& x) {
   const quantized_type& type = x.type().quantized();
   tensor y(type.expressed(), x.shape());
   if (pieces::has_kernel(type)) {
-    is_signed(type.storage()) ? pieces::dequantize_runs<int8>(x, y) : pieces::dequantize_runs<uint8>(x, y);
+    is_signed(type.storage()) ? pieces::channels<int8>(x, type).dequantize(x, y)
+                              : pieces::channels<uint8>(x, type).dequantize(x, y);
     return y;
   }
   for (index_t i = 0; i < x.size(); ++i) y.set(i, {type.dequantize(x.at(i).integer, x.channel(i)), 0});
