@@ -132,8 +132,18 @@ TEST_CASE("what vectors cannot take is found at every place") {
         if (table.template fill<by>(own.scales.data(), own.zeros.data(), n, 1.f))
           FAIL("a table takes the tiny scale at ", i, " of ", n);
         own.scales[at] = scale;
-        const std::int32_t zero = std::exchange(own.zeros[at], std::numeric_limits<std::int32_t>::min());
-        if (!any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n)) FAIL("far zero at ", i, " of ", n);
+        constexpr auto regular = simd::regular_zero_points<scheme_type, A>();
+        const std::int32_t zero = own.zeros[at];
+        for (const std::int32_t far : {std::numeric_limits<std::int32_t>::min(), regular[0] - 1, regular[1] + 1,
+                                       std::numeric_limits<std::int32_t>::max()}) {
+          own.zeros[at] = far;
+          if (!any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n))
+            FAIL("zero point ", far, " at ", i, " of ", n);
+        }
+        for (const std::int32_t last : regular) {
+          own.zeros[at] = last;
+          if (any_irregular<scheme_type, A>(own.scales.data(), own.zeros.data(), n)) FAIL("zero point ", last);
+        }
         own.zeros[at] = zero;
       }
     }

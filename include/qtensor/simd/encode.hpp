@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <qtensor/simd/encode_list.hpp>
 #include <qtensor/simd/encode_minifloat.hpp>
 
@@ -34,14 +35,19 @@ struct counting {
 
 /// Zero points that vectors can take: |zero| <= 2^14; with two products the quotients they allow must stay within 256.
 template <class S, usable_arch A>
-constexpr bool regular_zero_point(std::int32_t zero) {
+constexpr std::array<std::int32_t, 2> regular_zero_points() {
   using range = detail::counting<S>;
   if constexpr (!range::adds_after)
-    return true;
+    return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
   else if constexpr (detail::divides_by_products<S, A>)
-    return zero >= static_cast<std::int32_t>(range::high) - 256 && zero <= static_cast<std::int32_t>(range::low) + 256;
+    return {static_cast<std::int32_t>(range::high) - 256, static_cast<std::int32_t>(range::low) + 256};
   else
-    return zero >= -(1 << 14) && zero <= (1 << 14);
+    return {-(1 << 14), 1 << 14};
+}
+template <class S, usable_arch A>
+constexpr bool regular_zero_point(std::int32_t zero) {
+  constexpr auto regular = regular_zero_points<S, A>();
+  return zero >= regular[0] && zero <= regular[1];
 }
 
 namespace detail {

@@ -315,6 +315,7 @@ struct vector_encoder {
       if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements) return by(std::integral_constant<int, 4>{});
     }
     if (group == lanes<A>) return by(std::integral_constant<int, 1>{});
+    if (group == 1) return vector(x, n, scales, zero_points, tensor_scale, codes, t);
     spread(x, n, group, scales, zero_points, tensor_scale, codes, t);
   }
 

@@ -181,17 +181,22 @@ QTENSOR_INLINE bool is_irregular(float scale, const std::int32_t* zeros, index_t
   return false;
 }
 
+/// The same of n scales and zero points.
 template <class S, class A>
 bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
-  auto zero = words<A>(1u) == words<A>(0u);
-  index_t i = 0;
-  for (; i + lanes<A> <= n; i += lanes<A>)
-    zero = zero | simd::mask_as<std::uint32_t>(simd::load<A>(scales + i) == floats<A>(0.f));
-  if (i < n) zero = zero | simd::mask_as<std::uint32_t>(simd::load_n<A>(scales + i, n - i, 1.f) == floats<A>(0.f));
-  bool found = !has_own_inverse<S> && simd::any(zero);
-  if constexpr (watches_zero_points<S, A>())
-    for (i = 0; i < n; ++i) found = found || is_irregular<S, A>(1.f, zeros, i);
-  return found;
+  auto found = ints<A>(0) != ints<A>(0);
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const index_t count = std::min(lanes<A>, n - i);
+    if constexpr (!has_own_inverse<S>)
+      found = found | simd::mask_as<std::int32_t>(simd::load_n<A>(scales + i, count, 1.f) == floats<A>(0.f));
+    if constexpr (watches_zero_points<S, A>())
+      if (zeros != nullptr) {
+        constexpr auto regular = regular_zero_points<S, A>();
+        const ints<A> zero = simd::load_n<A>(zeros + i, count, regular[0]);
+        found = found | (zero < ints<A>(regular[0])) | (zero > ints<A>(regular[1]));
+      }
+  }
+  return simd::any(found);
 }
 
 /// regular_divisors of one scale. A load of memory just written by a smaller store would have to wait for it.
