@@ -30,6 +30,8 @@ TEST_CASE("vector_encodable: formulas and short lists, deterministic roundings, 
   CHECK(simd::vector_encodable<mxfp6_e3m2>);
   CHECK(simd::vector_encodable<with<mxfp4, toward_negative>>);
   CHECK(simd::vector_encodable<hif8_block<1, 1>>);
+  CHECK(simd::vector_encodable<with<hif8_block<1, 1>, nearest_even>>);
+  CHECK_FALSE(simd::vector_encodable<with<hif8_block<1, 1>, toward_negative>>);
   CHECK_FALSE(simd::vector_encodable<with<hif8_block<1, 1>, to_special>>);
   CHECK_FALSE(simd::vector_encodable<scheme<int16, per_tensor>>);
   CHECK(simd::vector_encodable<scheme<list_of_values<4>, per_tensor>>);

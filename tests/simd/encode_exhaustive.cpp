@@ -46,6 +46,7 @@ void all_formats(std::uint64_t step) {
   sweep<int4>(step);
   sweep<mxint8_code>(step);
   sweep<hif8>(step);
+  sweep<hif8, nearest_even>(step);
 }
 
 /// Quotients by two products that lie elsewhere than IEEE's, seen from a half-integer below 256: every step-th mantissa

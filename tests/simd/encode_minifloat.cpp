@@ -28,6 +28,15 @@ TEST_CASE("hif8: every upper half of a float") {
   for (const float s : {0.25f, 0.37f, 3e5f}) check_uniform<plain<hif8>>(upper_halves(7), {s});
 }
 
+TEST_CASE("hif8, ties to even: every upper half of a float and its neighbours") {
+  std::vector<float> x = upper_halves(1);
+  for (std::uint32_t h = 0; h < 65536; ++h)
+    for (const std::uint32_t near : {1u, 0xffffffffu}) x.push_back(float_of((h << 16) + near));
+  check_uniform<plain<hif8, nearest_even>>(x, {1.f});
+  check_uniform<plain<hif8, nearest_even, nan_to_zero>>(x, {1.f});
+  for (const float s : {0.25f, 0.37f, 3e5f}) check_uniform<plain<hif8, nearest_even>>(upper_halves(7), {s});
+}
+
 TEST_CASE("minifloats, saturating: every upper half of a float, signs and NaN policies") {
   check_uniform<plain<e4m3>>(upper_halves(1), {1.f});
   check_uniform<plain<e5m2>>(upper_halves(1), {1.f});

@@ -165,7 +165,10 @@ TEST_CASE("uint8 with zero points: every length and granularity, both ends fence
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<mxfp8_e4m3>(); }
 TEST_CASE("mxfp4: every length and granularity, both ends fenced") { check_runs<mxfp4>(); }
 TEST_CASE("mxfp6: every length and granularity, both ends fenced") { check_runs<mxfp6_e3m2>(); }
-TEST_CASE("hif8: every length and granularity, both ends fenced") { check_runs<scheme<hif8, group<32>>>(); }
+TEST_CASE("hif8: every length and granularity, both ends fenced") {
+  check_runs<scheme<hif8, group<32>>>();
+  check_runs<with<scheme<hif8, group<32>>, nearest_even>>();
+}
 TEST_CASE("int2: every length and granularity, both ends fenced") { check_runs<scheme<int2, group<32>>>(); }
 TEST_CASE("nvfp4 with a tensor scale: every length and granularity, both ends fenced") {
   check_runs<with<nvfp4, tensor_scale<f32>>>();
@@ -201,6 +204,7 @@ TEST_CASE("fitting numbers: integers, zero points, and minifloats under other sc
   check_fitting<scheme<e5m2, group<32>>>(32, -110, 110);
   check_fitting<scheme<e2m1, group<32>>>(32, -110, 110);
   check_fitting<scheme<hif8, group<32>>>(32, -60, 60);
+  check_fitting<with<scheme<hif8, group<32>>, nearest_even>>(32, -60, 60);
   check_fitting<with<int8_group<32>, scale_as<f16>>>(32, -10, 10);
   check_fitting<with<int8_group<32>, reciprocal>>(32, -126, 126);
 }

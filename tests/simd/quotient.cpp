@@ -49,6 +49,7 @@ TEST_CASE("exact division: minifloats, every kind of scale") {
   every_middle<plain<e2m1, nearest_away>>();
   every_middle<plain<e2m5>>();
   every_middle<plain<hif8>>();
+  every_middle<plain<hif8, nearest_even>>();
   every_middle<plain<e4m3, tensor_scale<f32>>>();
   for (const float s : hard_scales()) check_uniform<mxfp4>(around_halves(s), {s});
 }

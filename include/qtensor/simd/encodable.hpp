@@ -26,8 +26,8 @@ concept shiftable_format = minifloat_format<F> && F::bits <= 8 && F::mantissa_bi
                            (128 - F::bias > F::mantissa_bits + 1) &&
                            (128 - F::bias + (1 << F::exponent_bits) + 23 < 255);
 
-/// The steps of a format whose codes count up between powers of two, each binade with a spacing of its own, ties away
-/// from zero (HiFloat8). Nothing where F is not such a format.
+/// The steps of a format whose codes count up between powers of two, each binade with a spacing of its own (HiFloat8);
+/// every other code is odd, from the first one after zero on. Nothing where F is not such a format.
 template <class F>
 inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
   if constexpr (F::bits != 8 || F::is_integer || !requires { F::ties_away; } || minifloat_format<F>) {
@@ -41,6 +41,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
     };
     int first = 0;  // of the positive values
     while (sorted<F>.value(first) <= 0.f) ++first;
+    if (first % 2 == 0) return std::nullopt;  // zero would be odd
     const int lowest = floor_log2(sorted<F>.value(first)), highest = floor_log2(static_cast<float>(F::max));
     if (highest - lowest > 60 || exp2i(lowest) != sorted<F>.value(first) || code_at(0.f) != 0) return std::nullopt;
     if (exp2i(highest) != static_cast<float>(F::max)) return std::nullopt;
@@ -91,7 +92,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
     for (int n = 1; first + n - 1 < sorted<F>.count; ++n) {
       const int change = sorted<F>.code[static_cast<std::size_t>(first + n - 1)] ^ n;
       std::uint8_t& of_eight = steps.code_of[static_cast<std::size_t>(n / 8)];
-      if (n > 127 || (n > 1 && n % 8 != 0 && of_eight != change)) return std::nullopt;
+      if (n > 127 || (n > 1 && n % 8 != 0 && of_eight != change) || change % 2 != 0) return std::nullopt;
       of_eight = static_cast<std::uint8_t>(change);
     }
     if (steps.code_of[0] != 0) return std::nullopt;
@@ -213,10 +214,10 @@ constexpr bool vector_policies() {
                             vector_inverse<typename S::division, best_arch>::enabled;
   constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
   constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
-  // Stepped codes are made in one way only.
+  // Stepped codes saturate, and are rounded to nearest.
   constexpr bool steps = !stepped_format<typename S::code_format> ||
                          (std::same_as<typename S::overflow, saturate> && !has_intermediate<S> &&
-                          one_of<typename S::rounding, nearest_away> &&
+                          one_of<typename S::rounding, nearest_away, nearest_even> &&
                           one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point>);
   if constexpr (listed_format<typename S::code_format>)
     if (has_before<typename S::rounding, typename S::code_format> || !std::same_as<typename S::overflow, saturate> ||

@@ -130,14 +130,30 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 
 // ---- Stepped formats -----------------------------------------------------------------------------------------------
 
+/// Codes of numbers; NaN gives anything. Ties to even: where a code is odd, the one of the magnitude before, which is
+/// another at ties only.
+template <class F, class Rounding, class A>
+QTENSOR_INLINE bytes<A> rounded_to_steps(const std::array<floats<A>, 4>& q) {
+  static constexpr binade_steps steps = *find_binade_steps<F>;
+  const bytes<A> away = simd::binade_codes(q, steps);  // zero has no sign there
+  if constexpr (ties_to_even<Rounding>) {
+    std::array<floats<A>, 4> before;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) before[k] = simd::bits_as<float>(simd::bits_as<std::uint32_t>(q[k]) - words<A>(1u));
+    const auto even = (away & each_byte<A>(1)) == each_byte<A>(0);
+    return simd::select(even, away, simd::binade_codes(before, steps));
+  } else {
+    return away;
+  }
+}
+
 template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   using code = typename S::code_format;
-  static constexpr binade_steps steps = *find_binade_steps<code>;
   std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
-  bytes<A> codes = simd::binade_codes(q, steps);  // zero has no sign there
+  bytes<A> codes = rounded_to_steps<code, typename S::rounding>(q);
   if constexpr (Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
       if constexpr (By == quotient_by::two_products)  // infinities, too
