@@ -24,9 +24,7 @@ TEST_CASE("packed convolution: pixels for many channels, rows for few, lanes for
   CHECK(form_of({.inputs = 1, .outputs = 64, .sizes = {4, 4}, .taps = {3, 3}}) == form::rows);
   CHECK(form_of({.inputs = 16, .outputs = 16, .sizes = {4, 4}, .taps = {3, 3}, .how = {.groups = 16}}) ==
         form::channels);
-  CHECK(form_of({.inputs = 64, .outputs = 64, .sizes = {4, 4}, .taps = {3, 3}, .how = {.groups = 16}}) ==
-        form::channels);
-  CHECK(form_of({.inputs = 64, .outputs = 64, .sizes = {4, 4}, .taps = {3, 3}, .how = {.groups = 2}}) == form::pixels);
+  CHECK(form_of({.inputs = 64, .outputs = 64, .sizes = {4, 4}, .taps = {3, 3}, .how = {.groups = 16}}) == form::pixels);
 }
 
 TEST_CASE("packed convolution: a weight lies in its quad and column, sums and zero points beside it") {
@@ -95,9 +93,10 @@ TEST_CASE("packed convolution: every layout of the weights, dense or not, in eve
       const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), sign, p.w_zeros});
       const bool lanes = packed.form() == form::channels, rows = packed.form() == form::rows;
       const index_t width = packed.width(), all = packed.panels() * packed.group_count();
-      const index_t per_group = lanes ? s.outputs : k.outputs;
-      const index_t run = rows || (lanes && k.inputs == 1) ? taps[2] * k.inputs : k.inputs;
-      const index_t filled = qt::round_up(run, 4), terms = s.depth() / run * filled;
+      // Several groups may be one, with zero points between them.
+      const index_t joined = k.groups / packed.shape().groups, inputs = k.inputs * joined;
+      const index_t per_group = lanes ? s.outputs : k.outputs * joined, run = rows || lanes ? taps[2] * inputs : inputs;
+      const index_t filled = qt::round_up(run, 4), terms = s.taps() * inputs / run * filled;
       std::vector<std::int8_t> quads(static_cast<std::size_t>(all * terms * width));
       std::vector<std::int32_t> sums(static_cast<std::size_t>(all * width)), points(sums.size());
       std::vector<std::int32_t> under(static_cast<std::size_t>(s.taps() * s.outputs));
@@ -108,15 +107,16 @@ TEST_CASE("packed convolution: every layout of the weights, dense or not, in eve
         const std::int64_t less = sign == qt::simd::code_sign::is_unsigned ? 128 : 0;
         std::int64_t most = 0;
         for (index_t tap = 0; tap < s.taps(); ++tap)
-          for (index_t i = 0; i < k.inputs; ++i) {
+          for (index_t i = 0; i < inputs; ++i) {
             const position where{tap / taps[2] / taps[1], tap / taps[2] % taps[1], tap % taps[2]};
-            const std::int64_t v = data.w_number(p, o, i, where);
-            const std::int64_t code = number(data.w[static_cast<std::size_t>(m.at(o, i, where))], sign) - less;
-            const index_t term = (tap * k.inputs + i) / run * filled + (tap * k.inputs + i) % run;
+            const std::int64_t zero = p.w_zeros.empty() ? 0 : p.w_zeros[static_cast<std::size_t>(o)];
+            const bool own = i / k.inputs == o / k.outputs % joined;
+            const std::int64_t v = own ? data.w_number(p, o, i % k.inputs, where) : 0, code = v + zero - less;
+            const index_t term = (tap * inputs + i) / run * filled + (tap * inputs + i) % run;
             quads[static_cast<std::size_t>(((panel * terms + term) / 4 * width + column) * 4 + term % 4)] =
                 static_cast<std::int8_t>(code);
             sums[at] += static_cast<std::int32_t>(code);
-            points[at] = static_cast<std::int32_t>(code - v);
+            points[at] = static_cast<std::int32_t>(zero - less);
             under[static_cast<std::size_t>(tap * s.outputs + o)] += static_cast<std::int32_t>(v);
             most += v < 0 ? -v : v;
           }
@@ -131,8 +131,16 @@ TEST_CASE("packed convolution: every layout of the weights, dense or not, in eve
       REQUIRE(packed.reach() == reach);
     });
   };
-  for (const kind& k :
-       {kind{9, 70, 1}, {16, 3, 1}, {67, 1, 1}, {1, 70, 1}, {2, 17, 2}, {8, 5, 3}, {1, 1, 70}, {1, 2, 35}, {2, 1, 19}})
+  for (const kind& k : {kind{9, 70, 1},
+                        {16, 3, 1},
+                        {67, 1, 1},
+                        {1, 70, 1},
+                        {2, 17, 2},
+                        {8, 5, 3},
+                        {3, 2, 12},
+                        {1, 1, 70},
+                        {1, 2, 35},
+                        {2, 1, 19}})
     for (const char* order : {"OIDHW", "ODHWI", "DHWIO", "IODHW", "WOIHD", "GOIDHW", "DHWIGO", "OGDHWI", "IDGHWO"})
       for (const index_t apart : {INT32_MAX, 2, 1})
         for (const position& taps : {position{1, 1, 1}, position{2, 3, 3}, position{1, 3, 1}, position{2, 1, 5}})

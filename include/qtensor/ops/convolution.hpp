@@ -44,8 +44,7 @@ class convolution_run {
     if (w.form() == convolution_form::channels && w.has_zeros()) {
       ones_ = line_array<std::int8_t>(w.terms() * w.width());
       for (index_t n = 0; n < s_.taps(); ++n)
-        for (index_t k = w.place_of(n); k < w.place_of(n) + s_.group_inputs(); ++k)
-          for (index_t c = 0; c < w.width(); ++c) ones_[(k / 4 * w.width() + c) * 4 + k % 4] = 1;
+        for (index_t c = 0; c < w.width(); ++c) ones_[(w.place_of(n) / 4 * w.width() + c) * 4 + w.place_of(n) % 4] = 1;
       window_start_ = static_cast<std::int32_t>(-added * s_.depth());
     }
     if constexpr (simd::square_unit<A>::exists)
@@ -85,7 +84,7 @@ class convolution_run {
     const bool lanes = w_.form() == convolution_form::channels;
     const bool squares = squares_.segment_quads() > 0;
     const index_t bytes_wanted = lanes ? 512 * 1024 : squares ? 64 * 1024 : 256 * 1024;
-    const index_t place = lanes ? round_up(s_.group_inputs(), 4) * simd::channel_panel<A> : s_.group_inputs();
+    const index_t place = lanes ? 4 * simd::channel_panel<A> : s_.group_inputs();
     const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
     const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
     const index_t enough = std::max(divide_up(pixels_wanted, w.out()), 4 * (h.reach() - h.stride));

@@ -8,6 +8,7 @@
 #include <new>
 #include <qtensor/ops/convolution_shape.hpp>
 #include <qtensor/ops/line_array.hpp>
+#include <qtensor/simd/gemm_squares.hpp>
 #include <qtensor/simd/gemm_taps.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <span>
@@ -25,7 +26,7 @@ namespace ops {
 
 /// How a convolution runs. Its terms are units (simd/ops_dot.hpp) that begin at a pixel of the padded input, under each
 /// tap (`pixels`); or the units of a whole row of taps, copied together for each output (`rows`: few input channels);
-/// or those of every output on a lane of its own (`channels`: depthwise, and groups of few outputs).
+/// or those of a row of taps, every output's on a lane of its own (`channels`: depthwise).
 enum class convolution_form { pixels, rows, channels };
 
 /// A code's number as the kernels take it, less 128 where it is unsigned.
@@ -55,7 +56,7 @@ class packed_convolution {
     require(w.zero_points.size() <= 1 || w.zero_points.size() == static_cast<std::size_t>(s.outputs),
             "the weights have ", w.zero_points.size(), " zero points for ", s.outputs,
             " outputs; there are none, 1 or ", s.outputs, ".");
-    choose_form();
+    choose_form(std::ranges::all_of(w.zero_points, [&](std::int32_t z) { return z == ops::nearest_code(z, w.sign); }));
     const index_t padded = panels() * group_count() * width();
     sums_ = ops::line_array<std::int32_t>(padded);
     zeros_ = ops::line_array<std::int32_t>(padded);
@@ -64,6 +65,7 @@ class packed_convolution {
     pack(w);
   }
 
+  /// The plan; groups that are computed as one count as one in its shape.
   const convolution_plan& plan() const { return plan_; }
   const convolution_shape& shape() const { return plan_.shape; }
   form_type form() const { return form_; }
@@ -74,9 +76,7 @@ class packed_convolution {
   /// Outputs of one of these groups.
   index_t outputs() const { return form_ == form_type::channels ? shape().outputs : shape().group_outputs(); }
   /// Whether quads hold the units of a row of taps, not those of one tap.
-  bool joins_taps() const {
-    return form_ == form_type::rows || (form_ == form_type::channels && shape().group_inputs() == 1);
-  }
+  bool joins_taps() const { return form_ != form_type::pixels; }
   /// Runs of terms, and quads of each.
   index_t segments() const {
     const convolution_shape& s = shape();
@@ -114,14 +114,36 @@ class packed_convolution {
   }
 
  private:
-  void choose_form() {
+  void choose_form(bool zeros_are_codes) {
+    constexpr index_t lanes = simd::lanes<A>;
     const convolution_shape& s = shape();
-    const index_t inputs = s.group_inputs(), taps = s.axes[2].taps, quads = divide_up(inputs, 4);
-    if (divide_up(taps * inputs, 4) * 4 <= taps * quads * 3) form_ = form_type::rows;
+    form_ = dot_form();
     if (s.groups == 1 || s.outputs == 0) return;
-    // Groups of few outputs leave most lanes of a dot product idle. On lanes of their own, units move to the lanes.
-    const index_t dots = segments() * segment_quads() * divide_up(s.group_outputs(), simd::lanes<A>);
-    if (2 * dots * simd::lanes < A >> s.group_outputs() * s.depth()) form_ = form_type::channels;
+    // Groups of few outputs leave most lanes of a dot product idle. With one input channel, outputs get lanes of their
+    // own; of others several become one, with zero points for weights between them, which costs no more products while
+    // they fit one vector, or two tiles of matrix registers.
+    const index_t dots = segments() * segment_quads() * divide_up(s.group_outputs(), lanes);
+    if (s.group_inputs() == 1 && 2 * dots * lanes > s.group_outputs() * s.depth()) {
+      form_ = form_type::channels;
+    } else if (zeros_are_codes) {
+      join_groups(simd::uses_squares<A>() ? 2 * simd::square_edge : lanes);
+      form_ = dot_form();
+    }
+  }
+  form_type dot_form() const {
+    const index_t inputs = shape().group_inputs(), taps = shape().axes[2].taps;
+    return divide_up(taps * inputs, 4) * 4 <= taps * divide_up(inputs, 4) * 3 ? form_type::rows : form_type::pixels;
+  }
+  /// Makes one group of as many as divide all and have so many outputs at most.
+  void join_groups(index_t most_outputs) {
+    convolution_shape& s = plan_.shape;
+    index_t n = std::max(index_t{1}, most_outputs / s.group_outputs());
+    while (s.groups % n != 0) --n;
+    s.groups /= n;
+  }
+  /// Groups of the weights that are one here.
+  index_t joined_groups() const {
+    return form_ == form_type::channels ? 1 : plan_.kernel.groups / (shape().groups * shape().batch_groups);
   }
   static std::int32_t zero_of(index_t o, const convolution_weights& w) {
     if (w.zero_points.empty()) return 0;
@@ -142,6 +164,10 @@ class packed_convolution {
         const index_t first = g * outputs() + p * width(), count = std::min(width(), outputs() - p * width());
         const index_t at = (g * panels() + p) * width();
         std::memset(rows.data(), flip, static_cast<std::size_t>(rows.size()));
+        for (index_t c = 0; c < count && joined_groups() > 1; ++c)
+          for (index_t n = 0; n < shape().taps() && signed_zero_of(first + c, w) != 0; ++n)
+            std::memset(&rows[c * pitch + place_of(n)], static_cast<std::uint8_t>(zero_of(first + c, w)),
+                        static_cast<std::size_t>(shape().group_inputs()));
         read(static_cast<const std::uint8_t*>(w.codes), first, count, rows.data(), pitch);
         if (flip != 0)
           for (index_t i = 0; i < count * pitch; ++i) rows[i] ^= flip;
@@ -159,7 +185,8 @@ class packed_convolution {
     const kernel_map& m = plan_.kernel;
     const index_t high = m.sizes[1], wide = m.sizes[2], tap_stride = m.spatial[2], all = shape().taps();
     const index_t output_stride = m.group_outputs == 1 ? m.group_stride : m.output_stride;
-    if (m.group_stride != m.group_outputs * output_stride && first % m.group_outputs + count > m.group_outputs) {
+    if ((joined_groups() > 1 || m.group_stride != m.group_outputs * output_stride) &&
+        first % m.group_outputs + count > m.group_outputs) {
       const index_t some = m.group_outputs - first % m.group_outputs;
       read(codes, first, some, to, pitch);
       return read(codes, first + some, count - some, to + some * pitch, pitch);
@@ -176,7 +203,7 @@ class packed_convolution {
     }
     for (index_t n = 0; n < all; n += run) {
       const std::uint8_t* from = codes + m.at(first, 0, {n / wide / high, n / wide % high, 0});
-      std::uint8_t* place = to + place_of(n);
+      std::uint8_t* place = to + place_of(n) + first / m.group_outputs % joined_groups() * m.inputs;
       if (output_stride == 1 && count > 1) {
         for (index_t t = 0; t < taps; ++t)
           simd::transpose(from + t * tap_stride, input_stride, count, inputs, place + t * step, pitch);

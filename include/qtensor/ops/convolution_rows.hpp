@@ -378,7 +378,7 @@ class unit_rows_of {
   std::vector<index_t> offsets_;
 };
 
-/// A band for the form channels: each lane has the units of its output, as quads of a row of taps or of input channels.
+/// A band for the form channels: each lane has the units of its output, as quads of a row of taps.
 template <simd::usable_arch A>
 class channel_rows_of {
   static constexpr index_t width = simd::channel_panel<A>, quad = 4 * width, step = simd::lanes<A>;
@@ -389,29 +389,19 @@ class channel_rows_of {
       : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows) {
     const convolution_shape& s = w.shape();
     const convolution_axis& along = s.axes[2];
-    const index_t inputs = s.group_inputs(), next = 4 * along.tap_dilation;  // places to the next quad of taps
-    const index_t last = std::max((along.out() - 1) * along.stride, index_t{0});
-    if (w.joins_taps()) {
-      if (w.segment_quads() == 1 || next % along.stride == 0) place_step_ = along.stride;
-      places_ = (last + (w.segment_quads() - 1) * next) / place_step_ + 1;
-      line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
-      lanes_ = line_array<std::uint8_t>(
-          (std::max((places_ - 1) * place_step_ + 3 * along.tap_dilation + 1, bytes_.width())) * width);
-    } else {
-      place_quads_ = divide_up(inputs, 4);
-      places_ = bytes_.width();
-      line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
-    }
-    row_ = places_ * place_quads_ * quad;
+    const index_t next = 4 * along.tap_dilation, quads = w.segment_quads();  // next: places to the next quad
+    if (quads == 1 || next % along.stride == 0) place_step_ = along.stride;
+    const index_t last = std::max((along.out() - 1) * along.stride, index_t{0}) + (quads - 1) * next;
+    places_ = last / place_step_ + 1;
+    row_ = places_ * quad;
+    line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
+    lanes_ = line_array<std::uint8_t>(std::max(last + 3 * along.tap_dilation + 1, bytes_.width()) * width);
     units_ = line_array<std::uint8_t>::for_overwrite(
         qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_));
-    const index_t runs = w.joins_taps() ? w.segment_quads() : along.taps;
-    const index_t run = w.joins_taps() ? next / place_step_ : along.tap_dilation * place_quads_;
     for (index_t d = 0; d < s.axes[0].taps; ++d)
       for (index_t h = 0; h < s.axes[1].taps; ++h)
-        for (index_t r = 0; r < runs; ++r)
-          for (index_t i = 0; i < place_quads_; ++i)
-            offsets_.push_back((d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_ + (r * run + i) * quad);
+        for (index_t q = 0; q < quads; ++q)
+          offsets_.push_back((d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_ + q * next / place_step_ * quad);
   }
   /// Where the quads of a pixel begin.
   const index_t* offsets() const { return offsets_.data(); }
@@ -420,38 +410,32 @@ class channel_rows_of {
   const std::uint8_t* pixel(index_t row, index_t col) const {
     return units_.data() + row * weights_->shape().axes[1].stride * row_ + col * pixel_step();
   }
-  index_t pixel_step() const { return weights_->shape().axes[2].stride / place_step_ * place_quads_ * quad; }
+  index_t pixel_step() const { return weights_->shape().axes[2].stride / place_step_ * quad; }
 
   /// The inputs of panel p.
   void fill(index_t batch, index_t p, index_t d, index_t first, index_t n) {
     const convolution_shape& s = weights_->shape();
     const index_t outputs = std::min(width, s.outputs - p * width), per_group = s.group_outputs();
-    const index_t from_group = p * width / per_group, to_group = (p * width + outputs - 1) / per_group + 1;
-    const index_t inputs = s.group_inputs(), channels = (to_group - from_group) * inputs;
-    // The byte of each lane: the first channel of its group.
-    for (index_t o = 0; o < outputs; ++o) lane_codes_[o] = ((p * width + o) / per_group - from_group) * inputs;
+    const index_t channel = p * width / per_group, channels = (p * width + outputs - 1) / per_group + 1 - channel;
     constexpr std::uint8_t to_unit = unit_offset == 0 ? 0 : 0x80;
     const auto flip = static_cast<std::uint8_t>(static_cast<std::uint8_t>(x_.sign) ^ to_unit);
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       std::uint8_t* const to = units_.data() + slot * row_;
       if (from_d < 0 || from_h < 0) {
         std::memset(to, bytes_.zero_code() ^ flip, static_cast<std::size_t>(row_));
-      } else if (!weights_->joins_taps()) {
-        bytes_.read(batch, from_group * inputs, channels, from_d, from_h, line_.data(), channels);
-        simd::flip_bits<A>(line_.data(), places_ * channels, flip);
-        for (index_t at = 0; at < places_; ++at)
-          spread_quads(line_.data() + at * channels, outputs, to + at * place_quads_ * quad);
-      } else {
-        if (per_group == 1) {
-          bytes_.read(batch, from_group, channels, from_d, from_h, lanes_.data(), width);
-        } else {
-          bytes_.read(batch, from_group, channels, from_d, from_h, line_.data(), channels);
-          for (index_t at = 0; at < bytes_.width(); ++at)
-            for (index_t o = 0; o < outputs; ++o) lanes_[at * width + o] = line_[at * channels + lane_codes_[o]];
-        }
-        simd::flip_bits<A>(lanes_.data(), bytes_.width() * width, flip);
-        join_taps(lanes_.data(), place_step_ * width, s.axes[2].tap_dilation * width, outputs, places_, to);
+        return;
       }
+      if (per_group == 1) {
+        bytes_.read(batch, channel, channels, from_d, from_h, lanes_.data(), width);
+      } else {
+        bytes_.read(batch, channel, channels, from_d, from_h, line_.data(), channels);
+        for (index_t o = 0; o < outputs; ++o) {
+          const std::uint8_t* from = line_.data() + (p * width + o) / per_group - channel;
+          for (index_t at = 0; at < bytes_.width(); ++at, from += channels) lanes_[at * width + o] = *from;
+        }
+      }
+      simd::flip_bits<A>(lanes_.data(), bytes_.width() * width, flip);
+      join_taps(lanes_.data(), place_step_ * width, s.axes[2].tap_dilation * width, outputs, places_, to);
     });
   }
 
@@ -462,21 +446,13 @@ class channel_rows_of {
     for (; places > 0; --places, from += from_step, to += quad)
       for (index_t o = 0; o < outputs; o += step) simd::store(to + 4 * o, simd::load_interleaved<A>(from + o, apart));
   }
-  /// The input channels of a group, four by four, on the lanes of its outputs.
-  void spread_quads(const std::uint8_t* units, index_t outputs, std::uint8_t* to) const {
-    for (index_t i = 0; i < place_quads_; ++i, units += 4, to += quad)
-      for (index_t o = 0; o < outputs; ++o) std::memcpy(to + 4 * o, units + lane_codes_[o], 4);
-  }
 
   const packed_convolution<A>* weights_;
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  // Of a row of input: places with quads, so many each, and how many places are from one to the next.
-  index_t places_ = 0, place_quads_ = 1, place_step_ = 1;
-  index_t row_ = 0;
+  index_t places_ = 0, place_step_ = 1, row_ = 0;  // places of a row with quads, and from one to the next; their bytes
   line_array<std::uint8_t> line_, lanes_, units_;
-  index_t lane_codes_[width] = {};
   std::vector<index_t> offsets_;
 };
 
