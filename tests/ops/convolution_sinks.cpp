@@ -90,7 +90,7 @@ void check_results(const problem& p, const char* order, const qt::convolution_sc
 
 TEST_CASE("convolution results: sums, floats and codes in every layout, few and many outputs, depthwise") {
   for (const char* order : {"NHWC", "NCHW", "CNHW", "HWNC"})
-    for (const index_t outputs : {3, 64, 70})
+    for (const index_t outputs : {3, 32, 33, 64, 70})
       for (const index_t groups : {index_t{1}, outputs}) {
         problem p{.batch = 2,
                   .inputs = groups == 1 ? 5 : groups,

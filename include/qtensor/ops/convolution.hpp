@@ -171,7 +171,7 @@ class convolution_run {
   void channels(channel_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
     constexpr index_t width = simd::channel_panel<A>;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
-    alignas(64) std::int32_t sums[sink_rows * width], windows[sink_rows * width], window_start[width];
+    alignas(64) std::int32_t sums[sink_rows * width] = {}, windows[sink_rows * width] = {}, window_start[width];
     std::fill_n(window_start, width, window_start_);
     for (index_t p = 0; p < w_.panels(); ++p) {
       const index_t channels = std::min(width, s_.outputs - p * width);

@@ -271,7 +271,6 @@ class code_sink {
 
  private:
   [[gnu::noinline]] void encode_and_place(const convolution_tile& t) const {
-    if (2 * t.channels <= t.stride) return float_sink<A, store_codes<S>>(scales_, to_.y.pixels, to_)(t);
     alignas(64) std::uint8_t codes[most];
     const auto encode_by = [&](const auto& p) {
       if (scales_.has_sum_bias())
@@ -283,20 +282,22 @@ class code_sink {
       encode_by(regular_);
     else
       encode_by(parameters<encoder::safe>(to_.scale, to_.zero_point));
-    place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, t.stride);
+    place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, block / pixels_of_block(t));
   }
-  /// Codes of all sums, block by block, each `to_step` behind the one before.
+  static index_t pixels_of_block(const convolution_tile& t) { return t.channels <= 2 * step ? 2 : 1; }
+  /// Codes of all pixels, block by block, each `to_step` behind the one before.
   template <bool HasSumBias, simd::quotient_by By>
   QTENSOR_INLINE void encode(const convolution_tile& t, const parameters<By>& p, std::uint8_t* to,
                              index_t to_step) const {
     const auto scales = scales_.from(t.channel);
+    const index_t pixels = pixels_of_block(t), channel = pixels == 1 ? 2 * step : 0;  // of the second half of a block
     const std::int32_t* sums = t.sums;
-    const index_t second = 2 * step < t.stride ? 2 * step : 0;  // a block is one pixel, or two
-    for (index_t i = 0; i < t.pixels * t.stride; i += block, sums += block, to += to_step) {
-      const auto numbers = [&](index_t i, index_t channel)
-                               QTENSOR_INLINE_LAMBDA { return scales.template numbers<HasSumBias>(sums + i, channel); };
-      const std::array<simd::floats<A>, 4> y{numbers(0, 0), numbers(step, step), numbers(2 * step, second),
-                                             numbers(3 * step, second + step)};
+    for (index_t r = 0; r < t.pixels; r += pixels, sums += pixels * t.stride, to += to_step) {
+      const index_t second = pixels == 1 ? channel : r + 1 < t.pixels ? t.stride : 0;
+      const auto numbers = [&](index_t at, index_t from)
+                               QTENSOR_INLINE_LAMBDA { return scales.template numbers<HasSumBias>(sums + at, from); };
+      const std::array<simd::floats<A>, 4> y{numbers(0, 0), numbers(step, step), numbers(second, channel),
+                                             numbers(second + step, channel + step)};
       simd::store(to, simd::encode_codes<S, By, A>(y, p));
     }
   }
