@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <deque>
+#include <numeric>
 #include <qtensor/compat/onednn_matmul.hpp>
 #include <random>
 #include <vector>
+
+#include "compat/onednn_check.hpp"
 
 namespace dnn = qtensor::compat::onednn;
 using qtensor::index_t;
@@ -31,6 +35,137 @@ struct identity {
   float run() {
     dnn::matmul(dims{1, 4}, type::u8, src, dims{4, 1}, type::s8, wei, {}, type::f32, &dst, how);
     return dst;
+  }
+};
+
+// A product with its arrays, and its elements by NUMERICS 5.3, one by one.
+struct problem {
+  using given = onednn_check::given;
+  dims src_dims, wei_dims;
+  type src_type, wei_type;
+  std::mt19937 random;
+  std::deque<onednn_check::buffer> memory = {};
+  dnn::matmul_attributes how = {};
+  given src_scale = {}, wei_scale = {}, src_zero = {}, wei_zero = {}, sums = {}, bias = {};
+
+  std::size_t rank() const { return src_dims.size(); }
+  onednn_check::buffer& array(type t, index_t n) {
+    return memory.emplace_back(t, onednn_check::plain_codes(t, static_cast<std::size_t>(n), random()));
+  }
+  /// A parameter for the mask and groups, and as the product takes it.
+  dnn::parameter make(given& to, const dims& of, type t, int mask, const dims& groups) {
+    index_t n = 1;
+    for (const index_t e : dnn::parameter_dims("a parameter", of, mask, groups)) n *= e;
+    const auto& codes = array(t, n);
+    to.where = {codes.data(), t, mask, groups};
+    for (const std::uint32_t code : codes.codes()) to.numbers.push_back(onednn_check::number(t, code));
+    return to.where;
+  }
+
+  dims dst_dims() const {
+    dims out = src_dims;
+    for (std::size_t d = 0; d + 2 < rank(); ++d) out[d] = std::max(src_dims[d], wei_dims[d]);
+    out.back() = wei_dims.back();
+    return out;
+  }
+  /// Element (row, col) of the matrix of an operand that meets matrix `batch` of the result.
+  index_t element(const dims& of, index_t batch, index_t row, index_t col) const {
+    const dims all = dst_dims();
+    index_t matrix = 0, step = 1;
+    for (std::size_t d = rank() - 2; d-- > 0; batch /= all[d]) {
+      matrix += of[d] == 1 ? 0 : batch % all[d] * step;
+      step *= of[d];
+    }
+    return (matrix * of[rank() - 2] + row) * of[rank() - 1] + col;
+  }
+  float by_mode(float x) const {
+    using namespace qtensor;
+    return how.math == dnn::math_mode::bf16  ? decode<bf16>(encode<bf16>(x))
+           : how.math == dnn::math_mode::f16 ? decode<f16>(encode<f16>(x))
+                                             : x;
+  }
+  float integers(const std::vector<float>& src, const std::vector<float>& wei, index_t batch, index_t i,
+                 index_t j) const {
+    const index_t k = src_dims.back(), group = std::gcd(std::gcd(k, run(src_scale, 1)), run(src_zero, 1)),
+                  all = std::gcd(std::gcd(group, run(wei_scale, 0)), run(wei_zero, 0));
+    volatile float d = 0.f;
+    for (index_t g = 0; g < k; g += all) {
+      std::int64_t sum = 0;
+      const index_t x0 = element(src_dims, batch, i, g), w0 = element(wei_dims, batch, g, j);
+      const auto xz = static_cast<std::int64_t>(src_zero(src_dims, x0, 0.f)),
+                 wz = static_cast<std::int64_t>(wei_zero(wei_dims, w0, 0.f)),
+                 r = static_cast<std::int64_t>(sums(src_dims, x0, 0.f));
+      const bool reduced = !sums.numbers.empty();
+      for (index_t l = 0; l < all; ++l)
+        sum +=
+            (static_cast<std::int64_t>(src[static_cast<std::size_t>(x0 + l)]) - xz) *
+            (static_cast<std::int64_t>(wei[static_cast<std::size_t>(w0 + l * wei_dims.back())]) - (reduced ? 0 : wz));
+      if (reduced) sum += -r * wz + (how.reductions_of == dnn::reductions_of::codes ? all * wz * xz : 0);
+      volatile float scaled = static_cast<float>(sum) * src_scale(src_dims, x0, 1.f);
+      scaled = scaled * wei_scale(wei_dims, w0, 1.f);
+      d = d + scaled;
+    }
+    return d;
+  }
+  float floats(const std::vector<float>& src, const std::vector<float>& wei, index_t batch, index_t i,
+               index_t j) const {
+    const bool wei_after = how.weight_scaling == dnn::weight_scaling::after_sum && run(wei_scale, 0) == 0;
+    float sum = 0.f;
+    for (index_t l = 0; l < src_dims.back(); ++l) {
+      const index_t at = element(src_dims, batch, i, l), of = element(wei_dims, batch, l, j);
+      volatile float x = src[static_cast<std::size_t>(at)], w = wei[static_cast<std::size_t>(of)];
+      x = x - src_zero(src_dims, at, 0.f);
+      if (run(src_scale, 1) != 0) x = x * src_scale(src_dims, at, 1.f);
+      w = w - wei_zero(wei_dims, of, 0.f);
+      if (!wei_after) w = w * wei_scale(wei_dims, of, 1.f);
+      sum = std::fma(by_mode(x), by_mode(w), sum);
+    }
+    volatile float d = sum;
+    if (wei_after) d = d * wei_scale(wei_dims, element(wei_dims, batch, 0, j), 1.f);
+    if (run(src_scale, 1) == 0) d = d * src_scale(src_dims, element(src_dims, batch, i, 0), 1.f);
+    return d;
+  }
+  /// How many neighbours share an entry along the last dimension but (1 - last); 0: all.
+  index_t run(const given& p, std::size_t last) const {
+    const std::size_t d = rank() - 2 + last;
+    if (p.numbers.empty() || (p.where.mask >> d & 1) == 0) return 0;
+    return p.where.groups.empty() ? 1 : p.where.groups[p.where.groups.size() - 2 + last];
+  }
+
+  /// Codes of which a NaN is one, as products leave its payload and sign open.
+  static onednn_check::words codes(const onednn_check::buffer& array) {
+    onednn_check::words out = array.codes();
+    for (std::uint32_t& code : out)
+      if (qtensor::is_nan(onednn_check::number(array.type(), code))) code = ~0u;
+    return out;
+  }
+  void check(type dst_type) {
+    const dims all = dst_dims();
+    const auto count = static_cast<std::size_t>(dnn::element_count(all));
+    const auto& src = array(src_type, dnn::element_count(src_dims));
+    const auto& wei = array(wei_type, dnn::element_count(wei_dims));
+    std::vector<float> x, w, d;
+    for (const std::uint32_t code : src.codes()) x.push_back(onednn_check::number(src_type, code));
+    for (const std::uint32_t code : wei.codes()) w.push_back(onednn_check::number(wei_type, code));
+    const index_t m = src_dims[rank() - 2], n = all.back();
+    for (index_t i = 0; i < static_cast<index_t>(count); ++i) {
+      const index_t batch = i / (m * n), row = i / n % m, col = i % n;
+      volatile float v = dnn::is_integer(src_type) ? integers(x, w, batch, row, col) : floats(x, w, batch, row, col);
+      if (!bias.numbers.empty()) v = v + bias.numbers[static_cast<std::size_t>(i) % bias.numbers.size()];
+      d.push_back(float{v});
+    }
+    dnn::bias_argument added;
+    if (!bias.numbers.empty()) added = {bias.where.data, bias.where.type, all};
+    if (bias.numbers.size() == static_cast<std::size_t>(n)) {
+      added.dims.assign(rank(), 1);
+      added.dims.back() = n;
+    }
+    onednn_check::buffer got(dst_type, count, 0x5A), want = got;
+    dnn::matmul(src_dims, src_type, src.data(), wei_dims, wei_type, wei.data(), added, dst_type, got.data(), how);
+    dnn::reorder(all, type::f32, d.data(), dst_type, want.data(), how.into);
+    INFO(dnn::name_of(src_type), " x ", dnn::name_of(wei_type), " to ", dnn::name_of(dst_type), " ", m, "x", n, "x",
+         src_dims.back());
+    REQUIRE(codes(got) == codes(want));
   }
 };
 
@@ -101,6 +236,54 @@ TEST_CASE("matmul: weight-only, 4-bit weights, batches that share weights, scale
     dnn::matmul(dims{2, 1, 2}, type::f32, src.data(), dims{1, 2, 2}, type::s4, wei.data(), {}, type::f32, dst.data(),
                 how);
     CHECK(dst == std::vector<float>{-.5f, -27.f, -.75f, -33.f});
+  }
+}
+
+TEST_CASE("matmul: all types, masks, groups, batches and sizes around vectors, tiles and squares") {
+  std::mt19937 random(3);
+  const auto pick = [&]<class T>(std::initializer_list<T> list) { return list.begin()[random() % list.size()]; };
+  for (int round = 0; round < 400; ++round) {
+    const bool integers = round % 2 == 0, large = round % 16 < 2;
+    const index_t group = large ? pick({32, 64, 65}) : pick({1, 2, 3, 4, 8, 12, 16, 17});
+    const index_t k = group * pick({1, 2, 3, 4}), n = large ? pick({63, 64, 65, 130}) : 1 + random() % 40;
+    const index_t m = large ? pick({5, 8, 9, 40}) : round % 5 == 0 ? 1 : 1 + random() % 12;
+    problem p{{m, k}, {k, n}, type::f32, type::f32, std::mt19937(random())};
+    p.src_type =
+        integers ? pick({type::s8, type::u8}) : pick({type::f32, type::bf16, type::f16, type::f8_e4m3, type::f8_e5m2});
+    p.wei_type = integers ? pick({type::s8, type::u8, type::s4, type::u4})
+                          : pick({type::f32, type::bf16, type::f8_e4m3, type::f4_e2m1, type::s8, type::s4, type::u4});
+    if (const int leading = pick({0, 0, 1, 2}); leading > 0) {
+      p.src_dims.insert(p.src_dims.begin(), static_cast<std::size_t>(leading), 2);
+      p.wei_dims.insert(p.wei_dims.begin(), static_cast<std::size_t>(leading), 2);
+      if (random() % 2) p.wei_dims[0] = 1;
+      if (leading > 1 && random() % 2) (random() % 2 ? p.src_dims : p.wei_dims)[1] = 1;
+    }
+    const int rank = static_cast<int>(p.rank()), both = 3 << (rank - 2);
+    const auto mask = [&](bool along_k, int k_bit) {
+      const int any = static_cast<int>(random() % (1u << rank));
+      return along_k ? any | both : any & ~(1 << k_bit);
+    };
+    const auto add = [&](problem::given& to, const dims& of, type t, bool weights, bool grouped) {
+      const dims groups = !grouped ? dims{} : weights ? dims{group, 1} : dims{1, group * (k / group % 2 == 0 ? 2 : 1)};
+      return p.make(to, of, t, mask(grouped, weights ? rank - 2 : rank - 1), groups);
+    };
+    const auto scale = [&] { return pick({type::f32, type::bf16, type::e8m0, type::f8_e4m3}); };
+    const auto zero = [&] { return pick({type::s32, type::s8, type::u8, type::s4, type::u4}); };
+    if (random() % 4) p.how.src_scale = add(p.src_scale, p.src_dims, scale(), false, random() % 2);
+    if (random() % 4) p.how.wei_scale = add(p.wei_scale, p.wei_dims, scale(), true, random() % 2);
+    if (random() % 2) p.how.src_zero_point = add(p.src_zero, p.src_dims, zero(), false, random() % 2);
+    const bool reduced = integers && random() % 4 == 0;
+    if (random() % 2 || reduced)
+      p.how.wei_zero_point = add(p.wei_zero, p.wei_dims, zero(), true, reduced || random() % 2);
+    if (reduced) p.how.precomputed_reductions = p.make(p.sums, p.src_dims, type::s32, (1 << rank) - 1, {1, group});
+    p.how.reductions_of = pick({dnn::reductions_of::codes, dnn::reductions_of::shifted});
+    p.how.math = pick({dnn::math_mode::strict, dnn::math_mode::bf16, dnn::math_mode::f16});
+    p.how.weight_scaling = pick({dnn::weight_scaling::before_sum, dnn::weight_scaling::after_sum});
+    if (random() % 2)
+      p.make(p.bias, p.dst_dims(), pick({type::f32, type::s8}), random() % 2 ? 1 << (rank - 1) : (1 << rank) - 1, {});
+    problem::given of_dst;
+    if (random() % 3 == 0) p.how.into.dst_scale = p.make(of_dst, p.dst_dims(), type::f32, 1 << (rank - 1), {});
+    p.check(pick({type::f32, type::f32, type::s32, type::u8, type::bf16}));
   }
 }
 

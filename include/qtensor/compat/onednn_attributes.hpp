@@ -150,6 +150,12 @@ struct parameter_map {
   std::vector<index_t> run, step;  // step 0 where nothing varies
 
   bool given() const { return data != nullptr; }
+  /// Leaves out dimension d, which the next one has joined.
+  void drop(std::size_t d) {
+    if (!given()) return;
+    run.erase(run.begin() + static_cast<std::ptrdiff_t>(d));
+    step.erase(step.begin() + static_cast<std::ptrdiff_t>(d));
+  }
 };
 
 inline bool is_scale_type(data_type t) {
@@ -191,15 +197,9 @@ void join_dims(std::vector<index_t>& dims, std::array<parameter_map, Count>& par
   for (std::size_t d = dims.size() - 1; d-- > 0;) {
     const index_t inner = dims[d + 1];
     if (!std::all_of(parameters.begin(), parameters.end(), [&](const auto& p) { return joins(p, d, inner); })) continue;
-    dims[d] *= inner;
-    const auto at = static_cast<std::ptrdiff_t>(d);
-    dims.erase(dims.begin() + at + 1);
-    for (parameter_map& p : parameters) {
-      if (!p.given()) continue;
-      p.step[d] = p.step[d + 1];
-      p.run.erase(p.run.begin() + at + 1);
-      p.step.erase(p.step.begin() + at + 1);
-    }
+    dims[d + 1] *= dims[d];
+    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(d));
+    for (parameter_map& p : parameters) p.drop(d);
   }
 }
 

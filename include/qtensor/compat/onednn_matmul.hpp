@@ -68,132 +68,343 @@ namespace pieces {
 
 /// One product: its operands, found valid.
 struct matmul_job {
-  product_batches batches;
-  std::vector<index_t> src_dims, wei_dims, dst_dims;
+  std::vector<index_t> src_dims, wei_dims;
   data_type src_type, wei_type;
   const void *src, *wei;
   detail::parameter_map src_scale, src_zero, wei_scale, wei_zero, reductions;
-  matmul_attributes how;
+  const matmul_attributes& how;
+  product_batches batches{src_dims, wei_dims};
 
-  float scale(const detail::parameter_map& p, std::span<const index_t> dims, index_t i, index_t row,
-              index_t col) const {
-    float s = 1.f;
-    if (p.given()) load(p.type, p.data, detail::entry_of(p, dims, i, row, col), 1, &s);
-    return s;
+  index_t m() const { return batches.m; }
+  index_t k() const { return batches.k; }
+  index_t n() const { return batches.n; }
+  index_t left(index_t batch) const { return batches.left_of[static_cast<std::size_t>(batch)]; }
+  index_t right(index_t batch) const { return batches.right_of[static_cast<std::size_t>(batch)]; }
+  /// Elements of k that share all parameters.
+  index_t group() const {
+    const std::size_t last = src_dims.size() - 1;
+    return detail::shared_group(k(),
+                                {{&src_scale, last}, {&src_zero, last}, {&wei_scale, last - 1}, {&wei_zero, last - 1}});
   }
-  std::int32_t zero(const detail::parameter_map& p, std::span<const index_t> dims, index_t i, index_t row,
-                    index_t col) const {
-    return p.given() ? static_cast<std::int32_t>(integer_at(p.type, p.data, detail::entry_of(p, dims, i, row, col)))
-                     : 0;
+  /// Makes rows of one matrix of matrices that meet the same weights, where the parameters of the source allow it.
+  void join_rows() {
+    while (src_dims.size() > 2) {
+      const std::size_t d = src_dims.size() - 3;
+      for (const auto* p : {&src_scale, &src_zero, &reductions})
+        if (!detail::joins(*p, d, m())) return;
+      if (wei_dims[d] != 1) return;
+      src_dims[d + 1] *= src_dims[d];
+      for (auto* dims : {&src_dims, &wei_dims}) dims->erase(dims->begin() + static_cast<std::ptrdiff_t>(d));
+      for (auto* p : {&src_scale, &src_zero, &wei_scale, &wei_zero, &reductions}) p->drop(d);
+      batches = product_batches(src_dims, wei_dims);
+    }
   }
 };
 
-/// Codes of at most 8 bits as whole signed bytes (u8: less 128).
-inline void load_signed(data_type type, const void* array, index_t at, index_t n, std::int8_t* to) {
-  if (type == data_type::s8 || type == data_type::u8) {
-    const auto flip = static_cast<std::uint8_t>(type == data_type::u8 ? 0x80 : 0);
-    const auto* from = static_cast<const std::uint8_t*>(array) + at;
-    for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::int8_t>(from[i] ^ flip);
-  } else {
-    for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::int8_t>(integer_at(type, array, at + i));
+/// Rows and columns of a matrix, as parameters see them.
+enum class along { rows, cols };
+
+/// The numbers of a parameter, decoded once; one for everything where it is not given.
+template <class T>
+class numbers {
+ public:
+  numbers(const detail::parameter_map& p, std::span<const index_t> dims, T otherwise = T(0))
+      : map_(p), dims_(dims.begin(), dims.end()), all_(static_cast<std::size_t>(p.given() ? p.count : 1), otherwise) {
+    if (!p.given() || p.count == 0) return;
+    if (p.type == data_type::s32 && std::is_same_v<T, std::int32_t>) {
+      std::copy_n(static_cast<const std::int32_t*>(p.data), p.count, all_.data());
+    } else {
+      std::vector<float> decoded(all_.size());
+      load(p.type, p.data, 0, p.count, decoded.data());
+      std::transform(decoded.begin(), decoded.end(), all_.begin(), [](float x) { return static_cast<T>(x); });
+    }
   }
+  bool given() const { return map_.given(); }
+  std::span<T> all() { return all_; }
+
+  /// Those of n neighbours along an axis of a matrix, from (row, col) on: one where they share it, or one for each,
+  /// where they lie or in `room`.
+  std::span<const T> line(index_t matrix, index_t row, index_t col, along axis, index_t n, std::vector<T>& room) const {
+    if (!given()) return all_;
+    const std::size_t d = dims_.size() - (axis == along::rows ? 2 : 1);
+    const index_t run = map_.run[d], step = map_.step[d], inside = (axis == along::rows ? row : col) % run;
+    const T* from = all_.data() + detail::entry_of(map_, dims_, matrix, row, col);
+    if (step == 0 || inside + n <= run) return {from, 1};
+    if (step == 1 && run == 1) return {from, static_cast<std::size_t>(n)};
+    room.resize(static_cast<std::size_t>(n));
+    for (index_t i = 0, end = run - inside; i < n; end += run, from += step)
+      for (; i < std::min(end, n); ++i) room[static_cast<std::size_t>(i)] = *from;
+    return room;
+  }
+  /// The same, one for each.
+  std::span<const T> each(index_t matrix, index_t row, index_t col, along axis, index_t n, std::vector<T>& room) const {
+    const auto some = line(matrix, row, col, axis, n, room);
+    if (static_cast<index_t>(some.size()) == n) return some;
+    room.assign(static_cast<std::size_t>(n), some[0]);
+    return room;
+  }
+
+ private:
+  detail::parameter_map map_;
+  std::vector<index_t> dims_;
+  std::vector<T> all_;
+};
+
+// ---- Integers ------------------------------------------------------------------------------------------------------
+
+template <class T>
+T entry(std::span<const T> list, index_t i) {
+  return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
 }
+
+/// What the sums of a group are still without where the source's sums are given: -R z, + k z (source zero point).
+struct missing_terms {
+  std::span<const std::int32_t> reductions, src_zeros, wei_zeros;
+  index_t depth;  // 0 where R is of shifted codes
+
+  /// Row r of a tile's sums, complete.
+  void complete(const integer_tile& t, index_t r, float* to) const {
+    const std::int64_t each =
+        static_cast<std::int64_t>(depth) * entry(src_zeros, t.row + r) - entry(reductions, t.row + r);
+    for (index_t c = 0; c < t.cols; ++c)
+      to[c] = static_cast<float>(t.values[r * t.stride + c] + each * wei_zeros[static_cast<std::size_t>(t.col + c)]);
+  }
+};
+
+/// The sink of a group's sums: d += RN(RN(float(sum) * source scale) * weights' scale). The first group finds nothing
+/// in d.
+struct add_group {
+  float* d;
+  index_t n;
+  bool is_first;
+  std::span<const float> src_scales, wei_scales;  // one, or one for each row; one for each column
+  const missing_terms* missing;
+
+  void operator()(const integer_tile& t) const {
+    alignas(64) float complete[width];
+    for (index_t r = 0; r < t.rows; ++r) {
+      const std::int32_t* const sums = t.values + r * t.stride;
+      if (missing == nullptr) {
+        add_row(t, r, [&](index_t c) QTENSOR_INLINE_LAMBDA { return simd::to_float(simd::load<arch>(sums + c)); });
+      } else {
+        missing->complete(t, r, complete);
+        add_row(t, r, [&](index_t c) QTENSOR_INLINE_LAMBDA { return simd::load<arch>(complete + c); });
+      }
+    }
+  }
+
+ private:
+  static constexpr index_t width = simd::int_tile<arch>::panel;
+
+  template <class Sums>
+  QTENSOR_INLINE void add_row(const integer_tile& t, index_t r, const Sums& sums) const {
+    alignas(64) static constexpr float nothing[width] = {};
+    constexpr index_t lanes = simd::lanes<arch>;
+    using floats = simd::floats<arch>;
+    const floats by_row(entry(src_scales, t.row + r));
+    const float* const by_col = wei_scales.data() + t.col;
+    float* const to = d + (t.row + r) * n + t.col;
+    const float* const before = is_first ? nothing : to;
+    const auto added = [&](index_t c, const floats& from, const floats& scale) QTENSOR_INLINE_LAMBDA {
+      return simd::add(from, simd::mul(simd::mul(sums(c), by_row), scale));
+    };
+    index_t c = 0;
+    for (; c + lanes <= t.cols; c += lanes)
+      simd::store(to + c, added(c, simd::load<arch>(before + c), simd::load<arch>(by_col + c)));
+    if (const index_t left = t.cols - c; left > 0)
+      simd::store_n(to + c, left, added(c, simd::load_n<arch>(before + c, left), simd::load_n<arch>(by_col + c, left)));
+  }
+};
 
 /// Integers times integers: d(m, n) += RN(RN(float(exact sum of group g) * source scale) * weight scale), groups in
-/// order.
-inline void multiply_codes(const matmul_job& j, index_t batch, float* d) {
-  const index_t m = j.batches.m, k = j.batches.k, n = j.batches.n;
-  const index_t left = j.batches.left_of[static_cast<std::size_t>(batch)];
-  const index_t right = j.batches.right_of[static_cast<std::size_t>(batch)];
-  const std::size_t s = j.src_dims.size(), w = j.wei_dims.size();
-  const index_t group = detail::shared_group(
-      k, {{&j.src_scale, s - 1}, {&j.src_zero, s - 1}, {&j.wei_scale, w - 2}, {&j.wei_zero, w - 2}});
-  const bool precomputed = j.reductions.given();
-  const std::int32_t src_shift = j.src_type == data_type::u8 ? 128 : 0,
-                     wei_shift = j.wei_type == data_type::u8 ? 128 : 0;
-
-  std::vector<std::int8_t> src(static_cast<std::size_t>(m * k)), wei(static_cast<std::size_t>(k * n));
-  load_signed(j.src_type, j.src, left * m * k, m * k, src.data());
-  load_signed(j.wei_type, j.wei, right * k * n, k * n, wei.data());
-  std::vector<std::int32_t> src_zeros(static_cast<std::size_t>(m)), wei_zeros(static_cast<std::size_t>(n));
-  std::vector<float> src_scales(src_zeros.size()), wei_scales(wei_zeros.size());
-  for (index_t g = 0; g < k; g += group) {
-    const index_t depth = std::min(group, k - g);
-    for (index_t r = 0; r < m; ++r) {
-      const auto at = static_cast<std::size_t>(r);
-      src_zeros[at] = j.zero(j.src_zero, j.src_dims, left, r, g) - src_shift;
-      src_scales[at] = j.scale(j.src_scale, j.src_dims, left, r, g);
-    }
-    for (index_t c = 0; c < n; ++c) {
-      const auto at = static_cast<std::size_t>(c);
-      wei_zeros[at] = j.zero(j.wei_zero, j.wei_dims, right, g, c) - wei_shift;
-      wei_scales[at] = j.scale(j.wei_scale, j.wei_dims, right, g, c);
-    }
-    // Where the source's sums are given, weights keep their zero points out of the integer product.
-    const std::vector<std::int32_t> kept(static_cast<std::size_t>(n), -wei_shift);
-    const code_matrix<int8> rows{src.data() + g, m, depth, k, 1, src_zeros};
-    const code_matrix<int8> columns{wei.data() + g * n, n, depth, 1, n, precomputed ? kept : wei_zeros};
-    const auto add = [&](const integer_tile& t) {
-      for (index_t r = 0; r < t.rows; ++r)
-        for (index_t c = 0; c < t.cols; ++c) {
-          const auto row = static_cast<std::size_t>(t.row + r), col = static_cast<std::size_t>(t.col + c);
-          std::int64_t sum = t.values[r * t.stride + c];
-          if (precomputed) {
-            const std::int64_t zero = wei_zeros[col] + wei_shift;
-            const std::int64_t reduced = integer_at(j.reductions.type, j.reductions.data,
-                                                    detail::entry_of(j.reductions, j.src_dims, left, t.row + r, g));
-            sum -= reduced * zero;
-            if (j.how.reductions_of == reductions_of::codes)
-              sum += static_cast<std::int64_t>(depth) * zero * (src_zeros[row] + src_shift);
-          }
-          float& to = d[row * static_cast<std::size_t>(n) + col];
-          to += rounded(rounded(static_cast<float>(sum) * src_scales[row]) * wei_scales[col]);
-        }
-    };
-    ops::multiply_integers<simd::best_arch>(columns, rows, ops::unscaled<decltype(add)>{add}, serial{});
+/// order. Weights are signed bytes where they lie, or become such: u8 less 128, s4 plus 8.
+template <format Source>
+class code_product {
+ public:
+  explicit code_product(const matmul_job& j)
+      : j_(j),
+        shift_(j.wei_type == data_type::u8   ? 128
+               : j.wei_type == data_type::s4 ? -8
+                                             : 0),
+        src_scale_(j.src_scale, j.src_dims, 1.f),
+        wei_scale_(j.wei_scale, j.wei_dims, 1.f),
+        src_zero_(j.src_zero, j.src_dims),
+        wei_zero_(j.wei_zero, j.wei_dims),
+        reductions_(j.reductions, j.src_dims) {
+    if (!reductions_.given())
+      for (std::int32_t& z : wei_zero_.all()) z = ops::wrapped_sum(std::int64_t{z} - shift_);
   }
+
+  void operator()(index_t batch, float* d) {
+    const index_t m = j_.m(), k = j_.k(), n = j_.n(), left = j_.left(batch), group = j_.group();
+    const std::int8_t* const weights = matrix(j_.right(batch));
+    const auto* const source = static_cast<const storage_t<Source>*>(j_.src) + left * m * k;
+    if (k == 0) std::fill_n(d, m * n, 0.f);
+    for (index_t g = 0; g < k; g += group) {
+      const auto src_zeros = src_zero_.line(left, 0, g, along::rows, m, rooms_[0]);
+      const auto wei_zeros = wei_zero_.each(j_.right(batch), g, 0, along::cols, n, rooms_[1]);
+      const bool shifted = j_.how.reductions_of == reductions_of::shifted;
+      const missing_terms missing{reductions_.line(left, 0, g, along::rows, m, rooms_[2]), src_zeros, wei_zeros,
+                                  shifted ? 0 : group};
+      const add_group add{d,
+                          n,
+                          g == 0,
+                          src_scale_.line(left, 0, g, along::rows, m, scale_rooms_[0]),
+                          wei_scale_.each(j_.right(batch), g, 0, along::cols, n, scale_rooms_[1]),
+                          reductions_.given() ? &missing : nullptr};
+      // Where the source's sums are given, weights keep their zero points out of the integer product.
+      const std::int32_t kept[] = {-shift_};
+      const code_matrix<Source> rows{source + g, m, group, k, 1, src_zeros};
+      const code_matrix<int8> columns{
+          weights + g * n, n, group, 1, n, reductions_.given() ? std::span<const std::int32_t>(kept) : wei_zeros};
+      ops::multiply_integers<arch>(columns, rows, ops::unscaled<add_group>{add}, serial{});
+    }
+  }
+
+ private:
+  /// A matrix of weights as signed bytes.
+  const std::int8_t* matrix(index_t i) {
+    const index_t count = j_.k() * j_.n();
+    const auto* bytes = static_cast<const std::uint8_t*>(j_.wei);
+    if (j_.wei_type == data_type::s8) return static_cast<const std::int8_t*>(j_.wei) + i * count;
+    const bool packed = j_.wei_type != data_type::u8;
+    const index_t before = packed ? i * count % 2 : 0;  // codes of a byte that begins with the last matrix
+    if (i != held_) {
+      codes_ = ops::line_array<std::uint8_t>::for_overwrite(count + before);
+      if (packed)
+        simd::unpack_nibbles<arch>(bytes + i * count / 2, count + before, codes_.data());
+      else
+        std::copy_n(bytes + i * count, count, codes_.data());
+      if (shift_ != 0) simd::flip_bits<arch>(codes_.data(), count + before, packed ? 0x08 : 0x80);
+      held_ = i;
+    }
+    return reinterpret_cast<const std::int8_t*>(codes_.data()) + before;
+  }
+
+  const matmul_job& j_;
+  std::int32_t shift_;
+  numbers<float> src_scale_, wei_scale_;
+  numbers<std::int32_t> src_zero_, wei_zero_, reductions_;
+  std::vector<std::int32_t> rooms_[3];
+  std::vector<float> scale_rooms_[2];
+  ops::line_array<std::uint8_t> codes_;
+  index_t held_ = -1;
+};
+
+// ---- Floats --------------------------------------------------------------------------------------------------------
+
+/// x rounded to F, saturated; a NaN is the quiet one of its sign.
+template <format F>
+simd::floats<arch> rounded_to(const simd::floats<arch>& x) {
+  using floats = simd::floats<arch>;
+  using words = simd::words<arch>;
+  const floats kept = simd::max(floats(F::min), simd::min(floats(F::max), x));
+  const words nan = (simd::bits_as<std::uint32_t>(x) & words(sign_bit)) | words(bits_of(quiet_nan));
+  if constexpr (std::is_same_v<F, bf16>)
+    return simd::select(x == x, simd::rounded_to_bf16(kept), simd::bits_as<float>(nan));
+  else
+    return simd::select(x == x, simd::rounded_to_f16(kept), simd::bits_as<float>(nan));
 }
+
+/// An operand of float products, of which `matrix` is multiplied: (x - zero point) * scale, rounded to the math mode.
+struct float_operand {
+  static constexpr bool reads_rows = true, reads_twice = false;
+  data_type type;
+  const void* array;
+  index_t row_count, col_count;
+  numbers<float> zero, scale;
+  math_mode math;
+  index_t matrix = 0;
+
+  index_t rows() const { return row_count; }
+  index_t cols() const { return col_count; }
+  const float* direct(index_t row, index_t col) const {
+    const bool plain = type == data_type::f32 && math == math_mode::strict && !zero.given() && !scale.given();
+    return plain ? static_cast<const float*>(array) + at(row, col) : nullptr;
+  }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    std::vector<float> room;
+    for (index_t r = row; r < row + rows && cols > 0; ++r, tile += stride) {
+      load(type, array, at(r, col), cols, tile);
+      if (zero.given())
+        apply(tile, cols, zero.line(matrix, r, col, along::cols, cols, room), [](auto x, auto z) { return x - z; });
+      if (scale.given())
+        apply(tile, cols, scale.line(matrix, r, col, along::cols, cols, room), [](auto x, auto s) { return x * s; });
+      if (math == math_mode::bf16) round_all<bf16>(tile, cols);
+      if (math == math_mode::f16) round_all<f16>(tile, cols);
+    }
+  }
+
+ private:
+  index_t at(index_t row, index_t col) const { return (matrix * row_count + row) * col_count + col; }
+  template <format F>
+  static void round_all(float* x, index_t n) {
+    constexpr index_t lanes = simd::lanes<arch>;
+    index_t i = 0;
+    for (; i + lanes <= n; i += lanes) simd::store(x + i, rounded_to<F>(simd::load<arch>(x + i)));
+    if (i < n) simd::store_n(x + i, n - i, rounded_to<F>(simd::load_n<arch>(x + i, n - i)));
+  }
+};
 
 /// Floats times anything: weights become floats, (w - zero point) * scale, rounded to the math mode; one chain of fma
 /// over k for each element; source scales after the sum, or before it where they vary along k.
-inline void multiply_floats(const matmul_job& j, index_t batch, float* d) {
-  const index_t m = j.batches.m, k = j.batches.k, n = j.batches.n;
-  const index_t left = j.batches.left_of[static_cast<std::size_t>(batch)];
-  const index_t right = j.batches.right_of[static_cast<std::size_t>(batch)];
-  std::vector<float> src(static_cast<std::size_t>(m * k)), wei(static_cast<std::size_t>(k * n));
-  load(j.src_type, j.src, left * m * k, m * k, src.data());
-  load(j.wei_type, j.wei, right * k * n, k * n, wei.data());
-  const auto by_mode = [&](float x) {
-    if (j.how.math == math_mode::bf16) return decode<bf16>(encode<bf16>(x));
-    if (j.how.math == math_mode::f16) return decode<f16>(encode<f16>(x));
-    return x;
-  };
-  const bool after = j.how.weight_scaling == weight_scaling::after_sum && j.wei_scale.given() &&
-                     j.wei_scale.step[j.wei_dims.size() - 2] == 0;
-  for (index_t r = 0; r < k; ++r)
-    for (index_t c = 0; c < n; ++c) {
-      float& x = wei[static_cast<std::size_t>(r * n + c)];
-      if (j.wei_zero.given()) x -= static_cast<float>(j.zero(j.wei_zero, j.wei_dims, right, r, c));
-      x = by_mode(after ? x : rounded(x * j.scale(j.wei_scale, j.wei_dims, right, r, c)));
+class float_product {
+ public:
+  explicit float_product(const matmul_job& j)
+      : j_(j),
+        src_after_(j.src_scale.given() && j.src_scale.step.back() == 0),
+        wei_after_(j.how.weight_scaling == weight_scaling::after_sum && j.wei_scale.given() &&
+                   j.wei_scale.step[j.wei_dims.size() - 2] == 0),
+        src_scale_(given_if(src_after_, j.src_scale), j.src_dims),
+        wei_scale_(given_if(wei_after_, j.wei_scale), j.wei_dims),
+        src_{
+            j.src_type, j.src, j.m(), j.k(), {j.src_zero, j.src_dims}, {given_if(!src_after_, j.src_scale), j.src_dims},
+            j.how.math},
+        wei_{
+            j.wei_type, j.wei, j.k(), j.n(), {j.wei_zero, j.wei_dims}, {given_if(!wei_after_, j.wei_scale), j.wei_dims},
+            j.how.math} {}
+
+  void operator()(index_t batch, float* d) {
+    const index_t m = j_.m(), n = j_.n();
+    const matrix_ref<float> y{d, m, n, n, 1};
+    const auto x = in_memory(src_, j_.left(batch), src_room_);
+    // A few rows multiply weights on their way.
+    if (m <= ops::product_blocks::few_rows && wei_.direct(0, 0) == nullptr) {
+      wei_.matrix = j_.right(batch);
+      matmul_into(x, wei_, y);
+    } else {
+      matmul_into(x, in_memory(wei_, j_.right(batch), wei_room_), y);
     }
-  const std::size_t last = j.src_dims.size() - 1;
-  const bool before = j.src_scale.given() && j.src_scale.step[last] != 0;
-  for (index_t r = 0; r < m; ++r)
-    for (index_t c = 0; c < k; ++c) {
-      float& x = src[static_cast<std::size_t>(r * k + c)];
-      if (j.src_zero.given()) x -= static_cast<float>(j.zero(j.src_zero, j.src_dims, left, r, c));
-      if (before) x *= j.scale(j.src_scale, j.src_dims, left, r, c);
-      x = by_mode(x);
+    const auto by = [](auto v, auto s) { return v * s; };
+    std::vector<float> room;
+    if (wei_after_)
+      for (index_t r = 0; r < m; ++r) apply(d + r * n, n, wei_scale_.line(wei_.matrix, 0, 0, along::cols, n, room), by);
+    if (src_after_)
+      for (index_t r = 0; r < m; ++r) apply(d + r * n, n, src_scale_.line(src_.matrix, r, 0, along::rows, 1, room), by);
+  }
+
+ private:
+  static detail::parameter_map given_if(bool is, const detail::parameter_map& p) {
+    return is ? p : detail::parameter_map{};
+  }
+  /// A matrix of an operand where it lies, or read into `room`, where it may be already.
+  static matrix_ref<const float> in_memory(float_operand& x, index_t matrix, ops::line_array<float>& room) {
+    const bool held = x.matrix == matrix && room.size() > 0;
+    x.matrix = matrix;
+    const float* data = x.direct(0, 0);
+    if (data == nullptr && !held) {
+      room = ops::line_array<float>::for_overwrite(x.rows() * x.cols());
+      x.read(0, x.rows(), 0, x.cols(), room.data(), x.cols());
     }
-  matmul_into(matrix_ref<const float>{src.data(), m, k, k, 1}, matrix_ref<const float>{wei.data(), k, n, n, 1},
-              matrix_ref<float>{d, m, n, n, 1});
-  if (after)
-    for (index_t r = 0; r < m; ++r)
-      for (index_t c = 0; c < n; ++c) d[r * n + c] *= j.scale(j.wei_scale, j.wei_dims, right, 0, c);
-  if (j.src_scale.given() && !before)
-    for (index_t r = 0; r < m; ++r)
-      for (index_t c = 0; c < n; ++c) d[r * n + c] *= j.scale(j.src_scale, j.src_dims, left, r, 0);
-}
+    return {data != nullptr ? data : room.data(), x.rows(), x.cols(), x.cols(), 1};
+  }
+
+  const matmul_job& j_;
+  bool src_after_, wei_after_;
+  numbers<float> src_scale_, wei_scale_;
+  float_operand src_, wei_;
+  ops::line_array<float> src_room_, wei_room_;
+};
 
 }  // namespace pieces
 
@@ -212,8 +423,8 @@ struct no_post_ops {
 /// where R sums codes; the release leaves the last term out (`reductions_of::shifted`).
 ///
 /// Throws before anything is written where types, masks, groups, sizes or buffers do not fit, and on precomputed
-/// reductions without weight zero points or with another shape than one for every row and group. Allocates the operands
-/// as bytes or floats and d as floats.
+/// reductions without weight zero points or with another shape than one for every row and group. Allocates what
+/// of the operands is no f32 or 8-bit codes, a matrix at a time, and d where it is not dst.
 template <class PostOps = no_post_ops>
 void matmul(std::span<const index_t> src_dims, data_type src_type, const void* src, std::span<const index_t> wei_dims,
             data_type wei_type, const void* wei, const bias_argument& bias, data_type dst_type, void* dst,
@@ -230,10 +441,8 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
       integers || (floats && bits_of_type(wei_type) != 0 && wei_type != data_type::s32 && wei_type != data_type::e8m0),
       "a matmul of ", name_of(src_type), " by ", name_of(wei_type),
       "; sources are s8, u8 (with s8, u8, s4, u4 weights), f32, bf16, f16, f8_e4m3 and f8_e5m2.");
-  pieces::matmul_job j{product_batches(src_dims, wei_dims),
-                       {src_dims.begin(), src_dims.end()},
+  pieces::matmul_job j{{src_dims.begin(), src_dims.end()},
                        {wei_dims.begin(), wei_dims.end()},
-                       {},
                        src_type,
                        wei_type,
                        src,
@@ -244,7 +453,7 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
                        detail::map_of("the weights' zero point", how.wei_zero_point, wei_dims, false),
                        detail::map_of("the source's reductions", how.precomputed_reductions, src_dims, false),
                        how};
-  j.dst_dims = j.batches.dims;
+  const std::vector<index_t> dst_dims = j.batches.dims;
   if (how.precomputed_reductions.data != nullptr) {
     require(integers && j.wei_zero.given(),
             "precomputed reductions are given without zero points of integer weights; they only serve those.");
@@ -254,16 +463,14 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
             name_of(how.precomputed_reductions.type), "; they are s32 and vary along every dimension (mask ", all,
             ").");
     const std::size_t last = src_dims.size() - 1;
-    const index_t wei_group = j.wei_zero.step[last - 1] != 0 ? j.wei_zero.run[last - 1] : j.batches.k;
+    const index_t wei_group = j.wei_zero.step[last - 1] != 0 ? j.wei_zero.run[last - 1] : j.k();
     require(j.reductions.run[last] == wei_group, "precomputed reductions sum over ", j.reductions.run[last],
             " elements and the weights' zero points are shared by ", wei_group, "; they must be equal.");
-    const index_t group = detail::shared_group(
-        j.batches.k, {{&j.src_scale, last}, {&j.src_zero, last}, {&j.wei_scale, last - 1}, {&j.wei_zero, last - 1}});
-    require(group == wei_group, "precomputed reductions sum over ", wei_group,
-            " elements, of which other scales or zero points share only ", group, "; no group may be smaller.");
+    require(j.group() == wei_group, "precomputed reductions sum over ", wei_group,
+            " elements, of which other scales or zero points share only ", j.group(), "; no group may be smaller.");
   }
   const index_t src_count = onednn::element_count(src_dims), wei_count = onednn::element_count(wei_dims),
-                dst_count = onednn::element_count(j.dst_dims);
+                dst_count = onednn::element_count(dst_dims);
   const auto written = detail::extent::of("the destination", dst, dst_type, dst_count);
   require(!written.overlaps(detail::extent::of("the source", src, src_type, src_count)) &&
               !written.overlaps(detail::extent::of("the weights", wei, wei_type, wei_count)),
@@ -271,22 +478,41 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
   std::vector<float> bias_values;
   if (bias.data != nullptr) {
     const index_t n = onednn::element_count(bias.dims);
-    require(bias.dims.back() == j.batches.n && (n == j.batches.n || bias.dims == j.dst_dims), "the bias has ", n,
-            " elements; it has one for each of ", j.batches.n, " columns, or the dimensions of the destination.");
+    require(bias.dims.back() == j.n() && (n == j.n() || bias.dims == dst_dims), "the bias has ", n,
+            " elements; it has one for each of ", j.n(), " columns, or the dimensions of the destination.");
     bias_values.resize(static_cast<std::size_t>(n));
     pieces::load(bias.type, bias.data, 0, n, bias_values.data());
   }
-  const index_t each = j.batches.m * j.batches.n;
-  std::vector<float> d(static_cast<std::size_t>(dst_count), 0.f);
-  for (index_t i = 0; i < j.batches.count() && each > 0; ++i)
-    integers ? pieces::multiply_codes(j, i, d.data() + i * each) : pieces::multiply_floats(j, i, d.data() + i * each);
-  if (!bias_values.empty())
-    for (std::size_t i = 0; i < d.size(); ++i) d[i] += bias_values[i % bias_values.size()];
-  post_ops(std::span<float>(d));
   attributes into = how.into;
   into.src_scale = into.src_zero_point = {};
   into.beta = 0.f;
-  reorder(j.dst_dims, data_type::f32, d.data(), dst_type, dst, into);
+  check_choices(into);
+  // Results that only are copied are made where they belong.
+  const auto absent = [](const parameter& p) { return p.data == nullptr && p.mask == 0 && p.groups.empty(); };
+  const bool in_place = dst_type == data_type::f32 && absent(into.dst_scale) && absent(into.dst_zero_point) &&
+                        into.rounding == rounding_mode::nearest_even && into.zero_sign == zero_sign::kept;
+  auto sums = ops::line_array<float>::for_overwrite(in_place ? 0 : dst_count);
+  const std::span<float> d(in_place ? static_cast<float*>(dst) : sums.data(), static_cast<std::size_t>(dst_count));
+
+  j.join_rows();
+  const auto multiply = [&](auto product) {
+    for (index_t i = 0; i < j.batches.count(); ++i) product(i, d.data() + i * j.m() * j.n());
+  };
+  if (dst_count > 0) {
+    if (src_type == data_type::u8)
+      multiply(pieces::code_product<uint8>(j));
+    else if (src_type == data_type::s8)
+      multiply(pieces::code_product<int8>(j));
+    else
+      multiply(pieces::float_product(j));
+  }
+  const auto add = [](auto x, auto b) { return x + b; };
+  for (index_t i = 0, b = 0; !bias_values.empty() && i < dst_count; i += j.n(), b += j.n()) {
+    if (b == static_cast<index_t>(bias_values.size())) b = 0;
+    pieces::apply(d.data() + i, j.n(), std::span<const float>(bias_values).subspan(static_cast<std::size_t>(b)), add);
+  }
+  post_ops(d);
+  if (!in_place) reorder(dst_dims, data_type::f32, d.data(), dst_type, dst, into);
 }
 
 }  // namespace QTENSOR_ABI

@@ -49,6 +49,7 @@ struct column {
     simd::spread_entries<arch>(static_cast<const float*>(distinct), run, col % run, n, numbers);
   }
   float operator[](index_t i) const { return numbers[one ? 0 : i]; }
+  operator std::span<const float>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }
 };
 
 // a / b, of floats and of batches.
@@ -57,20 +58,21 @@ inline simd::floats<arch> over(const simd::floats<arch>& a, const simd::floats<a
   return simd::div<arch>(a, b);
 }
 
-/// d[i] = step(d[i], parameter of i), for batches and for floats.
+/// d[i] = step(d[i], numbers[i]), for batches and for floats; a single number is that of all.
 template <class Step>
-void apply(float* d, index_t n, const column& c, Step step) {
+void apply(float* d, index_t n, std::span<const float> numbers, Step step) {
   constexpr index_t lanes = simd::lanes<arch>;
   using floats = simd::floats<arch>;
+  const bool one = numbers.size() == 1;
   index_t i = 0;
-  if (c.one) {
-    const floats v(c.numbers[0]);
+  if (one) {
+    const floats v(numbers[0]);
     for (; i + lanes <= n; i += lanes) simd::store(d + i, floats(step(simd::load<arch>(d + i), v)));
   } else {
     for (; i + lanes <= n; i += lanes)
-      simd::store(d + i, floats(step(simd::load<arch>(d + i), simd::load<arch>(c.numbers + i))));
+      simd::store(d + i, floats(step(simd::load<arch>(d + i), simd::load<arch>(numbers.data() + i))));
   }
-  for (; i < n; ++i) d[i] = step(d[i], c[i]);
+  for (; i < n; ++i) d[i] = step(d[i], numbers[one ? 0 : static_cast<std::size_t>(i)]);
   settle(d);
 }
 
