@@ -161,6 +161,17 @@ inline std::vector<geometry> geometries() {
       {{3, 1050}, {1051, 1}, {}, {}},
       {{3, 1050}, {}, {1050}, {1}},  // one value: the last axis
   };
+  for (const std::int64_t cols : {1, 2, 3, 4, 5, 8, 12, 16, 17, 24, 33, 48, 64, 72})  // short rows, joined and apart
+    for (const std::int64_t stride : {cols, cols + 1}) {
+      const list own = {70, 1}, column = {1, cols}, shared = {7, cols}, none = {};
+      const std::int64_t half = cols % 2 == 0 ? cols / 2 : 1;
+      for (const auto& [s, z] :
+           {std::pair{own, own}, std::pair{column, column}, std::pair{shared, shared}, std::pair{none, own},
+            std::pair{own, column}, std::pair{list{70, half}, own}, std::pair{list{70, half}, list{70, half}}})
+        all.push_back({{70, cols}, {stride, 1}, s, z});
+      all.push_back({{2, 35, cols}, {35 * stride, stride, 1}, {1, 35, 1}, {1, 35, 1}});
+      all.push_back({{2, 35, cols}, {35 * stride, stride, 1}, {1, 1, 1}, {1, 35, 1}});
+    }
   const list per_tensor = {1, 1}, per_col = {1, 130}, per_row = {12, 1}, group_row = {3, 130}, group_col = {12, 10},
              long_groups = {12, 2};
   for (const list& strides : {list{}, list{140, 1}, list{1, 12}})

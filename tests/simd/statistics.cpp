@@ -80,6 +80,22 @@ TEST_CASE("min_max: a range that leaves zero out keeps it out, also in a partial
   });
 }
 
+TEST_CASE("min_max_blocks: min_max of every block, any number of them of any length") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    for (index_t length = 1; length <= 9 * simd::lanes<arch_type>; length += length < 40 ? 1 : 29)
+      for (const index_t blocks : {0, 1, 3, 4, 5, 8, 11, 16, 17, 32, 35}) {
+        check::fenced<float> x(inputs<simd::from_f32>(blocks * length)), low(blocks), high(blocks);
+        simd::min_max_blocks<arch_type>(x.data(), blocks, length, low.data(), high.data());
+        for (index_t b = 0; b < blocks; ++b) {
+          const simd::range want = simd::min_max<simd::scalar_arch>(x.data() + b * length, length);
+          if (bits_of(low[b]) != bits_of(want.min) || bits_of(high[b]) != bits_of(want.max))
+            FAIL("block ", b, " of ", blocks, ", length ", length);
+        }
+      }
+  });
+}
+
 TEST_CASE("amax_blocks: any number of blocks of any length") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

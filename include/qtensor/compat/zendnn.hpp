@@ -68,7 +68,7 @@ std::uint8_t x86_code(float x, float scale, std::int32_t zero) {
 
 /// Elements that pass through tiles at a time, the shortest block that is worth a run of its own, and the shortest that
 /// kernels take as a group.
-inline constexpr index_t most = 1024, run = 64, least_group = 8;
+inline constexpr index_t most = 1024, run = 64, least_group = 4;
 
 struct tiles {
   alignas(64) float values[static_cast<std::size_t>(most)];
@@ -213,11 +213,23 @@ void dequantize(const job& j, const std::byte* from, const parameters& p, float*
 
 /// Wide to wide: y may be x.
 inline void convert(const job& j, const float* x, const parameters& p, float* y) {
+  using floats = simd::floats<arch>;
   const bool divides = j.from == data_type_t::f32 || (j.from == data_type_t::bf16 && j.to == data_type_t::f16);
-  for (index_t i = 0; i < p.n; ++i) {
-    const float s = p.scale(i), z = static_cast<float>(p.zero(i));
-    const float scaled = divides ? x[i] / s + z : (x[i] - z) * s;
-    y[i] = s == 1.f && z == 0.f ? x[i] : scaled;
+  const auto batch = [&](index_t i, index_t n, const floats& s, const floats& z) {
+    const floats v = simd::load_n<arch>(x + i, n);
+    const floats scaled = divides ? simd::add(simd::div(v, s), z) : simd::mul(simd::sub(v, z), s);
+    simd::store_n(y + i, n, simd::select((s == floats(1.f)) & (z == floats(0.f)), v, scaled));
+  };
+  const index_t length = p.group == 1 ? p.n : p.group;
+  for (index_t first = 0; first < p.n; first += length) {
+    const floats s(p.scale(first)), z(static_cast<float>(p.zero(first)));
+    for (index_t i = first, n, end = std::min(first + length, p.n); i < end; i += n) {
+      n = std::min(simd::lanes<arch>, end - i);
+      if (p.group == 1)
+        batch(i, n, simd::load_n<arch>(p.scales + i, n), simd::to_float(simd::load_n<arch>(p.zeros + i, n)));
+      else
+        batch(i, n, s, z);
+    }
   }
 }
 
@@ -336,11 +348,11 @@ inline void join_ranges(const float* x, index_t n, index_t length, float* low, f
     }
     return;
   }
-  for (index_t first = 0, e = 0; first < n; first += length, ++e) {
-    const simd::range r = simd::min_max<arch>(x + first, std::min(length, n - first));
-    low[e] = std::min(low[e], r.min);
-    high[e] = std::max(high[e], r.max);
-  }
+  float lows[static_cast<std::size_t>(most)], highs[static_cast<std::size_t>(most)];
+  const index_t blocks = n / length, rest = n % length, entries = divide_up(n, length);
+  simd::min_max_blocks<arch>(x, blocks, length, lows, highs);
+  if (rest != 0) simd::min_max_blocks<arch>(x + n - rest, 1, rest, lows + blocks, highs + blocks);
+  for (index_t e = 0; e < entries; ++e) low[e] = std::min(low[e], lows[e]), high[e] = std::max(high[e], highs[e]);
 }
 
 /// Scales and zero points of the dynamic modes: whole entries at a time, as many as a tile has columns for.

@@ -327,6 +327,21 @@ inline refusal check_values(const lowoha_reorder_params_t& p, job& j) {
   return nullptr;
 }
 
+/// Makes dense rows one long row where their parameters follow each other as their elements do, and dense batches too
+/// where all elements share one of each.
+inline void join_rows(job& j) {
+  if (j.col_stride != 1 || (j.rows > 1 && j.row_stride != j.cols)) return;
+  for (const entry_map* at : {&j.scale.at, &j.zero.at}) {
+    const bool in_order =
+        at->row_block == 1 && at->row_period == most_elements && at->row_step * std::min(at->length, j.cols) == j.cols;
+    if (*at != entry_map{} && !in_order) return;
+  }
+  for (entry_map* at : {&j.scale.at, &j.zero.at})
+    if (at->row_step != 0) *at = {std::min(at->length, j.cols), 0, 1, most_elements, at->count};
+  j.cols *= j.rows, j.rows = 1;
+  if (j.scale.at == entry_map{} && j.zero.at == entry_map{} && j.batch_stride == j.cols) j.cols *= j.batch, j.batch = 1;
+}
+
 /// The whole of the validation. nelems 0 only where there is a src_shape.
 inline refusal check(const lowoha_reorder_params_t& p, std::uint64_t nelems, job& j) {
   const auto &scale = p.quant_params.scale, &zero = p.quant_params.zero_point;
@@ -368,12 +383,8 @@ inline refusal check(const lowoha_reorder_params_t& p, std::uint64_t nelems, job
     if (refusal r = check_values(p, j)) return r;
   j.reference = p.algo == reorder_algo_t::reference;
   j.x86 = p.special_quotients == special_quotients_t::x86;
-  if (j.scale.at.count != 1 || j.zero.at.count != 1) return nullptr;
-  j.scale.at = j.zero.at = {};
-  // A dense source with one scale and zero point is one long row.
-  const bool dense = j.col_stride == 1 && (j.rows == 1 || j.row_stride == j.cols) &&
-                     (j.batch == 1 || j.batch_stride == j.rows * j.cols);
-  if (dense) j.cols *= j.rows * j.batch, j.rows = j.batch = 1;
+  if (j.scale.at.count == 1 && j.zero.at.count == 1) j.scale.at = j.zero.at = {};
+  join_rows(j);
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 
 // Magnitudes are f32 bit patterns without the sign, compared as integers: NaN > infinity > finite. Results are exact
 // and do not depend on order or on Arch; `result > infinity_bits` means "saw a NaN". Source is from_f32, from_bf16 or
@@ -167,6 +168,31 @@ range min_max(const typename Source::type* x, index_t n) {
   simd::store(lane, simd::max(even.high, odd.high));
   for (float v : lane) max = v > max ? v : max;
   return {min + 0.0f, max + 0.0f, all_finite};
+}
+
+/// The ranges of blocks as min_max finds them: those of block b, x[b * length, (b + 1) * length), to low[b] and high[b]
+/// for b < blocks. length >= 1.
+///
+/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 7 operations per batch and load_columns for four
+/// where blocks are short and `lanes` of them are left; else min_max for each.
+template <usable_arch A>
+void min_max_blocks(const float* x, index_t blocks, index_t length, float* low, float* high) {
+  constexpr index_t step = lanes<A>, longest = 8 * step;
+  const index_t wide = std::min(length, index_t{4}), beyond = 4 - wide;  // columns of a step, and what it reads behind
+  index_t b = 0;
+  for (; length <= longest && (b + step) * length + beyond <= blocks * length; b += step) {
+    detail::lane_ranges<A> of_blocks;
+    for (index_t i = 0; i < length; i += wide) {  // the last step begins early: columns may count twice
+      const auto columns = simd::load_columns<A>(x + b * length + std::min(i, length - wide), length);
+      for (index_t c = 0; c < wide; ++c) of_blocks.include_finite(columns[static_cast<std::size_t>(c)]);
+    }
+    simd::store(low + b, simd::add(of_blocks.low, floats<A>(0.f)));
+    simd::store(high + b, simd::add(of_blocks.high, floats<A>(0.f)));
+  }
+  for (; b < blocks; ++b) {
+    const range r = min_max<A>(x + b * length, length);
+    low[b] = r.min, high[b] = r.max;
+  }
 }
 
 namespace detail {
