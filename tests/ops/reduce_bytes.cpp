@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/ops/reduce_bytes.hpp: folds on bytes give the bits of the fold step by step.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/reduce.hpp>
+#include <random>
 
 #include "ops/reduce_check.hpp"
 
@@ -137,4 +138,49 @@ TEST_CASE("folds on bytes: cubes, column-major tensors and slices") {
   CHECK(reduce(cube, seed, dimensions(0, 1, 2), to, add) == reduce(cube, seed, dimensions(0, 1, 2), to, unknown(add)));
   const auto transposed = reduce(columns, number_like(columns, 0.f), dimensions(0, 1), to, add);
   CHECK(transposed == reduce(columns, number_like(columns, 0.f), dimensions(0, 1), to, unknown(add)));
+}
+
+TEST_CASE("folds on bytes: runs of every length, of any number of results, in memory of any order") {
+  std::mt19937 bits(5);
+  const auto random = [&]<class S>(S, const auto& e) {
+    std::vector<int> codes(static_cast<std::size_t>(e.size()));
+    for (int& c : codes) c = static_cast<int>(bits() & 255);
+    return codes_in<S>(e, .25f, 3, codes);
+  };
+  const auto same = [&](const auto& x, const auto& dims, const auto& to, const auto& body, const auto& out) {
+    const auto seed = number_like(x, 1.f);
+    const auto ours = reduce(x, seed, dims, to, body, out), steps = reduce(x, seed, dims, to, unknown(body), out);
+    if constexpr (requires { ours.codes(); })
+      REQUIRE(std::equal(ours.codes().begin(), ours.codes().end(), steps.codes().begin(), steps.codes().end()));
+    else
+      REQUIRE(all_of(ours) == all_of(steps));
+  };
+  using i4 = scheme<int4, per_tensor, zero_point<int4>, static_only, zp_before_round>;
+  const auto wide = requantize_to<i32>(.25f, -7), other = requantize_to<i32>(.3f);
+  const auto all = [&](const auto& x, const auto& dims) {
+    same(x, dims, wide, add, requantize_to<i8>(5.f, 1));
+    same(x, dims, other, add, convert_to<f32>{});
+    same(x, dims, requantize_to<i32>(3e-6f), add, requantize_to<i8>(5.f));  // sums that lanes take
+    same(x, dims, wide, max, identity{});
+    same(x, dims, identity{}, min, requantize_to<i4>(4.f));
+    same(x, dims, requantize_to<i16>(.25f), multiply, identity{});
+  };
+  for (index_t length = 1; length <= 67; length += length < 20 ? 1 : 9)
+    for (const index_t results : {1024 / length + 1, index_t{256}, index_t{513}}) {
+      INFO(length, " ", results);
+      all(random(i8{}, extents(results, length)), dimensions(1));
+      all(random(u8{}, extents(results, length)), dimensions(1));
+    }
+  const auto x = random(u8{}, extents(5, 130, 3, 7));
+  all(x, dimensions(2, 3));  // joined
+  all(x, dimensions(1, 2, 3));
+  all(x, dimensions(1, 3));
+  all(x, dimensions(0, 3));
+  all(x, dimensions(0, 2));
+  all(x, dimensions(0));
+  const auto y = random(i8{}, extents(4, 300, 40));
+  const auto part = y.view().template slice<2>(5, 11);
+  const auto seed = elements(part).type()(0.f);
+  REQUIRE(codes_of(reduce(part, seed, dimensions(2), max)) ==
+          codes_of(reduce(part, seed, dimensions(2), unknown(max))));
 }

@@ -23,6 +23,23 @@ TEST_CASE("rfc: options 1 to 3, the approved and the shipped form on the tensor 
   CHECK(y.scale(0) == .25f);
 }
 
+TEST_CASE("rfc: option 2 is a reduction of the tensor that was converted first, on bytes and step by step") {
+  std::vector<int> codes(3 * 700);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<int>(i * 37 % 256);
+  const auto x = codes_in<u8>(extents(3, 700), .5f, 10, codes);
+  const auto narrow = requantize_to<u8>(9.f, 5);
+  for (const auto& wide : {requantize_to<i32>(.25f), requantize_to<i32>(.3f, 9), requantize_to<i32>(1e-6f)}) {
+    const auto same = [&](const auto& dims, const auto& body) {
+      CHECK(codes_of(rfc::rescale_first(x, wide(3.f), dims, wide, body, narrow)) ==
+            codes_of(reduce(converted(x, wide), wide(3.f), dims, identity{}, body, narrow)));
+    };
+    same(dimensions(0), add);
+    same(dimensions(1), add);
+    same(dimensions(1), max);
+    same(dimensions(1), [](const auto& a, const auto& b) { return add(b, a); });
+  }
+}
+
 TEST_CASE("rfc: option 3 goes front to back: the element first, the accumulator second") {
   const std::vector<float> x = {1, 2, 3};
   const auto body = [](float element, double acc) { return acc * 10 + static_cast<double>(element); };

@@ -133,3 +133,43 @@ TEST_CASE("reduce_window: constraints by name") {
   CHECK(reduce_window(s, 0.f, window<2>{.sizes = {3, 1}}, add).size() == 0);
   CHECK(reduce_window(s, 0.f, window<2>{.padding_low = {-5, 0}}, add).size() == 0);
 }
+
+TEST_CASE("average_pool: the elements of every window, by definition, on every kind of sum and result") {
+  std::vector<int> codes(40 * 45);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<int>(i * 61 % 251);
+  const auto x = codes_in<u8>(extents(40, 45), .5f, 10, codes);
+  const auto sums = requantize_to<i32>(.5f);
+  const auto check = [&](const window<2>& w, const auto& accumulator, const auto& result) {
+    const auto means = average_pool(x, w, accumulator, result, pool_count::elements);
+    const auto each = elements(means);
+    const auto of_x = elements(x);
+    for (index_t i = 0; i < each.extents()[0]; ++i)
+      for (index_t j = 0; j < each.extents()[1]; ++j) {
+        auto sum = accumulator(number_like(x, 0.f));
+        float n = 0.f;
+        for (index_t k = 0; k < w.sizes[0]; ++k)
+          for (index_t l = 0; l < w.sizes[1]; ++l) {
+            const index_t row = i * w.strides[0] + k * w.window_dilations[0] - w.padding_low[0];
+            const index_t col = j * w.strides[1] + l * w.window_dilations[1] - w.padding_low[1];
+            if (row < 0 || row >= 40 || col < 0 || col >= 45) continue;
+            sum = add(sum, accumulator(of_x.line({row, col}, 1)(0)));
+            n += 1.f;
+          }
+        const float total = detail::to_f32(sum);
+        const auto want = result(n > 0.f ? total / n : 0.f);
+        REQUIRE(each.line({i, j}, 1)(0) == want);
+      }
+  };
+  using i4 = scheme<int4, per_tensor, zero_point<int4>, static_only, zp_before_round>;
+  const auto all = [&](const window<2>& w) {
+    check(w, sums, requantize_to<u8>(.6f, 9));
+    check(w, sums, convert_to<f32>{});
+    check(w, sums, requantize_to<i4>(20.f, 1));
+    check(w, requantize_to<i32>(3e-6f), requantize_to<u8>(.6f, 9));
+    check(w, convert_to<f32>{}, convert_to<f32>{});
+  };
+  all({.sizes = {3, 3}});
+  all({.sizes = {3, 3}, .padding_low = {1, 2}, .padding_high = {2, 1}});
+  all({.sizes = {2, 5}, .strides = {2, 3}, .window_dilations = {1, 2}, .padding_low = {1, 30}, .padding_high = {0, 3}});
+  all({.sizes = {1, 1}, .padding_low = {3, -2}, .padding_high = {0, 2}});
+}

@@ -94,6 +94,24 @@ TEST_CASE("number: add, multiply, max and min of floats, integers, booleans and 
   CHECK(static_cast<float>(multiply(real<f16>(300.f), real<f16>(300.f))) == infinity);
 }
 
+TEST_CASE("number: max and min give a NaN as it is, the first of two, and zeros by their sign") {
+  const auto check = []<class T, class Word>(T, const std::vector<Word>& words) {
+    for (const Word p : words)
+      for (const Word q : words) {
+        const T a = std::bit_cast<T>(p), b = std::bit_cast<T>(q);
+        const bool zeros = a == T(0) && b == T(0), first_is_negative = std::signbit(a);
+        const Word larger = a != a ? p : b != b ? q : zeros ? (first_is_negative ? q : p) : a > b ? p : q;
+        const Word smaller = a != a ? p : b != b ? q : zeros ? (first_is_negative ? p : q) : a < b ? p : q;
+        CHECK(std::bit_cast<Word>(max(a, b)) == larger);
+        CHECK(std::bit_cast<Word>(min(a, b)) == smaller);
+      }
+  };
+  check(0.f, std::vector<std::uint32_t>{0, 0x80000000u, 1, 0x80000001u, 0x3f800000u, 0xbf800000u, 0x7f7fffffu,
+                                        0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00001u, 0x7fc12345u});
+  check(0.0, std::vector<std::uint64_t>{0, 1ull << 63, 1, 0x3ff0000000000000u, 0xbff0000000000000u, 0x7ff0000000000000u,
+                                        0xfff0000000000000u, 0x7ff8000000000001u, 0xfff8000000000002u});
+}
+
 TEST_CASE("number: convert_to dequantizes and rounds; real keeps every code") {
   CHECK(convert_to<f32>{}(requantize_to<u8>(.5f, 10).of_code(110)) == 50.f);
   CHECK(static_cast<float>(convert_to<bf16>{}(257.f)) == 256.f);

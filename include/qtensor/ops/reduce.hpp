@@ -271,11 +271,11 @@ struct split_shape {
   }
 };
 
-/// Calls write(result index, results) for every result of a fold. Whatever the order in memory, each result is seeded
-/// first and takes its elements by ascending index, last axis fastest.
+/// Calls write(result index, results) for every result of a fold; write is a result_writers. Whatever the order in
+/// memory, each result is seeded first and takes its elements by ascending index, last axis fastest.
 template <class Inputs, class Fold, std::size_t N, int Rank, class Write>
 void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed,
-                     const split_shape<Rank, N>& shape, Write write) {
+                     const split_shape<Rank, N>& shape, Write& write) {
   using state = typename Fold::state;
   using index_array = index_of_rank<Rank>;
   // Along the contiguous axis where the order allows it: one result a line where it is the last folded axis, a panel of
@@ -355,6 +355,7 @@ struct result_of<quantized_number<S>, 0> {
 template <class T, std::size_t Rank>
 class result_writer {
  public:
+  using value_type = T;
   using type = typename result_of<T, Rank>::type;
   using index_array = std::array<index_t, Rank>;
   /// Whether a result lies in memory as a unit of its own.
@@ -452,7 +453,7 @@ auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::stat
                 "qtensor: reduce (C4, C5): more dimensions are given than the inputs have.");
   const split_shape<rank, N> shape(std::get<0>(inputs).extents(), dims);
   result_writers<typename Fold::result, shape.kept_rank> out(shape.result_index(shape.kept), fold.finish(seed, seed));
-  fold_dimensions(inputs, fold, seed, shape, [&](const auto& at, const auto& results) { out(at, results); });
+  fold_dimensions(inputs, fold, seed, shape, out);
   return out.take();
 }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/reduce_lanes.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/reduce.hpp>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 // A fold's step on quantized numbers is quantize(op(dequantize(a), dequantize(b))) in f32. In what follows k is a code
@@ -170,11 +173,49 @@ struct byte_fold<std::tuple<X>, Fold> {
                                 (is_extreme || ((is_add || is_multiply) && qtensor::detail::rounds_plainly<to>));
 };
 
+/// Results by the integer that decides them: computed once each, where there are few. The writer is a result_writer
+/// that has units.
+template <class Writer>
+class known_results {
+ public:
+  using unit = std::remove_cvref_t<decltype(std::declval<Writer&>().unit_of(
+      std::declval<const typename Writer::value_type&>()))>;
+
+  /// For integers in [low, high], `count` of which will be asked for.
+  known_results(std::int64_t low, std::int64_t high, index_t count) : low_(low) {
+    if (high - low >= 0 && high - low <= 2 * count + 256) items_.resize(static_cast<std::size_t>(high - low + 1));
+  }
+  /// out[c] = the unit of the result that make(which[c]) computes, for c < n.
+  template <class Index, class Make>
+  void write(const Index* which, index_t n, const Writer& writer, const Make& make, unit* out) {
+    if (items_.empty()) {
+      for (index_t c = 0; c < n; ++c) out[c] = writer.unit_of(make(which[c]));
+      return;
+    }
+    // A pointer of its own: `out` may be bytes, which could be anything's.
+    item* const items = items_.data();
+    const std::int64_t low = low_;
+    for (index_t c = 0; c < n; ++c) {
+      item& one = items[which[c] - low];
+      if (!one.known) one = {writer.unit_of(make(which[c])), true};
+      out[c] = one.value;
+    }
+  }
+
+ private:
+  struct item {
+    unit value{};
+    bool known = false;
+  };
+  std::int64_t low_;
+  std::vector<item> items_;
+};
+
 /// Elements below which the table costs more than it saves.
 inline constexpr index_t fewest_bytes = 1024;
 
-/// fold_dimensions on bytes. `seeds` is the state before the first element; result(at) and results(at) fold one result,
-/// or a row of them along the contiguous axis, step by step.
+/// fold_dimensions on bytes, into result_writers. `seeds` is the state before the first element; result(at) and
+/// results(at) fold one result, or a row of them along the contiguous axis, step by step.
 template <class X, class Fold, class Shape, class Write, class Result, class Results>
 class byte_folder {
   using plan = byte_fold<std::tuple<X>, Fold>;
@@ -184,7 +225,11 @@ class byte_folder {
   static constexpr std::uint8_t flip = leaves_type::flip;
   static constexpr bool has_lanes = plan::is_add || plan::is_multiply;
   static constexpr index_t width = simd::fold_width<arch>;
+  static constexpr bool writes_units = requires(Write & write) {
+    requires std::remove_reference_t<decltype(write.first())>::has_units;
+  };
   static constexpr index_t fewest_lanes = 4;  // fewer results are sooner done one by one
+  static constexpr index_t tile = 256;        // results whose runs are turned together
 
  public:
   byte_folder(const X& x, const Fold& fold, const typename Fold::state& seeds, const Shape& shape, Write& write,
@@ -215,28 +260,51 @@ class byte_folder {
     const bool along = shape_.is_folded[a];  // results are runs of bytes; else they lie side by side
     length_ = along ? folded_[a] : kept_[a];
     (along ? folded_ : kept_)[a] = 1;
-    if (!along) {
+    if (along) {
+      join_runs();
+      // Runs shorter than a vector are turned, so that their results lie side by side.
+      const auto last_kept = std::find(shape_.is_folded.rbegin(), shape_.is_folded.rend(), false);
+      turns_ = length_ < 4 * simd::lanes<arch> && last_kept != shape_.is_folded.rend();
+      if (turns_) {
+        side_ = static_cast<int>(shape_.is_folded.rend() - last_kept) - 1;
+        beside_ = std::exchange(kept_[static_cast<std::size_t>(side_)], 1);
+        rows_ = length_;
+        turned_ = line_array<std::uint8_t>(round_up(length_, 8) * tile);
+      }
+    } else {
+      side_ = axis_;
+      beside_ = length_;
       const auto down = static_cast<std::size_t>(shape_.last_folded);
       rows_ = folded_[down];
       folded_[down] = 1;
-      stride_ = x_.line(index_array{}, shape_.last_folded).step;
+      stride_ = step_along(shape_.last_folded);
     }
+    const bool panels = !along || turns_;
     if constexpr (plan::is_extreme)
-      along ? extremes_along() : extremes_down();
+      panels ? extremes_of_panels() : extremes_along();
     else if (plan::is_add && adds_exactly<typename plan::to> && sums_.segment >= 64)
-      along ? sums_along() : sums_down();
+      panels ? sums_of_panels() : sums_along();
     else
       along ? lanes_along() : lanes_down();
     return true;
   }
 
  private:
+  index_t step_along(int axis) const { return x_.line(index_array{}, axis).step; }
+  /// Runs that follow each other in memory as in the fold are one.
+  void join_runs() {
+    for (int axis = axis_ - 1; axis >= 0; --axis) {
+      index_t& count = folded_[static_cast<std::size_t>(axis)];
+      if (!shape_.is_folded[static_cast<std::size_t>(axis)]) continue;
+      if (step_along(axis) != length_) return;
+      length_ *= std::exchange(count, 1);
+    }
+  }
   const std::uint8_t* bytes_at(const index_array& at) const {
     return reinterpret_cast<const std::uint8_t*>(x_.line(at, axis_).first);
   }
-  void finish(const index_array& at, std::int64_t code) const {
-    write_(shape_.result_index(at), fold_.finish(seeds_, typename Fold::state(leaves_.number(code))));
-  }
+  auto result_of(std::int64_t code) const { return fold_.finish(seeds_, typename Fold::state(leaves_.number(code))); }
+  void finish(const index_array& at, std::int64_t code) const { write_(shape_.result_index(at), result_of(code)); }
   template <class Visit>
   void for_each_kept(Visit visit) const {
     reference::for_each_index(index_array{}, kept_, visit);
@@ -250,6 +318,49 @@ class byte_folder {
   /// After this sum the next segment is exact.
   bool small(std::int64_t sum) const { return (sum < 0 ? -sum : sum) + sums_.segment * sums_.largest <= limit_; }
 
+  /// Calls visit(at, n) for panels of n results side by side, the first at an index.
+  template <class Visit>
+  void for_each_panel(Visit visit) const {
+    const index_t most = turns_ ? tile : beside_;
+    for_each_kept([&](const index_array& at) {
+      for (index_t first = 0; first < beside_; first += most)
+        visit(moved_along(at, side_, first), std::min(most, beside_ - first));
+    });
+  }
+  /// Calls visit(bytes, stride) for the rows of a panel: rows_ of them follow, that far apart.
+  template <class Visit>
+  void for_each_rows(const index_array& at, index_t n, Visit visit) {
+    const index_t step = turns_ ? step_along(side_) : 0;
+    for_each_run(at, [&](const std::uint8_t* first) {
+      if (!turns_) return visit(first, stride_);
+      // Squares of 8, whose bytes beyond a run are of the next ones where these follow.
+      const index_t whole = step == length_ ? round_up(length_, 8) : length_;
+      const index_t safe = std::max(index_t{0}, n - divide_up(whole - length_, length_));
+      simd::transpose(first, step, whole, safe, turned_.data(), tile);
+      simd::transpose(first + safe * step, step, length_, n - safe, turned_.data() + safe, tile);
+      visit(static_cast<const std::uint8_t*>(turned_.data()), tile);
+    });
+  }
+  /// Results of a panel by the integers that decide them: code_of(which[c]) is the code of one.
+  template <class Index, class Known, class CodeOf>
+  void finish_panel(const index_array& at, const std::vector<Index>& which, Known& known, const CodeOf& code_of) const {
+    const auto n = static_cast<index_t>(which.size());
+    if constexpr (writes_units)
+      if (shape_.kept_axes[shape_.kept_rank - 1] == side_)
+        return known.write(
+            which.data(), n, write_.first(), [&](Index i) { return std::get<0>(result_of(code_of(i))); },
+            write_.first().units(shape_.result_index(at)));
+    for (index_t c = 0; c < n; ++c) finish(moved_along(at, side_, c), code_of(which[static_cast<std::size_t>(c)]));
+  }
+  /// The results of panels that integers in [low, high] decide.
+  auto known_panels(std::int64_t low, std::int64_t high) const {
+    if constexpr (writes_units)
+      return known_results<std::remove_reference_t<decltype(write_.first())>>(
+          low, high, dynamic_extents<X::rank>(kept_).size() * beside_);
+    else
+      return std::pair(low, high);
+  }
+
   void extremes_along() const {
     using which = typename extreme_of<typename plan::rule>::type;
     for_each_kept([&](const index_array& at) {
@@ -260,17 +371,17 @@ class byte_folder {
       finish(at, plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[best]}));
     });
   }
-  void extremes_down() const {
+  void extremes_of_panels() {
     using which = typename extreme_of<typename plan::rule>::type;
-    std::vector<std::uint8_t> best(static_cast<std::size_t>(length_));
-    for_each_kept([&](const index_array& at) {
-      std::fill(best.begin(), best.end(), which::none);
-      for_each_run(at, [&](const std::uint8_t* first) {
-        simd::extreme_columns<which, arch>(first, rows_, stride_, length_, flip, best.data());
+    auto known = known_panels(0, 255);
+    std::vector<std::uint8_t> best;
+    for_each_panel([&](const index_array& at, index_t n) {
+      best.assign(static_cast<std::size_t>(n), which::none);
+      for_each_rows(at, n, [&](const std::uint8_t* first, index_t stride) {
+        simd::extreme_columns<which, arch>(first, rows_, stride, n, flip, best.data());
       });
-      for (index_t c = 0; c < length_; ++c)
-        finish(moved_along(at, axis_, c),
-               plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[best[static_cast<std::size_t>(c)]]}));
+      finish_panel(at, best, known,
+                   [&](std::uint8_t i) { return plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[i]}); });
     });
   }
 
@@ -292,27 +403,37 @@ class byte_folder {
     });
     if (!others.empty()) lanes_along(others);
   }
-  void sums_down() const {
-    std::vector<std::int64_t> sum(static_cast<std::size_t>(length_));
-    std::vector<std::uint32_t> scratch(sum.size());
-    for_each_kept([&](const index_array& at) {
-      std::fill(sum.begin(), sum.end(), seed_.integer() - zero_);
+  void sums_of_panels() {
+    const std::int64_t start = seed_.integer() - zero_;
+    const std::int64_t each = sums_.largest * rows_ * dynamic_extents<X::rank>(folded_).size();
+    const std::int64_t most = std::min(limit_, each + (start < 0 ? -start : start));
+    auto known = known_panels(-most, most);
+    std::vector<std::int64_t> sum;
+    std::vector<std::uint32_t> scratch;
+    std::vector<index_array> others;
+    for_each_panel([&](const index_array& at, index_t n) {
+      sum.assign(static_cast<std::size_t>(n), start);
+      scratch.resize(sum.size());
       bool exact = true;
-      for_each_run(at, [&](const std::uint8_t* first) {
+      for_each_rows(at, n, [&](const std::uint8_t* first, index_t stride) {
         for (index_t r = 0; exact && r < rows_; r += sums_.segment) {
           exact = std::all_of(sum.begin(), sum.end(), [&](std::int64_t one) { return small(one); });
-          sums_.template columns<arch>(first + r * stride_, std::min(sums_.segment, rows_ - r), stride_, flip, scratch,
+          sums_.template columns<arch>(first + r * stride, std::min(sums_.segment, rows_ - r), stride, flip, scratch,
                                        sum);
         }
       });
-      if (!exact) return lanes_down(at);
-      for (index_t c = 0; c < length_; ++c) finish(moved_along(at, axis_, c), sum[static_cast<std::size_t>(c)] + zero_);
+      if (exact) return finish_panel(at, sum, known, [&](std::int64_t k) { return k + zero_; });
+      if (!turns_) return lanes_down(at);
+      for (index_t c = 0; c < n; ++c) others.push_back(moved_along(at, side_, c));
     });
+    if (!others.empty()) lanes_along(others);
   }
 
   void lanes_along() const {
     std::vector<index_array> all;
-    for_each_kept([&](const index_array& at) { all.push_back(at); });
+    for_each_panel([&](const index_array& at, index_t n) {
+      for (index_t c = 0; c < n; ++c) all.push_back(moved_along(at, side_, c));
+    });
     lanes_along(all);
   }
   void lanes_along(const std::vector<index_array>& all) const {
@@ -371,6 +492,11 @@ class byte_folder {
   int axis_;
   index_array kept_, folded_;
   index_t length_ = 0, rows_ = 0, stride_ = 0;  // of a run or a row of results; of the columns
+  // Results lie side by side along an axis, so many, where they are columns, or runs that are turned.
+  int side_ = 0;
+  index_t beside_ = 1;
+  bool turns_ = false;
+  line_array<std::uint8_t> turned_;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -49,7 +49,12 @@ inline constexpr bool is_promotable = detail::kind_of_type<From>() == detail::ki
 template <class X, class Init, std::size_t N, class Widen, class Body, class Narrow = identity>
 auto rescale_first(const X& x, const Init& init, const dimension_list<N>& dims, const Widen& widen, const Body& body,
                    const Narrow& narrow = {}) {
-  return reduce(converted(x, widen), init, dims, identity{}, body, narrow);
+  const auto inputs = ops::inputs_of(x);
+  const std::tuple<Widen, Body, Narrow> regions(widen, body, narrow);
+  const auto fold = ops::fold_of<std::tuple<element_t<X>>>(regions);
+  static_assert(std::is_same_v<std::tuple<Init>, typename decltype(fold)::state>,
+                "qtensor: reduce (C2): each init value has the element type of its input; number_like(x, 0) makes it.");
+  return ops::reduce_by(inputs, fold, std::tuple<Init>(init), dims);
 }
 
 /// Option 3: the accumulator's type is that of the init value, and the body takes (element, accumulator). The result

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <numeric>
 #include <qtensor/ops/reduce_window_bytes.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -120,6 +121,58 @@ void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::s
   });
 }
 
+/// Means of sums, written row by row. Those of windows that are whole, which most are, are found once for every sum.
+template <class Writer, class Sums>
+class known_means {
+  static constexpr bool are_codes = [] {
+    if constexpr (quantized_number_type<typename Sums::value_type>)
+      return Sums::is_plain && Sums::scheme_type::code_format::is_integer;
+    else
+      return false;
+  }();
+
+ public:
+  known_means(const Sums& sums, Writer& out) : sums_(sums), out_(out), known_(make_known(sums)) {}
+
+  /// mean(sum) of n sums from an index on, along the last axis.
+  template <class Mean>
+  void write(index_of_rank<Sums::rank> at, index_t n, bool whole, const Mean& mean) {
+    const auto line = sums_.line(at, Sums::rank - 1);
+    if constexpr (Writer::has_units) {
+      auto* to = out_.units(at);
+      if constexpr (are_codes)
+        if (whole)
+          return known_.write(
+              line.first, n, out_,
+              [&](auto unit) {
+                return mean(typename Sums::unit_line{&unit, line.type}(0).real());
+              },
+              to);
+      for (index_t i = 0; i < n; ++i) to[i] = out_.unit_of(mean(qtensor::detail::to_f32(line(i))));
+    } else {
+      for (index_t i = 0; i < n; ++i, ++at[Sums::rank - 1]) out_.set(at, mean(qtensor::detail::to_f32(line(i))));
+    }
+  }
+
+ private:
+  static auto make_known(const Sums& sums) {
+    if constexpr (are_codes && Writer::has_units) {
+      const auto* codes = sums.line({}, Sums::rank - 1).first;
+      const index_t n = sums.view.size();
+      using code = std::remove_cvref_t<decltype(*codes)>;
+      const code low = std::accumulate(codes, codes + n, code{}, [](code a, code b) { return std::min(a, b); });
+      const code high = std::accumulate(codes, codes + n, code{}, [](code a, code b) { return std::max(a, b); });
+      return known_results<Writer>(low, high, n);
+    } else {
+      return nullptr;
+    }
+  }
+
+  const Sums& sums_;
+  Writer& out_;
+  decltype(make_known(std::declval<const Sums&>())) known_;
+};
+
 }  // namespace ops
 
 /// As `reduce`, over windows: results[i...] folds the elements of window i by ascending index, seeded with the
@@ -204,11 +257,25 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
       }
       present[axis].push_back(n);
     }
-  ops::result_writer<value, static_cast<std::size_t>(Rank)> out(counts, mean(0.f, 1.f));
-  reference::for_each_index(ops::index_of_rank<Rank>{}, counts, [&](const ops::index_of_rank<Rank>& at) {
-    float n = 1.f;
-    for (std::size_t axis = 0; axis < at.size(); ++axis) n *= present[axis][static_cast<std::size_t>(at[axis])];
-    out.set(at, mean(qtensor::detail::to_f32(each.line(at, Rank - 1)(0)), n));
+  constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
+  using writer = ops::result_writer<value, static_cast<std::size_t>(Rank)>;
+  writer out(counts, mean(0.f, 1.f));
+  float most = 1.f;  // of the elements of a window
+  for (const auto& along : present) most *= along.empty() ? 0.f : *std::max_element(along.begin(), along.end());
+  std::vector<index_t> runs = {0};  // of windows along a row that have as many elements
+  for (std::size_t i = 1; i <= present[last].size(); ++i)
+    if (i == present[last].size() || present[last][i] != present[last][i - 1]) runs.push_back(static_cast<index_t>(i));
+  auto leading = counts;
+  leading[last] = counts[last] > 0 ? 1 : 0;
+  ops::known_means<writer, std::remove_cvref_t<decltype(each)>> means(each, out);
+  reference::for_each_index(ops::index_of_rank<Rank>{}, leading, [&](ops::index_of_rank<Rank> at) {
+    float rows = 1.f;
+    for (std::size_t axis = 0; axis < last; ++axis) rows *= present[axis][static_cast<std::size_t>(at[axis])];
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      at[last] = runs[i - 1];
+      const float n = rows * present[last][static_cast<std::size_t>(at[last])];
+      means.write(at, runs[i] - at[last], n == most, [&mean, n](float sum) { return mean(sum, n); });
+    }
   });
   return out.take();
 }

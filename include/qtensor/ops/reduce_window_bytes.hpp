@@ -19,43 +19,6 @@ inline constexpr bool window_on_bytes = [] {
     return false;
 }();
 
-/// Results of a fold by the integer that decides them: computed once each, where there are few.
-template <class Fold, class Writer>
-class known_results {
- public:
-  using unit = std::remove_cvref_t<decltype(std::declval<Writer&>().unit_of(
-      std::declval<const std::tuple_element_t<0, typename Fold::result>&>()))>;
-
-  /// For integers in [low, high], `count` of which will be asked for.
-  known_results(std::int64_t low, std::int64_t high, index_t count) : low_(low) {
-    if (high - low >= 0 && high - low <= 2 * count + 256) items_.resize(static_cast<std::size_t>(high - low + 1));
-  }
-  /// out[c] = the unit of the result that make(which[c]) computes, for c < n.
-  template <class Index, class Make>
-  void write(const Index* which, index_t n, const Writer& writer, const Make& make, unit* out) {
-    if (items_.empty()) {
-      for (index_t c = 0; c < n; ++c) out[c] = writer.unit_of(std::get<0>(make(which[c])));
-      return;
-    }
-    // A pointer of its own: `out` may be bytes, which could be anything's.
-    item* const items = items_.data();
-    const std::int64_t low = low_;
-    for (index_t c = 0; c < n; ++c) {
-      item& one = items[which[c] - low];
-      if (!one.known) one = {writer.unit_of(std::get<0>(make(which[c]))), true};
-      out[c] = one.value;
-    }
-  }
-
- private:
-  struct item {
-    unit value{};
-    bool known = false;
-  };
-  std::int64_t low_;
-  std::vector<item> items_;
-};
-
 /// The rows of bytes that a window covers, at a position of the leading axes, and how many of its rows are holes.
 template <int Rank>
 struct window_rows {
@@ -128,13 +91,15 @@ bool fold_window_bytes(const X& x, const Fold& fold, const typename Fold::state&
   const index_t first = std::min(std::max<index_t>(w.padding_low[last], 0), width);
   const index_t skipped = std::max<index_t>(-w.padding_low[last], 0);  // elements that negative padding takes away
   const index_t inside = std::max<index_t>(std::min(width - first, n - skipped), 0);
-  const auto make = [&](std::int64_t code) { return fold.finish(seeds, typename Fold::state(leaves.number(code))); };
+  const auto make = [&](std::int64_t code) {
+    return std::get<0>(fold.finish(seeds, typename Fold::state(leaves.number(code))));
+  };
   index_array leading = counts;
   leading[last] = 1;
   window_rows<rank> rows;
   const auto positions = static_cast<std::size_t>(width), results = static_cast<std::size_t>(counts[last]);
   if constexpr (plan::is_add) {
-    known_results<Fold, Writer> known(zero - most, zero + most, outputs);
+    known_results<Writer> known(zero - most, zero + most, outputs);
     std::vector<std::int32_t> down(positions), across(results);
     reference::for_each_index(index_array{}, leading, [&](const index_array& at) {
       rows.find(x, w, at);
@@ -164,7 +129,7 @@ bool fold_window_bytes(const X& x, const Fold& fold, const typename Fold::state&
       return plan::rule::integer(seed.integer(), std::int64_t{leaves.code[static_cast<std::size_t>(i)]});
     };
     if (extreme(which::none) != seed.integer() && may_miss(w)) return false;
-    known_results<Fold, Writer> known(0, 255, outputs);
+    known_results<Writer> known(0, 255, outputs);
     const auto make_extreme = [&](std::int64_t i) { return make(extreme(i)); };
     std::vector<std::uint8_t> down(positions), across(results);
     reference::for_each_index(index_array{}, leading, [&](const index_array& at) {

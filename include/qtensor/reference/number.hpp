@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <functional>
 #include <qtensor/core/error.hpp>
 #include <qtensor/reference/codec.hpp>
 
@@ -221,16 +222,22 @@ struct multiply_rule {
 template <std::floating_point T>
 using word_of = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// IEEE 754 maximum: a NaN where there is one, +0 above -0. The last line is one instruction, where data cannot mislead
-/// a branch.
+/// Of two numbers that were compared both ways, the larger or smaller one: x and y differ where a or b is a NaN, which
+/// it is then, and where they are zeros of both signs, of which it is the one with the bits `of_zeros`.
+template <std::floating_point T, class Zeros>
+constexpr T extreme(T a, T b, T x, T y, const Zeros& of_zeros) {
+  const auto p = std::bit_cast<word_of<T>>(x), q = std::bit_cast<word_of<T>>(y);
+  if (p != q) [[unlikely]]
+    return a != a ? a : b != b ? b : std::bit_cast<T>(of_zeros(p, q));
+  return x;
+}
+
+/// IEEE 754 maximum: a NaN where there is one, +0 above -0. Each comparison is one instruction, where data cannot
+/// mislead a branch.
 struct max_rule {
   template <std::floating_point T>
   static constexpr T real(T a, T b) {
-    if (a != a) [[unlikely]]
-      return a;
-    if (a == b) [[unlikely]]  // of zeros the one whose sign wins
-      return std::bit_cast<T>(std::bit_cast<word_of<T>>(a) & std::bit_cast<word_of<T>>(b));
-    return a > b ? a : b;  // b where it is a NaN
+    return extreme(a, b, a > b ? a : b, b > a ? b : a, std::bit_and{});
   }
   template <std::integral T>
   static constexpr T integer(T a, T b) {
@@ -241,11 +248,7 @@ struct max_rule {
 struct min_rule {
   template <std::floating_point T>
   static constexpr T real(T a, T b) {
-    if (a != a) [[unlikely]]
-      return a;
-    if (a == b) [[unlikely]]  // of zeros the one whose sign wins
-      return std::bit_cast<T>(std::bit_cast<word_of<T>>(a) | std::bit_cast<word_of<T>>(b));
-    return a < b ? a : b;  // b where it is a NaN
+    return extreme(a, b, a < b ? a : b, b < a ? b : a, std::bit_or{});
   }
   template <std::integral T>
   static constexpr T integer(T a, T b) {
