@@ -16,7 +16,102 @@ std::vector<float> numbers(index_t n) {
   return out;
 }
 
+/// Each pair of matrices as a product of its own.
+template <class L, class R, class... Option>
+std::vector<float> apart(const L& left, const R& right, const Option&... option) {
+  const auto a = ops::batch_of(left);
+  const auto b = ops::batch_of(right);
+  const product_batches batches(ops::dims_of(a), ops::dims_of(b));
+  const index_t m = batches.m, n = batches.n;
+  std::vector<float> y(static_cast<std::size_t>(batches.count() * m * n), 7.f);
+  for (index_t i = 0; i < batches.count(); ++i) {
+    const auto l = ops::matrix_number(a, batches.left(i));
+    const auto r = ops::matrix_number(b, batches.right(i));
+    float* const to = y.data() + i * m * n;
+    if constexpr (quantized<R>)
+      multiply_tiles(ops::operand_of<depth_axis::rows>(r), ops::operand_of<depth_axis::cols>(l),
+                     ops::store_floats<simd::best_arch>{{to, m, n, n, 1}}, option...);
+    else
+      multiply_tiles(ops::operand_of<depth_axis::cols>(l), ops::operand_of<depth_axis::rows>(r),
+                     ops::store_floats<simd::best_arch>{{to, n, m, 1, n}}, option...);
+  }
+  return y;
+}
+template <class L, class R, class... Option>
+void check_batches(const L& left, const R& right, const Option&... option) {
+  const std::vector<float> want = apart(left, right, option...);
+  check::fenced<float> y(static_cast<index_t>(want.size()));
+  matmul_batches_into(left, right, {y.data(), want.size()}, option...);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    CAPTURE(i);
+    const float got = y[static_cast<index_t>(i)];
+    REQUIRE((bits_of(got) == bits_of(want[i]) || (got != got && want[i] != want[i])));
+  }
+}
+
+/// Leading extents of both sides: joined, joined in parts, apart, shared on the left.
+struct leading {
+  std::array<index_t, 2> left, right;
+};
+constexpr leading all_leading[] = {{{3, 4}, {1, 1}}, {{3, 4}, {3, 1}}, {{2, 3}, {1, 3}}, {{1, 1}, {2, 3}},
+                                   {{3, 1}, {3, 2}}, {{1, 7}, {1, 1}}, {{7, 1}, {1, 1}}, {{0, 2}, {1, 1}}};
+struct sizes {
+  index_t m, k, n;
+};
+constexpr sizes all_sizes[] = {{1, 32, 5}, {2, 64, 17}, {5, 96, 33}, {16, 64, 64}, {3, 0, 4}, {0, 32, 3}};
+
+/// check(extents of the left operand, of the right one) for all of them.
+template <class Check>
+void for_all_extents(const Check& check) {
+  for (const auto& [l, r] : all_leading)
+    for (const auto& [m, k, n] : all_sizes) check(extents(l[0], l[1], m, k), extents(r[0], r[1], k, n));
+}
+template <class S>
+auto some_tensor(const extents<dynamic, dynamic, dynamic, dynamic>& e) {
+  auto x = numbers(e[0] * e[1] * e[2] * e[3]);
+  return quantize<S>(source(x.data(), e));
+}
+
 }  // namespace
+
+TEST_CASE_TEMPLATE("matmul_batches_into: joined rows of codes have the bits of products apart", S, int8_per_tensor,
+                   int8_group<32>, int8_per_channel<0>, uint8_per_channel<2>) {
+  for_all_extents(
+      [](const auto& l, const auto& r) { check_batches(some_tensor<S>(l), some_tensor<uint8_per_tensor>(r)); });
+}
+TEST_CASE_TEMPLATE("matmul_batches_into: joined rows of weights have the bits of products apart", S, int8_group<32>,
+                   fp8_block<2, 32>) {
+  for_all_extents([](const auto& l, const auto& r) {
+    const auto floats = numbers(r[0] * r[1] * r[2] * r[3]);
+    check_batches(some_tensor<S>(l), source(floats.data(), r));
+  });
+}
+TEST_CASE("matmul_batches_into: joined rows of floats have the bits of products apart, in every arithmetic") {
+  for_all_extents([](const auto& l, const auto& r) {
+    auto floats = numbers(l[0] * l[1] * l[2] * l[3]);
+    const auto right = some_tensor<int8_per_tensor>(r);
+    const auto left = source(floats.data(), l);
+    for (const bool special : {false, true}) {
+      if (special && floats.size() > 3)
+        floats[1] = float_of(0x7f800000), floats[floats.size() / 2] = float_of(0x7fc00000);
+      check_batches(left, right);
+      check_batches(left, right, f16_math);
+      check_batches(left, right, bf16_math);
+      check_batches(left, right, int8_activations);
+    }
+  });
+}
+TEST_CASE("matmul_batches_into: matrices with gaps between them are not joined, wide codes not packed") {
+  const auto x = numbers(3 * 5 * 40);
+  const memory_source<f32, extents<dynamic, dynamic, dynamic>> left{x.data(), extents(3, 4, 32), {200, 40, 1}};
+  const auto w = numbers(32 * 9);
+  check_batches(left, quantize<int8_per_tensor>(source(w.data(), extents(32, 9))));
+  check_batches(left, quantize<int8_per_tensor>(source(w.data(), extents(1, 32, 9))), int8_activations);
+  check_batches(left, quantize<scheme<int16, per_tensor>>(source(w.data(), extents(32, 9))));
+  const memory_source<f32, extents<dynamic, dynamic, dynamic>> turned{x.data(), extents(3, 32, 5), {160, 1, 32}};
+  check_batches(quantize<int8_per_tensor>(source(w.data(), extents(9, 32))), turned);
+  check_batches(quantize<scheme<int16, per_tensor>>(source(w.data(), extents(9, 32))), turned);
+}
 
 TEST_CASE("matmul_batches_into: broadcast float activations times quantized matrices, in order") {
   constexpr index_t m = 5, k = 20, n = 9;

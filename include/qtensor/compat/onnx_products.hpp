@@ -63,8 +63,7 @@ class integer_matmul {
     const index_t m = batches.m, n = batches.n;
     batches.for_each_run([&](index_t first, index_t count) {
       const auto sink = sink_to(matrix_ref<Y>{y.data() + first * m * n, count * m, n, n, 1});
-      ops::multiply_integers<simd::best_arch>(columns(batches.right_of[static_cast<std::size_t>(first)]),
-                                              rows(batches.left_of[static_cast<std::size_t>(first)], count),
+      ops::multiply_integers<simd::best_arch>(columns(batches.right(first)), rows(batches.left(first), count),
                                               ops::unscaled<std::remove_const_t<decltype(sink)>>{sink}, by);
     });
   }

@@ -45,14 +45,16 @@ struct product_batches {
     if (right.size() > 1) dims.push_back(n);
   }
   index_t count() const { return static_cast<index_t>(left_of.size()); }
+  index_t left(index_t i) const { return left_of[static_cast<std::size_t>(i)]; }
+  index_t right(index_t i) const { return right_of[static_cast<std::size_t>(i)]; }
   /// Calls use(first, count) for runs of batches in which one right matrix meets left ones that follow each other:
   /// their rows are one long matrix.
   template <class Use>
   void for_each_run(const Use& use) const {
-    for (std::size_t first = 0, end = 0; first < left_of.size(); first = end) {
-      for (end = first + 1; end < left_of.size(); ++end)
-        if (right_of[end] != right_of[first] || left_of[end] != left_of[end - 1] + 1) break;
-      use(static_cast<index_t>(first), static_cast<index_t>(end - first));
+    for (index_t first = 0, end = 0; first < count(); first = end) {
+      for (end = first + 1; end < count(); ++end)
+        if (right(end) != right(first) || left(end) != left(end - 1) + 1) break;
+      use(first, end - first);
     }
   }
   /// The most batches of a run.

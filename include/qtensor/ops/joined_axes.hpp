@@ -35,7 +35,8 @@ class joined_axes {
   using view_type = basic_tensor_view<S, extents_type, typename View::order_type, typename View::access_type>;
 
   /// `steps`: elements in memory from one index to the next, in storage order. Nothing where no axes can be joined.
-  static std::optional<joined_axes> of(const View& w, const array& steps) {
+  /// `but_last`: the last axis stays alone.
+  static std::optional<joined_axes> of(const View& w, const array& steps, bool but_last = false) {
     const array sizes = w.storage_extents();
     constexpr index_t unit_bits = index_t{8 * sizeof(typename View::code_unit)};
     const auto axis_of = [&](std::size_t a) {
@@ -48,7 +49,8 @@ class joined_axes {
     axis joined = axis_of(last);
     for (std::size_t a = last; a-- > 0;) {
       const axis outer = axis_of(a);
-      if (outer.size == 1 || joined.take(outer)) continue;
+      const bool may_join = !but_last || a + 1 < last;
+      if (may_join && (outer.size == 1 || joined.take(outer))) continue;
       found.put(to--, joined);
       joined = outer;
     }
