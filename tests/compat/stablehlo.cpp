@@ -76,11 +76,13 @@ TEST_CASE("stablehlo: uniform_quantize, uniform_dequantize and requantize of NUM
 TEST_CASE("stablehlo: run-time f32 runs on kernels and equals the formula, per tensor and per axis") {
   std::vector<float> x;
   for (int i = 0; i < 3 * 5 * 7; ++i) x.push_back(static_cast<float>((i * 37) % 101 - 50) * .25f);
-  x[3] = not_a_number, x[4] = inf, x[5] = -inf;
+  x[3] = not_a_number, x[4] = inf, x[5] = -inf, x[6] = 3e38f, x[7] = -0.f, x[8] = 0x1.fffffep+30f, x[9] = -0x1p31f;
   for (const char* spelling :
        {"!quant.uniform<i8:f32, 0.1:-30>", "!quant.uniform<ui8:f32, 0.1:30>", "!quant.uniform<i8<-100:90>:f32, 0.1>",
         "!quant.uniform<i8:f32:1, {0.1:1,0.2:2,0.3:3,0.4:4,0.5:5}>", "!quant.uniform<ui8:f32:2, {1,2,3,4,5:9,6,7}>",
-        "!quant.uniform<i16:f32:0, {0.1,0.2,0.3}>", "!quant.uniform<i4:f32, 2>"}) {
+        "!quant.uniform<i16:f32:0, {0.1,0.2,0.3}>", "!quant.uniform<i4:f32, 2>", "!quant.uniform<i32:f32, 0.3:-7>",
+        "!quant.uniform<i32:f32, 1>", "!quant.uniform<i32:f32:1, {1e-9:2147483647,0.2:-2147483648,0.3:3,4:99,1:9}>",
+        "!quant.uniform<i32<-90:90>:f32, 0.1>", "!quant.uniform<ui32:f32, 0.1:30>"}) {
     INFO(spelling);
     const auto type = quantized_of(spelling);
     const auto t = tensor_of<float>("f32", {3, 5, 7}, x);

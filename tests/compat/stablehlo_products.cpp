@@ -190,6 +190,57 @@ TEST_CASE("stablehlo dot_general: every float type is the definition") {
     }
 }
 
+TEST_CASE("stablehlo dot_general: every quantized type is the definition, in any order of dimensions") {
+  struct types {
+    const char *lhs, *rhs, *result;
+  };
+  const auto of_any_codes = [](const char* type, std::vector<index_t> shape, unsigned seed) {
+    shlo::tensor x(parse_type(type), std::move(shape));
+    const auto t = x.type();
+    for (index_t i = 0; i < x.size(); ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      const double v = static_cast<double>(static_cast<std::int32_t>(seed)) * 0x1p-26;
+      x.set(i, t.is_quantized() ? shlo::scalar{0.0, t.quantized().quantize(v, x.channel(i))} : shlo::scalar{v, 0});
+    }
+    return x;
+  };
+  for (const types& t :
+       {types{"!quant.uniform<i8:f32, 0.3:3>", "!quant.uniform<i8:f32, 0.1>", "!quant.uniform<i8:f32, 9:1>"},
+        {"!quant.uniform<ui8:f32, 0.25:9>", "!quant.uniform<ui8:f32, 0.5>", "!quant.uniform<ui8:f32, 9:1>"},
+        {"!quant.uniform<i8:f32, 0.3:3>", "!quant.uniform<i8:f32:2, {0.1, 0.2, 1}>",
+         "!quant.uniform<i32:f32:2, {0.1, 0.01, 5}>"},
+        {"!quant.uniform<i8<-100:90>:f32, 0.3:3>", "!quant.uniform<i8:f32, 0.1>", "!quant.uniform<i32:f32, 0.01:-5>"},
+        {"!quant.uniform<i16:f32, 0.3:3>", "!quant.uniform<i16:f32, 0.1>", "!quant.uniform<i4:f32, 40>"},
+        {"!quant.uniform<i8:f64, 0.3:3>", "!quant.uniform<i8:f64, 0.1>", "!quant.uniform<i8:f64, 9:1>"},
+        {"!quant.uniform<i8:bf16, 0.3:3>", "!quant.uniform<i8:bf16, 0.1>", "!quant.uniform<i8:bf16, 9:1>"},
+        {"f32", "!quant.uniform<i8:f32, 0.1>", "f32"}})
+    for (const index_t batches : {1, 2})
+      for (const index_t depth : {0, 1, 37}) {
+        const index_t rows = 245, cols = 3;
+        INFO(t.lhs, " ", t.rhs, " ", batches, " ", depth);
+        const auto a = of_any_codes(t.lhs, {rows, batches, depth}, 1),
+                   b = of_any_codes(t.rhs, {batches, depth, cols}, 2);
+        const auto y = shlo::dot_general(a, b, {{1}, {0}, {2}, {1}}, parse_type(t.result));
+        const auto number = [](const shlo::tensor& x, index_t i) {
+          return x.type().is_quantized() ? x.type().quantized().dequantize(x.at(i).integer, x.channel(i))
+                                         : x.at(i).real;
+        };
+        index_t place = 0;
+        for (index_t n = 0; n < batches; ++n)
+          for (index_t r = 0; r < rows; ++r)
+            for (index_t c = 0; c < cols; ++c, ++place) {
+              double sum = 0.0;
+              for (index_t k = 0; k < depth; ++k)
+                sum = stepped(y.type().computed(), sum, number(a, (r * batches + n) * depth + k),
+                              number(b, (n * depth + k) * cols + c));
+              if (y.type().is_quantized())
+                REQUIRE(y.at(place).integer == y.type().quantized().quantize(sum, y.channel(place)));
+              else
+                REQUIRE(y.at(place).real == sum);
+            }
+      }
+}
+
 TEST_CASE("stablehlo convolution: every float type is the definition, in any order of dimensions") {
   std::vector<shlo::convolution_attributes> all(6);
   all[1] = {.window_strides = {2, 1}, .padding = {{{1, 2}, {0, 3}}}};

@@ -7,6 +7,7 @@
 #include <qtensor/compat/stablehlo_types.hpp>
 #include <qtensor/ops/dequantize.hpp>
 #include <qtensor/ops/quantize.hpp>
+#include <qtensor/reference/number.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <span>
 
@@ -171,11 +172,13 @@ inline namespace QTENSOR_ABI {
 
 namespace pieces {
 
-/// Whether the kernels of schemes compute a type: f32 over all codes of i8 or ui8.
-inline bool has_kernel(const quantized_type& q) {
-  return q.expressed() == basic_type::f32 && bits_of(q.storage()) == 8 && q.storage_min() == min_value(q.storage()) &&
-         q.storage_max() == max_value(q.storage());
+/// Whether a type is f32 over all codes of a storage type.
+inline bool is_whole(const quantized_type& q, basic_type storage) {
+  return q.expressed() == basic_type::f32 && q.storage() == storage && q.storage_min() == min_value(storage) &&
+         q.storage_max() == max_value(storage);
 }
+/// Whether the kernels of schemes compute it.
+inline bool has_kernel(const quantized_type& q) { return is_whole(q, basic_type::i8) || is_whole(q, basic_type::ui8); }
 
 /// A tensor's elements as (outer, channels, inner), and its codes of a type as the library's own tensor of them.
 template <format Storage>
@@ -195,9 +198,20 @@ class channels {
   }
 
   void quantize(const tensor& x, tensor& y) {
-    const auto elements = source(reinterpret_cast<const float*>(x.bytes().data()), sizes_);
-    quantize_static_into(typename decltype(elements)::template in_order<row_major>(elements),
-                         codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())));
+    const auto* from = reinterpret_cast<const float*>(x.bytes().data());
+    auto* to = reinterpret_cast<unit*>(y.bytes().data());
+    if constexpr (simd::vector_encodable<S>) {
+      const auto elements = source(from, sizes_);
+      quantize_static_into(typename decltype(elements)::template in_order<row_major>(elements),
+                           codes<tensor_span<S, sizes_type>>(to));
+    } else {
+      const auto [outer, count, inner] = sizes_.to_array();
+      for (index_t run = 0; run < outer * count; ++run) {
+        const auto c = static_cast<std::size_t>(run % count);
+        const number_type<S> number{scales_[c], zeros_[c]};
+        for (index_t i = 0; i < inner; ++i) *to++ = static_cast<unit>(number(*from++).code);
+      }
+    }
   }
   void dequantize(const tensor& x, tensor& y) {
     dequantize_into(codes<tensor_view<S, sizes_type>>(reinterpret_cast<const unit*>(x.bytes().data())),
@@ -219,7 +233,7 @@ class channels {
 
 /// uniform_quantize: of a float tensor, rne(clamp(x / scale + zero point)); of a quantized one,
 /// quantize(dequantize(x)). Throws unless the float type is the expressed one, and where the type does not fit the
-/// shape. f32 to i8 and ui8 runs on the kernels of `uniform`, whatever the axis.
+/// shape. f32 to i8 and ui8 runs on the kernels of `uniform`, to i32 on its numbers, whatever the axis.
 inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
   tensor y(type, x.shape());
   if (x.type().is_quantized()) {
@@ -236,6 +250,10 @@ inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
   if (pieces::has_kernel(type)) {
     is_signed(type.storage()) ? pieces::channels<int8>(y, type).quantize(x, y)
                               : pieces::channels<uint8>(y, type).quantize(x, y);
+    return y;
+  }
+  if (pieces::is_whole(type, basic_type::i32)) {
+    pieces::channels<int32>(y, type).quantize(x, y);
     return y;
   }
   for (index_t i = 0; i < x.size(); ++i) y.set(i, {0.0, type.quantize(x.at(i).real, y.channel(i))});

@@ -34,16 +34,6 @@ struct convolution_attributes {
 
 namespace detail {
 
-/// Elements as the numbers they are computed with.
-inline std::vector<double> real_numbers(const tensor& x) {
-  require(is_float(x.type().computed()), "an operand is ", name_of(x.type().stored()),
-          "; products are of float or quantized tensors.");
-  std::vector<double> out(static_cast<std::size_t>(x.size()));
-  for (index_t i = 0; i < x.size(); ++i)
-    out[static_cast<std::size_t>(i)] = expressed(x.type(), x.at(i), x.channel(i)).real;
-  return out;
-}
-
 /// A dimension as it lies in memory.
 struct dimension_steps {
   index_t size, stride;
@@ -112,10 +102,6 @@ inline void check_product_types(const tensor& lhs, const tensor& rhs, const elem
           name_of(rhs.type().stored()), "; constraint: storage_type(lhs) = storage_type(rhs).");
   require(!result.quantized().is_per_axis() || r.is_per_axis(),
           "the result is quantized per axis and rhs is not; constraint: per-axis results need a per-axis rhs.");
-}
-
-inline void set_result(tensor& y, index_t place, double sum) {
-  y.set(place, stored(y.type(), scalar{sum, 0}, y.channel(place)));
 }
 
 /// The geometry of a convolution, checked: its spatial axes, and what one of its groups has.
@@ -193,31 +179,59 @@ inline namespace QTENSOR_ABI {
 
 namespace pieces {
 
+/// Elements as the numbers they are computed with: floats, or doubles where those are f64.
+template <class T>
+std::vector<T> real_numbers(const tensor& x) {
+  require(is_float(x.type().computed()), "an operand is ", name_of(x.type().stored()),
+          "; products are of float or quantized tensors.");
+  if (x.type().is_quantized()) return real_numbers<T>(uniform_dequantize(x));
+  if (x.type().stored() == (sizeof(T) == 4 ? basic_type::f32 : basic_type::f64)) return x.to_vector<T>();
+  std::vector<T> out(static_cast<std::size_t>(x.size()));
+  for (index_t i = 0; i < x.size(); ++i) out[static_cast<std::size_t>(i)] = static_cast<T>(x.at(i).real);
+  return out;
+}
+
 /// One operand of a product as matrices, a row for each free index: its numbers, and where its matrices, their rows and
 /// their terms begin.
+template <class T>
 struct dot_operand {
-  std::vector<double> numbers;
+  std::vector<T> numbers;
   std::vector<index_t> batches, free, terms;
 
   index_t matrices() const { return static_cast<index_t>(batches.size()); }
   index_t rows() const { return static_cast<index_t>(free.size()); }
   index_t depth() const { return static_cast<index_t>(terms.size()); }
-  /// The terms of a row, as float where all numbers are floats.
-  template <class T>
-  void read(index_t matrix, index_t row, T* to) const {
-    const index_t first = batches[static_cast<std::size_t>(matrix)] + free[static_cast<std::size_t>(row)];
-    for (std::size_t k = 0; k < terms.size(); ++k)
-      to[k] = static_cast<T>(numbers[static_cast<std::size_t>(first + terms[k])]);
+  /// Rows [first, first + n) of a matrix: where they lie if these and their terms are evenly spaced, which tiles of
+  /// floats take (doubles: if these are side by side), else in `room`.
+  matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
+    const T* from = numbers.data() + batches[static_cast<std::size_t>(matrix)];
+    if (const auto row = step_of(free), term = step_of(terms); row && term && (sizeof(T) == 4 || *term == 1))
+      return {from + first * *row, n, depth(), *row, *term};
+    room.resize(static_cast<std::size_t>(n * depth()));
+    T* to = room.data();
+    for (index_t r = first; r < first + n; ++r)
+      for (const index_t term : terms) *to++ = from[free[static_cast<std::size_t>(r)] + term];
+    return {room.data(), n, depth(), depth(), 1};
+  }
+
+ private:
+  /// How far each place is from the one before, the first being 0, where that is the same for all.
+  static std::optional<index_t> step_of(const std::vector<index_t>& places) {
+    const index_t step = places.size() > 1 ? places[1] : 1;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (places[i] != static_cast<index_t>(i) * step) return {};
+    return step;
   }
 };
 
 /// The windows of a convolution as such matrices, one for each group: a row is what one place of the result sees, its
 /// terms are taps and under each tap the input features. Padding and holes are 0.
+template <class T>
 class window_operand {
  public:
   window_operand(const tensor& lhs, const convolution_dimension_numbers& d, const detail::convolution_geometry& g,
                  bool groups_of_batches)
-      : numbers_(detail::real_numbers(lhs)),
+      : numbers_(real_numbers<T>(lhs)),
         group_step_(groups_of_batches ? g.batches * detail::stride_along(lhs.shape(), d.input_batch)
                                       : g.inputs * detail::stride_along(lhs.shape(), d.input_feature)),
         groups_(g.groups),
@@ -231,17 +245,19 @@ class window_operand {
   index_t matrices() const { return groups_; }
   index_t rows() const { return rows_; }
   index_t depth() const { return taps_ * inputs_; }
-  template <class T>
-  void read(index_t matrix, index_t row, T* to) const {
-    const index_t* place = places_.data() + row * taps_;
-    for (index_t t = 0; t < taps_; ++t, to += inputs_) {
-      if (place[t] == outside) {
+  matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
+    room.resize(static_cast<std::size_t>(n * depth()));
+    T* to = room.data();
+    const index_t* const end = places_.data() + (first + n) * taps_;
+    for (const index_t* place = places_.data() + first * taps_; place != end; ++place, to += inputs_) {
+      if (*place == outside) {
         std::fill_n(to, inputs_, T(0));
         continue;
       }
-      const double* from = numbers_.data() + matrix * group_step_ + place[t];
-      for (index_t i = 0; i < inputs_; ++i) to[i] = static_cast<T>(from[i * input_step_]);
+      const T* from = numbers_.data() + matrix * group_step_ + *place;
+      for (index_t i = 0; i < inputs_; ++i) to[i] = from[i * input_step_];
     }
+    return {room.data(), n, depth(), depth(), 1};
   }
 
  private:
@@ -263,63 +279,85 @@ class window_operand {
     taps_ *= axis.taps;
   }
 
-  std::vector<double> numbers_;
+  std::vector<T> numbers_;
   index_t group_step_, groups_, inputs_, input_step_, rows_, taps_ = 1;
   std::vector<index_t> places_;  // [row][tap]
 };
 
-/// sums = a b^T by the definition, in f64: a is rows x depth, b cols x depth.
-inline void multiply_doubles(const double* a, index_t rows, const double* b, index_t cols, index_t depth,
-                             double* sums) {
-  for (index_t r = 0; r < rows; ++r)
-    for (index_t c = 0; c < cols; ++c) {
-      double sum = 0.0;
-      for (index_t k = 0; k < depth; ++k) sum += rounded(a[r * depth + k] * b[c * depth + k]);
-      sums[r * cols + c] = sum;
-    }
-}
+/// sums = a b^T by the definition, in f64.
+struct multiply_doubles {
+  using number = double;
+  void operator()(const matrix_ref<const double>& a, const matrix_ref<const double>& b, double* sums) const {
+    for (index_t r = 0; r < a.rows(); ++r)
+      for (index_t c = 0; c < b.rows(); ++c) {
+        double sum = 0.0;
+        for (index_t k = 0; k < a.cols(); ++k) sum += rounded(a(r, k) * b(c, k));
+        sums[r * b.rows() + c] = sum;
+      }
+  }
+};
 /// The same in the type of a Step.
 template <class Step>
-void multiply(const float* a, index_t rows, const float* b, index_t cols, index_t depth, float* sums) {
-  matmul_into<simd::best_arch, Step>(matrix_ref<const float>{a, rows, depth, depth, 1},
-                                     matrix_ref<const float>{b, depth, cols, 1, depth},
-                                     matrix_ref<float>{sums, rows, cols, cols, 1});
+struct multiply_floats {
+  using number = float;
+  void operator()(const matrix_ref<const float>& a, const matrix_ref<const float>& b, float* sums) const {
+    matmul_into<simd::best_arch, Step>(a, b.transposed(), matrix_ref<float>{sums, a.rows(), b.rows(), b.rows(), 1});
+  }
+};
+/// Calls use(multiply) with the products of a float type.
+template <class Use>
+void in_type(basic_type type, const Use& use) {
+  switch (type) {
+    case basic_type::f32:
+      return use(multiply_floats<simd::rounded_step>{});
+    case basic_type::bf16:
+      return use(multiply_floats<simd::narrow_step<bf16>>{});
+    case basic_type::f16:
+      return use(multiply_floats<simd::narrow_step<f16>>{});
+    default:
+      return use(multiply_doubles{});
+  }
 }
 
-/// Calls use(matrix, row, column, sum) for every row of a and row of b, in this order; some rows at a time.
-template <class T, class A, class Multiply, class Use>
-void dots_by(const A& a, const dot_operand& b, const Multiply& multiply, const Use& use) {
+/// Calls use(matrix, first row, rows, sums) with the sums of some rows of a and all rows of b, in order.
+template <class Multiply, class A, class Use>
+void for_each_dot(const Multiply& multiply, const A& a, const dot_operand<typename Multiply::number>& b,
+                  const Use& use) {
   constexpr index_t most_rows = 240;
-  const index_t depth = a.depth(), cols = b.rows();
-  std::vector<T> left(static_cast<std::size_t>(std::min(most_rows, a.rows()) * depth)),
-      right(static_cast<std::size_t>(cols * depth)),
-      sums(static_cast<std::size_t>(std::min(most_rows, a.rows()) * cols));
+  std::vector<typename Multiply::number> left, right,
+      sums(static_cast<std::size_t>(std::min(most_rows, a.rows()) * b.rows()));
   for (index_t n = 0; n < a.matrices(); ++n) {
-    for (index_t c = 0; c < cols; ++c) b.read(n, c, right.data() + c * depth);
+    const auto of_b = b.read(n, 0, b.rows(), right);
     for (index_t first = 0; first < a.rows(); first += most_rows) {
       const index_t rows = std::min(most_rows, a.rows() - first);
-      for (index_t r = 0; r < rows; ++r) a.read(n, first + r, left.data() + r * depth);
-      multiply(left.data(), rows, right.data(), cols, depth, sums.data());
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t c = 0; c < cols; ++c)
-          use(n, first + r, c, static_cast<double>(sums[static_cast<std::size_t>(r * cols + c)]));
+      multiply(a.read(n, first, rows, left), of_b, sums.data());
+      use(n, first, rows, sums.data());
     }
   }
 }
-/// The same in a float type.
-template <class A, class Use>
-void dots_of(basic_type type, const A& a, const dot_operand& b, const Use& use) {
-  switch (type) {
-    case basic_type::f32:
-      return dots_by<float>(a, b, multiply<simd::rounded_step>, use);
-    case basic_type::bf16:
-      return dots_by<float>(a, b, multiply<simd::narrow_step<bf16>>, use);
-    case basic_type::f16:
-      return dots_by<float>(a, b, multiply<simd::narrow_step<f16>>, use);
-    default:
-      return dots_by<double>(a, b, multiply_doubles, use);
+
+/// A result's sums in the type they are computed in, dense; quantized where the result is.
+class product_sums {
+ public:
+  product_sums(const element_type& result, const std::vector<index_t>& shape)
+      : y_(result, shape), sums_(result.is_quantized() ? tensor(result.computed(), shape) : tensor(result, {0})) {}
+  index_t size() const { return y_.size(); }
+  /// `n` sums to places from `place` on, `step` apart.
+  template <class T>
+  void set(index_t place, index_t step, const T* sums, index_t n) {
+    tensor& to = y_.type().is_quantized() ? sums_ : y_;
+    if (bytes_of(to.type().stored()) == sizeof(T)) {
+      T* memory = reinterpret_cast<T*>(to.bytes().data()) + place;
+      for (index_t i = 0; i < n; ++i) memory[i * step] = sums[i];
+    } else {
+      for (index_t i = 0; i < n; ++i) to.set(place + i * step, {static_cast<double>(sums[i]), 0});
+    }
   }
-}
+  tensor take() { return y_.type().is_quantized() ? uniform_quantize(sums_, y_.type().quantized()) : std::move(y_); }
+
+ private:
+  tensor y_, sums_;
+};
 
 }  // namespace pieces
 
@@ -357,17 +395,21 @@ inline tensor dot_general(const tensor& lhs, const tensor& rhs, const dot_dimens
   for (index_t i : d.lhs_batching) shape.push_back(lhs.shape()[static_cast<std::size_t>(i)]);
   for (index_t i : lhs_free) shape.push_back(lhs.shape()[static_cast<std::size_t>(i)]);
   for (index_t i : rhs_free) shape.push_back(rhs.shape()[static_cast<std::size_t>(i)]);
-  tensor y(result, shape);
-  const auto operand_of = [](const tensor& x, const auto& batching, const auto& free, const auto& contracting) {
-    return pieces::dot_operand{detail::real_numbers(x), detail::places_over(x.shape(), batching),
-                               detail::places_over(x.shape(), free), detail::places_over(x.shape(), contracting)};
-  };
-  const auto a = operand_of(lhs, d.lhs_batching, lhs_free, d.lhs_contracting);
-  const auto b = operand_of(rhs, d.rhs_batching, rhs_free, d.rhs_contracting);
-  index_t place = 0;
-  pieces::dots_of(result.computed(), a, b,
-                  [&](index_t, index_t, index_t, double sum) { detail::set_result(y, place++, sum); });
-  return y;
+  pieces::product_sums y(result, shape);
+  pieces::in_type(result.computed(), [&]<class Multiply>(const Multiply& multiply) {
+    using number = typename Multiply::number;
+    const auto operand_of = [](const tensor& x, const auto& batching, const auto& free, const auto& contracting) {
+      return pieces::dot_operand<number>{pieces::real_numbers<number>(x), detail::places_over(x.shape(), batching),
+                                         detail::places_over(x.shape(), free),
+                                         detail::places_over(x.shape(), contracting)};
+    };
+    const auto a = operand_of(lhs, d.lhs_batching, lhs_free, d.lhs_contracting);
+    const auto b = operand_of(rhs, d.rhs_batching, rhs_free, d.rhs_contracting);
+    pieces::for_each_dot(multiply, a, b, [&](index_t matrix, index_t first, index_t rows, const number* sums) {
+      y.set((matrix * a.rows() + first) * b.rows(), 1, sums, rows * b.rows());
+    });
+  });
+  return y.take();
 }
 
 /// convolution, with dilations of both sides, strides, padding and holes (factors of 0), feature groups and batch
@@ -382,27 +424,33 @@ inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolutio
   shape[static_cast<std::size_t>(d.output_feature)] = g.groups * g.outputs;
   for (std::size_t i = 0; i < g.axes.size(); ++i)
     shape[static_cast<std::size_t>(d.output_spatial[i])] = g.axes[i].out();
-  tensor y(result, shape);
-  if (y.size() == 0) return y;
+  pieces::product_sums y(result, shape);
+  if (y.size() == 0) return y.take();
 
   const auto stride = [&](index_t axis) { return detail::stride_along(rhs.shape(), axis); };
   const auto joined = [](std::vector<index_t> axes, index_t last) {
     axes.push_back(last);
     return axes;
   };
-  const pieces::window_operand windows(lhs, d, g, attributes.batch_group_count > 1);
-  const pieces::dot_operand kernels{detail::real_numbers(rhs),
-                                    detail::places_of({{g.groups, g.outputs * stride(d.kernel_output_feature)}}),
-                                    detail::places_of({{g.outputs, stride(d.kernel_output_feature)}}),
-                                    detail::places_over(rhs.shape(), joined(d.kernel_spatial, d.kernel_input_feature))};
   std::vector<index_t> by_rows = {d.output_batch};
   by_rows.insert(by_rows.end(), d.output_spatial.begin(), d.output_spatial.end());
   const auto places = detail::places_over(shape, by_rows);
   const index_t feature = detail::stride_along(shape, d.output_feature);
-  pieces::dots_of(result.computed(), windows, kernels, [&](index_t group, index_t row, index_t col, double sum) {
-    detail::set_result(y, places[static_cast<std::size_t>(row)] + (group * g.outputs + col) * feature, sum);
+  pieces::in_type(result.computed(), [&]<class Multiply>(const Multiply& multiply) {
+    using number = typename Multiply::number;
+    const pieces::window_operand<number> windows(lhs, d, g, attributes.batch_group_count > 1);
+    const pieces::dot_operand<number> kernels{
+        pieces::real_numbers<number>(rhs), detail::places_of({{g.groups, g.outputs * stride(d.kernel_output_feature)}}),
+        detail::places_of({{g.outputs, stride(d.kernel_output_feature)}}),
+        detail::places_over(rhs.shape(), joined(d.kernel_spatial, d.kernel_input_feature))};
+    pieces::for_each_dot(multiply, windows, kernels,
+                         [&](index_t group, index_t first, index_t rows, const number* sums) {
+                           for (index_t r = 0; r < rows; ++r)
+                             y.set(places[static_cast<std::size_t>(first + r)] + group * g.outputs * feature, feature,
+                                   sums + r * g.outputs, g.outputs);
+                         });
   });
-  return y;
+  return y.take();
 }
 
 }  // namespace QTENSOR_ABI
