@@ -121,6 +121,7 @@ class numbers {
   }
   bool given() const { return map_.given(); }
   std::span<T> all() { return all_; }
+  std::span<const T> all() const { return all_; }
 
   /// Those of n neighbours along an axis of a matrix, from (row, col) on: one where they share it, or one for each,
   /// where they lie or in `room`.
@@ -245,17 +246,21 @@ template <format Code>
 class grouped_rows {
   using dot = simd::quad_dot<arch>;
   using code = packed_code<Code>;
-  static constexpr index_t line = 64;
+  static constexpr index_t line = 64, width = simd::int_tile<arch>::panel;
 
  public:
-  grouped_rows(index_t rows, index_t group, index_t groups)
-      : rows_(rows),
+  /// has_zeros: weights have zero points other than 0.
+  grouped_rows(index_t rows, index_t group, index_t groups, bool has_zeros)
+      : has_zeros_(has_zeros),
+        rows_(rows),
         group_(group),
         quads_(divide_up(group, 4)),
         stride_(round_up(groups * quads_ * 4, line) + line),
         units_(ops::line_array<typename dot::unit>::for_overwrite(rows * stride_)),
         rests_(static_cast<std::size_t>(rows * groups)),
-        zeros_(rests_.size()) {}
+        zeros_(rests_.size()),
+        one_zero_(static_cast<std::size_t>(groups)),
+        starts_(ops::line_array<std::int32_t>::for_overwrite(groups * width)) {}
 
   /// Group g of `count` rows, which begins at `codes` in the first and `step` behind that in the next.
   void fill(index_t g, const storage_t<Code>* codes, index_t step, index_t count,
@@ -269,34 +274,49 @@ class grouped_rows {
       rests_[at] = ops::wrapped_sum(simd::pack_units<arch>(bytes, group_, sign, to) - group_ * zero);
       zeros_[at] = ops::wrapped_sum(zero + dot::unit_offset);
     }
+    const auto zeros = zeros_.begin() + g * rows_;
+    one_zero_[static_cast<std::size_t>(g)] = std::all_of(zeros, zeros + count, [&](auto z) { return z == *zeros; });
+  }
+  /// From here on sums are of this panel. They start from what one zero point of all rows takes.
+  template <class Panel>
+  void begin(const Panel& panel) {
+    for (index_t g = 0; g < std::ssize(one_zero_); ++g) {
+      const std::int64_t zero =
+          one_zero_[static_cast<std::size_t>(g)] ? zeros_[static_cast<std::size_t>(g * rows_)] : 0;
+      for (index_t i = g * width; i < (g + 1) * width; ++i) starts_[i] = ops::wrapped_sum(-zero * panel.sums[i]);
+    }
   }
   /// sums = those of group g of rows [row, row + count) and a panel, exact modulo 2^32.
   template <class Panel>
   void sum(const Panel& panel, index_t g, index_t row, index_t count, std::int32_t* sums) const {
-    constexpr index_t width = simd::int_tile<arch>::panel;
-    alignas(64) static constexpr std::int32_t nothing[width] = {};
     const auto* weights = reinterpret_cast<const std::int8_t*>(panel.codes) + g * quads_ * width * 4;
-    simd::dot_tile<arch>(weights, {units_.data() + row * stride_ + g * quads_ * 4, stride_}, count, quads_, nothing,
-                         sums);
+    simd::dot_tile<arch>(weights, {units_.data() + row * stride_ + g * quads_ * 4, stride_}, count, quads_,
+                         starts_.data() + g * width, sums);
     const auto at = static_cast<std::size_t>(g * rows_ + row);
-    simd::sums_in_turn<arch, width, true, std::int32_t>{sums,
-                                                        width,
-                                                        count,
-                                                        sums,
-                                                        width,
-                                                        nullptr,
-                                                        nullptr,
-                                                        &rests_[at],
-                                                        panel.zeros + g * width,
-                                                        &zeros_[at],
-                                                        panel.sums + g * width}
-        .some(count);
+    const std::int32_t* const row_zeros = one_zero_[static_cast<std::size_t>(g)] ? nullptr : &zeros_[at];
+    using turn = simd::sums_in_turn<arch, width, true, std::int32_t>;
+    if (has_zeros_ || row_zeros != nullptr)
+      turn{sums,
+           width,
+           count,
+           sums,
+           width,
+           nullptr,
+           nullptr,
+           &rests_[at],
+           panel.zeros + g * width,
+           row_zeros,
+           panel.sums + g * width}
+          .some(count);
   }
 
  private:
+  bool has_zeros_;
   index_t rows_, group_, quads_, stride_;
   ops::line_array<typename dot::unit> units_;
-  std::vector<std::int32_t> rests_, zeros_;
+  std::vector<std::int32_t> rests_, zeros_;  // group by group
+  std::vector<bool> one_zero_;
+  ops::line_array<std::int32_t> starts_;
 };
 
 /// Integers times integers: d(m, n) += RN(RN(float(exact sum of group g) * source scale) * weight scale), groups in
@@ -360,18 +380,21 @@ class code_product {
     const index_t m = j_.m(), k = j_.k(), n = j_.n(), groups = static_cast<index_t>(groups_.size());
     const index_t most = ops::rows_at_once(m, k, 16 * tile::max_rows);
     ops::packing_panels<grouped_codes, arch> panels(weights);
-    grouped_rows<Source> rows(most, weights.group(), groups);
+    const auto zeros = code_zero_.all();
+    const bool has_zeros = std::any_of(zeros.begin(), zeros.end(), [](std::int32_t z) { return z != 0; });
+    grouped_rows<Source> rows(most, weights.group(), groups, has_zeros);
     alignas(64) std::int32_t sums[tile::max_rows * tile::panel];
     alignas(64) float kept[tile::max_rows * tile::panel];
     for (index_t first = 0; first < m; first += most) {
       const index_t count = std::min(most, m - first);
       for (index_t g = 0; g < groups; ++g) {
-        const auto zeros = groups_[static_cast<std::size_t>(g)].src_zeros;
+        const auto src_zeros = groups_[static_cast<std::size_t>(g)].src_zeros;
         rows.fill(g, source + first * k + g * weights.group(), k, count,
-                  zeros.size() == 1 ? zeros : zeros.subspan(static_cast<std::size_t>(first)));
+                  src_zeros.size() == 1 ? src_zeros : src_zeros.subspan(static_cast<std::size_t>(first)));
       }
       for (index_t col = 0; col < n; col += tile::panel) {
         const auto panel = panels.panel(col / tile::panel);
+        rows.begin(panel);
         simd::for_each_row_tile(count, tile::max_rows, [&](index_t r, index_t some) {
           const index_t cols = std::min(tile::panel, n - col);
           for (index_t g = 0; g < groups; ++g) {
