@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/quantized_rows.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <numeric>
 #include <qtensor/ops/quantized_rows.hpp>
 
 #include "../simd/check.hpp"
@@ -27,23 +28,33 @@ TEST_CASE("quantize_row_groups: codes and scales of int8_group, whatever the gro
       }
 }
 
-TEST_CASE("quantize_rows: codes and scales of int8_per_channel, rows of NaN among others") {
-  for (const index_t n : {1, 33, 512, 3000}) {
-    const index_t rows = 37, step = n + 2;
-    auto x = check::numbers(rows * n, static_cast<unsigned>(n));
-    x[static_cast<std::size_t>(20 * n)] = quiet_nan;
-    const auto want = check::expected<int8_per_channel<0>, row_major>(x, matrix_extents(rows, n));
-    std::vector<float> apart(static_cast<std::size_t>(rows * step)), scales(static_cast<std::size_t>(rows));
-    for (index_t r = 0; r < rows; ++r) std::copy_n(x.data() + r * n, n, apart.data() + r * step);
-    std::vector<std::int8_t> codes(static_cast<std::size_t>(n));
-    index_t seen = 0;
-    ops::quantize_rows(apart.data(), step, rows, n, scales.data(), [&](index_t r, const auto& encode) {
-      REQUIRE(r == seen++);
-      encode(codes.data());
-      REQUIRE(check::same_or_nan(scales[static_cast<std::size_t>(r)], want.scales()[static_cast<std::size_t>(r)]));
-      for (index_t k = 0; k < n; ++k)
-        REQUIRE(codes[static_cast<std::size_t>(k)] == want.codes()[static_cast<std::size_t>(r * n + k)]);
-    });
-    CHECK(seen == rows);
-  }
+namespace {
+
+void check_rows(index_t n, index_t step) {
+  constexpr index_t rows = 37;
+  auto x = check::numbers(rows * n, static_cast<unsigned>(n));
+  x[static_cast<std::size_t>(20 * n)] = quiet_nan;
+  const auto want = check::expected<int8_per_channel<0>, row_major>(x, matrix_extents(rows, n));
+  check::fenced<float> apart((rows - 1) * step + n);
+  std::vector<float> scales(static_cast<std::size_t>(rows));
+  for (index_t r = 0; r < rows; ++r) std::copy_n(x.data() + r * n, n, apart.data() + r * step);
+  check::fenced<std::int8_t> codes(n);
+  index_t seen = 0;
+  ops::quantize_rows(apart.data(), step, rows, n, scales.data(), [&](index_t r, const auto& encode) {
+    REQUIRE(r == seen++);
+    encode(codes.data());
+    REQUIRE(check::same_or_nan(scales[static_cast<std::size_t>(r)], want.scales()[static_cast<std::size_t>(r)]));
+    for (index_t k = 0; k < n; ++k) REQUIRE(codes[k] == want.codes()[static_cast<std::size_t>(r * n + k)]);
+  });
+  CHECK(seen == rows);
+}
+
+}  // namespace
+
+TEST_CASE("quantize_rows: codes and scales of int8_per_channel, rows of NaN among others, side by side or with gaps") {
+  std::vector<index_t> sizes(70);
+  std::iota(sizes.begin(), sizes.end(), 1);
+  for (const index_t n : {512, 3000}) sizes.push_back(n);
+  for (const index_t n : sizes)
+    for (const index_t step : {n, n + 2}) check_rows(n, step);
 }
