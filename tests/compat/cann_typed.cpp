@@ -90,7 +90,14 @@ TEST_CASE("typed entry points: FP4 of an odd run-time extent throws") {
 
 TEST_CASE("dynamic schemes by vectors") {
   special_blocks::check_vectors<cann::mx_flushed<qtensor::e4m3>, cann::block_quant<qtensor::hif8, 1, 128>,
-                                cann::block_quant<qtensor::int8, 1, 32>>();
+                                cann::block_quant<qtensor::hif8, 1, 32, bounded_amax<>, nearest_even>,
+                                cann::block_quant<qtensor::e5m2, 1, 32>, cann::block_quant<qtensor::int8, 1, 32>>();
+}
+
+TEST_CASE("int8 on A2 and A3: the rule's multipliers by vectors") {
+  CHECK(simd::vector_encodable<cann::block_quant_a2_a3<32>>);
+  special_blocks::check_scheme<cann::block_quant_a2_a3<32>>();
+  special_blocks::check_scheme<with<cann::block_quant_a2_a3<32>, per_tensor>>();
 }
 
 TEST_CASE("rows of more blocks than are looked at together: run-time and typed agree") {

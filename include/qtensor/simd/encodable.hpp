@@ -14,6 +14,13 @@
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
+/// The multiplier that stands for the scale is the inverse.
+template <class A>
+struct vector_inverse<rule_multiplier, A> {
+  static constexpr bool enabled = true;
+  static QTENSOR_INLINE floats<A> of(const floats<A>& multiplier, float) { return multiplier; }
+};
+
 namespace detail {
 
 /// Integers and fixed-point fractions: a code counts units.

@@ -173,10 +173,14 @@ constexpr bool watches_zero_points() {
   }
 }
 
+/// Whether the vector body takes a scale of 0 as any other: where the division decides what becomes of it.
+template <class S>
+inline constexpr bool takes_scale_0 = qtensor::detail::own_division<typename S::division>&& has_own_inverse<S>;
+
 /// A scale and zero point that the vector body cannot take: a block of zeros, a zero point far away.
 template <class S, class A>
 QTENSOR_INLINE bool is_irregular(float scale, const std::int32_t* zeros, index_t at) {
-  if (scale == 0.f && !has_own_inverse<S>) return true;
+  if (scale == 0.f && !takes_scale_0<S>) return true;
   if constexpr (watches_zero_points<S, A>()) return zeros != nullptr && !regular_zero_point<S, A>(zeros[at]);
   return false;
 }
@@ -187,7 +191,7 @@ bool any_irregular(const float* scales, const std::int32_t* zeros, index_t n) {
   auto found = ints<A>(0) != ints<A>(0);
   for (index_t i = 0; i < n; i += lanes<A>) {
     const index_t count = std::min(lanes<A>, n - i);
-    if constexpr (!has_own_inverse<S>)
+    if constexpr (!takes_scale_0<S>)
       found = found | simd::mask_as<std::int32_t>(simd::load_n<A>(scales + i, count, 1.f) == floats<A>(0.f));
     if constexpr (watches_zero_points<S, A>())
       if (zeros != nullptr) {
