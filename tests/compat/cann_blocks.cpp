@@ -85,6 +85,38 @@ TEST_CASE("strides: any source, any result, also of half bytes, and nothing betw
   }
 }
 
+TEST_CASE("short rows, of which a tile holds several: each is what it is alone, and nothing between them is touched") {
+  for (const std::int64_t dst : {type::e4m3, type::e2m1})
+    for (const index_t cols : {2, 4, 16, 30, 64, 96, 100})
+      for (const index_t rows : {1, 3, 70, 1100}) {
+        CAPTURE(cols);
+        CAPTURE(rows);
+        const cann::mx_attributes how{.dst_type = dst};
+        const words x = numbers(rows * cols, static_cast<unsigned>(cols + rows));
+        const mx_result all = single(x, type::bf16, {rows, cols}, -1, how);
+        mx_result wanted;
+        const index_t gap = 6, step = cols + gap, per_byte = is_fp4(dst) ? 2 : 1;
+        bytes apart(static_cast<std::size_t>(rows * step / per_byte), 0x55),
+            untouched(static_cast<std::size_t>(gap), is_fp4(dst) ? 5 : 0x55), wanted_apart, scales(all.scales.size());
+        REQUIRE(cann::dynamic_mx_quant(in(x, type::bf16, {rows, cols}), -1, how,
+                                       out(apart, dst, {rows, cols}, {step, 1}),
+                                       out(scales, type::e8m0, cann::mxscale_sizes({rows, cols}, -1)))
+                    .ok());
+        for (index_t r = 0; r < rows; ++r) {
+          const mx_result one =
+              single(words(x.begin() + r * cols, x.begin() + (r + 1) * cols), type::bf16, {1, cols}, -1, how);
+          wanted.y.insert(wanted.y.end(), one.y.begin(), one.y.end());
+          wanted.scales.insert(wanted.scales.end(), one.scales.begin(), one.scales.end());
+          wanted_apart.insert(wanted_apart.end(), one.y.begin(), one.y.end());
+          wanted_apart.insert(wanted_apart.end(), untouched.begin(), untouched.end());
+        }
+        CHECK(all.y == wanted.y);
+        CHECK(all.scales == wanted.scales);
+        CHECK(scales == wanted.scales);
+        CHECK((is_fp4(dst) ? unpacked(apart, dst) : apart) == wanted_apart);
+      }
+}
+
 TEST_CASE("DynamicBlockQuant: the vectors of NUMERICS 4") {
   const words x{0x3F80, 0xBF00, 0x4040, 0x3DCD};
   const auto codes = [](const words& v, const cann::block_attributes& how, std::uint32_t scale) {
@@ -169,7 +201,9 @@ TEST_CASE("DynamicBlockQuant: shapes, edge blocks, batches; typed and run-time a
   same(matrix_extents(5, 300), cann::block_quant<int8>{}, {.dst_type = type::int8});
   same(matrix_extents(5, 70), cann::block_quant<e4m3, 3, 1>{}, {.dst_type = type::e4m3});
   same(matrix_extents(9, 50), cann::block_quant<hif8, 4, 32>{}, {.round_mode = "round", .dst_type = type::hif8});
+  same(matrix_extents(9, 50), cann::block_quant<hif8, 4, 32, bounded_amax<>, nearest_even>{}, {.dst_type = type::hif8});
   same(matrix_extents(9, 50), cann::block_quant_golden<e5m2, 1, 32>{}, {.nonfinites = cann::nonfinites::ignored});
+  same(matrix_extents(40, 2100), cann::block_quant_golden<e5m2, 4, 128>{}, {.nonfinites = cann::nonfinites::ignored});
 }
 
 TEST_CASE("DynamicBlockQuant: hif8 with a smaller largest code, and blocks larger than x") {

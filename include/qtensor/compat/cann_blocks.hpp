@@ -122,9 +122,10 @@ inline void store_nibble(std::uint8_t* bytes, index_t at, std::uint32_t code) {
 /// Joins the magnitudes of n numbers to those of their blocks of `length`.
 inline void join_amax(const float* x, index_t n, index_t length, bool finite_only, std::uint32_t* amax) {
   using arch = simd::best_arch;
-  if (finite_only) {
-    for (index_t i = 0; i < n; ++i)
-      if (is_finite(x[i])) amax[i / length] = std::max(amax[i / length], bits_of(x[i]) & magnitude_bits);
+  if (finite_only && simd::amax_bits<arch>(x, n) >= infinity_bits) {
+    for (index_t i = 0; i < n; i += length, ++amax)
+      for (index_t k = i; k < std::min(i + length, n); ++k)
+        if (is_finite(x[k])) *amax = std::max(*amax, bits_of(x[k]) & magnitude_bits);
   } else if (length == 1) {
     simd::accumulate_amax_bits<arch>(x, n, amax);
   } else if (length > 32) {
@@ -184,14 +185,18 @@ class block_walk {
     constexpr index_t floats = 4096, least = 64;  // of a tile that stays in L1; of its rows where blocks are high
     const index_t unit = group > 1 ? group : least;
     const index_t width = std::min(std::max(floats / height, unit) / unit * unit, divide_up(cols.size, 2) * 2);
+    // As many as there is room for, where they are short.
+    height *= std::clamp(floats / width / height, index_t{1}, divide_up(rows.size, height));
     index_t tile = 0, bytes = 0;
     if (__builtin_mul_overflow(height, width, &tile) || __builtin_mul_overflow(tile, index_t{16}, &bytes)) return false;
     tile_.reset(new (std::nothrow) float[static_cast<std::size_t>(tile)]);
-    amax_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
-    scales_.reset(new (std::nothrow) float[static_cast<std::size_t>(2 * width + simd::lanes<simd::best_arch>)]);
-    width_ = width;  // scales of blocks, then those of columns with room for a batch behind
-    stored_.reset(new (std::nothrow) std::uint32_t[static_cast<std::size_t>(width)]);
-    codes_.reset(new (std::nothrow) std::uint8_t[static_cast<std::size_t>(width)]);
+    at_once_ = std::max(width, floats);
+    const auto n = static_cast<std::size_t>(at_once_);
+    amax_.reset(new (std::nothrow) std::uint32_t[n]);
+    // Of blocks, then of columns with room for a batch behind.
+    scales_.reset(new (std::nothrow) float[2 * n + static_cast<std::size_t>(simd::lanes<simd::best_arch>)]);
+    stored_.reset(new (std::nothrow) std::uint32_t[n]);
+    codes_.reset(new (std::nothrow) std::uint8_t[n]);
     if (tile_ == nullptr || amax_ == nullptr || scales_ == nullptr || stored_ == nullptr || codes_ == nullptr)
       return false;
 
@@ -200,8 +205,7 @@ class block_walk {
     for (;;) {
       for (index_t r = 0; r < rows.size; r += height)
         for (index_t c = 0; c < cols.size; c += width)
-          quantize_tile(rows, cols, start, r, std::min(height, rows.size - r), c, std::min(width, cols.size - c),
-                        width);
+          quantize_tile(rows, cols, start, r, std::min(height, rows.size - r), c, std::min(width, cols.size - c));
       int axis = axes_ - 2;
       for (; axis >= 0; --axis) {
         if (axis == row_at_) continue;
@@ -221,46 +225,78 @@ class block_walk {
   walk_axis& at(int axis) { return list_[static_cast<std::size_t>(axis)]; }
 
   void quantize_tile(const walk_axis& rows, const walk_axis& cols, const std::array<index_t, 5>& start, index_t row,
-                     index_t height, index_t col, index_t width, index_t stride) {
-    for (index_t r = 0; r < height; ++r)
-      read_floats(x_, start[0] + (row + r) * rows.stride[0] + col * cols.stride[0], cols.stride[0], width,
-                  tile_.get() + r * stride);
+                     index_t height, index_t col, index_t width) {
+    const index_t from = start[0] + row * rows.stride[0] + col * cols.stride[0];
+    if (cols.stride[0] == 1 && rows.stride[0] == width)
+      read_floats(x_, from, 1, height * width, tile_.get());
+    else
+      for (index_t r = 0; r < height; ++r)
+        read_floats(x_, from + r * rows.stride[0], cols.stride[0], width, tile_.get() + r * width);
     for (int j = 0; j < count_; ++j) {
-      const index_t high = std::min(jobs_[j].row_block, rows.size);
-      for (index_t r = 0; r < height; r += high)
-        quantize_blocks(j, rows, cols, start, row + r, std::min(high, height - r), col, width, tile_.get() + r * stride,
-                        stride);
+      const job& job = jobs_[j];
+      const index_t length = std::min(job.col_block, cols.size), high = std::min(job.row_block, rows.size);
+      const bool joins = high == 1 && width % length == 0 && (job.codes.bits == 8 || width % 2 == 0);
+      const index_t step = joins ? at_once_ / width : high;
+      for (index_t r = 0; r < height; r += step) {
+        const index_t n = std::min(step, height - r);
+        const float* tile = tile_.get() + r * width;
+        if (joins)
+          quantize_rows(j, rows, cols, start, row + r, n, col, width, tile, length);
+        else
+          quantize_blocks(j, rows, cols, start, row + r, n, col, width, tile, length);
+      }
     }
+  }
+
+  /// `height` rows of whole blocks, one row high each, which follow each other in the tile as one row does.
+  void quantize_rows(int j, const walk_axis& rows, const walk_axis& cols, const std::array<index_t, 5>& start,
+                     index_t row, index_t height, index_t col, index_t width, const float* tile, index_t length) {
+    const job& job = jobs_[j];
+    const index_t n = height * width, blocks = width / length;
+    find_scales(job, tile, 1, n, length);
+    for (index_t r = 0; r < height; ++r)
+      store_scales(j, rows, cols, start[scales_of(j)], row + r, col / length, blocks, stored_.get() + r * blocks);
+    const index_t step = rows.stride[y_of(j)], along = cols.stride[y_of(j)];
+    const index_t at = start[y_of(j)] + row * step + col * along;
+    if (height == 1 || (along == 1 && step == width)) return encode_row(job, along, at, tile, n, length);
+    encode(job, tile, n, length, codes_.get());
+    for (index_t r = 0; r < height; ++r)
+      store_codes(job, along, at + r * step, width, codes_.get() + r * width * job.codes.bits / 8);
   }
 
   /// One row of blocks: `height` rows of `width` numbers in the tile, element (row, col) of the matrix first.
   void quantize_blocks(int j, const walk_axis& rows, const walk_axis& cols, const std::array<index_t, 5>& start,
-                       index_t row, index_t height, index_t col, index_t width, const float* tile, index_t stride) {
+                       index_t row, index_t height, index_t col, index_t width, const float* tile, index_t length) {
     const job& job = jobs_[j];
-    const index_t length = std::min(job.col_block, cols.size), blocks = divide_up(width, length);
-    std::fill_n(amax_.get(), blocks, 0u);
-    for (index_t r = 0; r < height; ++r) join_amax(tile + r * stride, width, length, job.finite_only, amax_.get());
-    job.rule.of(amax_.get(), blocks, job.rule, stored_.get(), scales_.get());
-    store_scales(j, rows, cols, start[scales_of(j)], row / job.row_block, col / length, blocks);
+    find_scales(job, tile, height, width, length);
+    store_scales(j, rows, cols, start[scales_of(j)], row / job.row_block, col / length, divide_up(width, length),
+                 stored_.get());
     const index_t step = rows.stride[y_of(j)], along = cols.stride[y_of(j)];
     const index_t at = start[y_of(j)] + row * step + col * along;
     if ((length == 1 || height > 1) && is_direct(job, along, at, width) && (job.codes.bits == 8 || step % 2 == 0)) {
       float* scales = scales_.get();
       if (length > 1) {
-        scales += width_;
+        scales += at_once_;
         simd::spread_entries<simd::best_arch>(static_cast<const float*>(scales_.get()), length, 0, width, scales);
       }
-      return job.codes.columns(tile, height, stride, width, scales, place(job, at), step * job.codes.bits / 8);
+      return job.codes.columns(tile, height, width, width, scales, place(job, at), step * job.codes.bits / 8);
     }
-    for (index_t r = 0; r < height; ++r) encode_row(job, along, at + r * step, tile + r * stride, width, length);
+    for (index_t r = 0; r < height; ++r) encode_row(job, along, at + r * step, tile + r * width, width, length);
+  }
+
+  /// Scales of the blocks of `length` in rows of n numbers, which share them.
+  void find_scales(const job& job, const float* tile, index_t height, index_t n, index_t length) {
+    const index_t blocks = divide_up(n, length);
+    std::fill_n(amax_.get(), blocks, 0u);
+    for (index_t r = 0; r < height; ++r) join_amax(tile + r * n, n, length, job.finite_only, amax_.get());
+    job.rule.of(amax_.get(), blocks, job.rule, stored_.get(), scales_.get());
   }
 
   /// Those of `blocks` blocks of a row of blocks, from block (row, col) on.
   void store_scales(int j, const walk_axis& rows, const walk_axis& cols, index_t start, index_t row, index_t col,
-                    index_t blocks) const {
+                    index_t blocks, const std::uint32_t* stored) const {
     const job& job = jobs_[j];
     const index_t row_step = rows.stride[scales_of(j)], step = cols.stride[scales_of(j)];
-    const std::uint32_t* stored = stored_.get();
     if (job.paired == pairs::none) {
       float* to = static_cast<float*>(job.scales->data) + start + row * row_step + col * step;
       for (index_t b = 0; b < blocks; ++b) to[b * step] = float_of(stored[b]);
@@ -290,19 +326,28 @@ class block_walk {
     return static_cast<std::uint8_t*>(job.y->data) + at * job.codes.bits / 8;
   }
   void encode_row(const job& job, index_t stride, index_t at, const float* x, index_t n, index_t length) {
-    const bool direct = is_direct(job, stride, at, n);
-    std::uint8_t* to = direct ? place(job, at) : codes_.get();
+    if (is_direct(job, stride, at, n)) return encode(job, x, n, length, place(job, at));
+    encode(job, x, n, length, codes_.get());
+    store_codes(job, stride, at, n, codes_.get());
+  }
+  void encode(const job& job, const float* x, index_t n, index_t length, std::uint8_t* to) const {
     if (length == 1)
       job.codes.columns(x, 1, n, n, scales_.get(), to, 0);
     else
       job.codes.grouped(x, n, length, scales_.get(), to);
-    if (direct) return;
+  }
+  /// n codes that lie as bytes, to every stride-th element of y.
+  static void store_codes(const job& job, index_t stride, index_t at, index_t n, const std::uint8_t* codes) {
+    if (is_direct(job, stride, at, n)) {
+      std::copy_n(codes, n * job.codes.bits / 8, place(job, at));
+      return;
+    }
     std::uint8_t* y = static_cast<std::uint8_t*>(job.y->data);
     for (index_t i = 0; i < n; ++i) {
       if (job.codes.bits == 4)
-        store_nibble(y, at + i * stride, to[i / 2] >> (i % 2 * 4) & 0xFu);
+        store_nibble(y, at + i * stride, codes[i / 2] >> (i % 2 * 4) & 0xFu);
       else
-        y[at + i * stride] = to[i];
+        y[at + i * stride] = codes[i];
     }
   }
 
@@ -312,7 +357,7 @@ class block_walk {
   std::array<walk_axis, dims::most> list_{};
   int axes_ = 0, row_at_ = -1;
   std::array<index_t, 2> pair_{};
-  index_t width_ = 0;  // of a tile
+  index_t at_once_ = 0;  // elements whose scales and codes there is memory for
   std::unique_ptr<float[]> tile_, scales_;
   std::unique_ptr<std::uint32_t[]> amax_, stored_;
   std::unique_ptr<std::uint8_t[]> codes_;
