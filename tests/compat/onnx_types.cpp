@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <qtensor/compat/onnx_types.hpp>
 #include <string>
 #include <vector>
@@ -44,7 +45,7 @@ TEST_CASE("onnx: units of an array: bytes of packed codes, the last one padded")
 TEST_CASE("onnx: flat arrays into tensors and back, rows of every length") {
   using nibbles = scheme<int4, per_tensor>;
   using pairs = scheme<int2, per_tensor>;
-  for (index_t cols = 0; cols < 10; ++cols) {
+  for (index_t cols = 0; cols < 140; ++cols) {
     INFO("cols ", cols);
     const auto check = [&]<class S>(std::type_identity<S>) {
       using code = typename S::code_format;
@@ -105,6 +106,65 @@ TEST_CASE("onnx: Cast between arrays, its defaults and its policies (NUMERICS 1.
   floats y(3);
   onnx::cast<int4, f32>(packed, 3, y);
   CHECK(y == floats{1.f, -2.f, 3.f});
+}
+
+namespace {
+
+/// Casts of many lengths from every code of a format, or from numbers around every place, are those of each code.
+template <format From, format To, policy... P>
+void check_cast() {
+  std::vector<std::uint32_t> codes;
+  if constexpr (From::bits <= 16)
+    for (std::uint32_t c = 0; c < 1u << From::bits; ++c) codes.push_back(c);
+  else
+    for (std::uint32_t i = 0; i < 1u << 16; ++i) codes.push_back((i << 16) | (i % 5 * 0x4000u + i % 3 - 1u) % 0x10000u);
+  for (const std::size_t n : {codes.size(), std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{9},
+                              std::size_t{16}, std::size_t{31}, std::size_t{65}}) {
+    const auto count = static_cast<index_t>(n);
+    std::vector<onnx::unit<From>> x(static_cast<std::size_t>(onnx::unit_count<From>(count)));
+    std::vector<onnx::unit<To>> y(static_cast<std::size_t>(onnx::unit_count<To>(count))), want(y);
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint32_t code = codes[(codes.size() - n + i * 7) % codes.size()];
+      onnx::detail::store<From>(x.data(), static_cast<index_t>(i), code);
+      onnx::detail::store<To>(want.data(), static_cast<index_t>(i), onnx::cast_code<From, To, P...>(code));
+    }
+    std::memset(y.data(), 0xA5, y.size() * sizeof(y[0]));
+    onnx::cast<From, To, P...>(x, count, y);
+    for (std::size_t i = 0; i < n; ++i)
+      if (const auto at = static_cast<index_t>(i);
+          onnx::detail::load<To>(y.data(), at) != onnx::detail::load<To>(want.data(), at))
+        FAIL(std::string_view(From::name), " to ", std::string_view(To::name), ", element ", i, " of ", n, ": ",
+             onnx::detail::load<From>(x.data(), at), " is ", onnx::detail::load<To>(y.data(), at), ", not ",
+             onnx::detail::load<To>(want.data(), at));
+    if (is_packed<To>) CHECK(std::memcmp(&y.back(), &want.back(), sizeof want.back()) == 0);
+  }
+}
+template <format From, format... To>
+void check_casts() {
+  (check_cast<From, To>(), ...);
+}
+
+}  // namespace
+
+TEST_CASE("onnx: Cast of arrays is that of each code, special ones too") {
+  check_casts<f32, f16, bf16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, e2m1, int8, uint8, int4, uint4, int2, uint2, e8m0>();
+  check_casts<f16, f32, bf16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, e2m1, int8, uint4, int2, e8m0, int16>();
+  check_casts<bf16, f32, f16, e4m3, e4m3fnuz, e5m2, e5m2fnuz, e2m1, int8, uint4, int2>();
+  check_casts<e4m3, f32, f16, bf16, e5m2, e2m1, int8>();
+  check_casts<e5m2, f32, f16, bf16, e4m3, e5m2fnuz, int4>();
+  check_casts<e4m3fnuz, f32, f16, bf16, e4m3>();
+  check_casts<e5m2fnuz, f32, f16, bf16, e5m2>();
+  check_casts<e2m1, f32, f16, e4m3, int4>();
+  check_casts<int8, f32, f16, e4m3, uint8, int4, int32>();
+  check_casts<int4, f32, bf16, uint2, int8>();
+  check_casts<uint2, f32, int4, e8m0>();
+  check_casts<e8m0, f32, e4m3>();
+  check_cast<f32, e4m3, to_special>();
+  check_cast<f16, e5m2, to_special>();
+  check_cast<f32, e4m3, toward_zero>();
+  check_cast<f32, f16, saturate>();
+  check_cast<f32, int4, toward_zero, onnx::wraps>();
+  check_cast<bf16, uint8, nearest_away>();
 }
 
 TEST_CASE("onnx: casts of wrong sizes are refused, and nothing is written") {

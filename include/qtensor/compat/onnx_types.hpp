@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <qtensor/reference/codec.hpp>
+#include <qtensor/scheme/scheme.hpp>
+#include <qtensor/simd/dequantize.hpp>
+#include <qtensor/simd/quantize.hpp>
 #include <qtensor/tensor/tensor.hpp>
 #include <qtensor/tensor/view_of.hpp>
 #include <span>
@@ -120,6 +124,18 @@ constexpr void store(unit<F>* array, index_t i, std::uint32_t code) {
     array[i] = qtensor::detail::unit_from<F>(code);
 }
 
+/// Copies packed codes [at, at + n) to where a byte begins, as many as fill whole bytes; says how many that are.
+template <format F>
+requires(is_packed<F>) constexpr index_t copy_bytes(const unit<F>* from, index_t at, index_t n, unit<F>* to) {
+  const index_t whole = n * F::bits / 8, first = at * F::bits / 8, shift = at * F::bits % 8;
+  if (shift == 0)
+    std::copy_n(from + first, whole, to);
+  else
+    for (index_t i = 0; i < whole; ++i)
+      to[i] = static_cast<unit<F>>(from[first + i] >> shift | from[first + i + 1] << (8 - shift));
+  return whole * 8 / F::bits;
+}
+
 /// Calls row(flat element, index of the row's first element) for every row of a view.
 template <class View, class Row>
 constexpr void for_each_row(const View& view, Row row) {
@@ -150,16 +166,16 @@ constexpr void from_packed(std::span<const unit<typename S::code_format>> flat,
                            const tensor_span<S, E, row_major>& out) {
   using code = typename S::code_format;
   detail::check_units<code>("codes", flat.size(), out.size());
-  const index_t length = out.shape().row_length(), units = out.shape().row_bytes() / index_t{sizeof(unit<code>)};
+  const index_t length = out.shape().row_length();
   if (out.size() == 0) return;
   detail::for_each_row(out, [&](index_t first, const auto& at) {
     auto* const to = out.row(at);
-    if (detail::rows_fill_bytes<code>(length)) {
-      const auto* const from = flat.data() + unit_count<code>(first);
-      for (index_t i = 0; i < units; ++i) to[i] = from[i];
+    if constexpr (is_packed<code>) {
+      to[out.shape().row_bytes() - 1] = unit<code>{};  // no stray bits behind the last code
+      for (index_t i = detail::copy_bytes<code>(flat.data(), first, length, to); i < length; ++i)
+        detail::store<code>(to, i, detail::load<code>(flat.data(), first + i));
     } else {
-      to[units - 1] = unit<code>{};  // no stray bits behind the last code
-      for (index_t i = 0; i < length; ++i) detail::store<code>(to, i, detail::load<code>(flat.data(), first + i));
+      std::copy_n(flat.data() + first, length, to);
     }
   });
 }
@@ -176,11 +192,17 @@ constexpr void to_packed(const T& x, std::span<unit<typename T::scheme_type::cod
   const index_t length = view.shape().row_length();
   detail::for_each_row(view, [&](index_t first, const auto& at) {
     const auto* const from = view.row(at);
-    if (detail::rows_fill_bytes<code>(length)) {
-      auto* const to = flat.data() + unit_count<code>(first);
-      for (index_t i = 0; i < unit_count<code>(length); ++i) to[i] = from[i];
+    if constexpr (is_packed<code>) {
+      const auto one_by_one = [&](index_t begin, index_t end) {
+        for (index_t i = begin; i < end; ++i) detail::store<code>(flat.data(), first + i, detail::load<code>(from, i));
+      };
+      constexpr index_t of_byte = 8 / code::bits;
+      const index_t begin = std::min(length, round_up(first, of_byte) - first);
+      one_by_one(0, begin);
+      auto* const to = flat.data() + unit_count<code>(first + begin);
+      one_by_one(begin + detail::copy_bytes<code>(from, begin, length - begin, to), length);
     } else {
-      for (index_t i = 0; i < length; ++i) detail::store<code>(flat.data(), first + i, detail::load<code>(from, i));
+      std::copy_n(from, length, flat.data() + first);
     }
   });
 }
@@ -232,6 +254,65 @@ constexpr std::uint32_t cast_code(std::uint32_t code) {
     return detail::cast_to<To, P...>(qtensor::decode<From>(code));
 }
 
+inline namespace QTENSOR_ABI {
+namespace pieces {
+
+/// Whether vectors know a format: as numbers, or as codes of at most a byte.
+template <format F>
+inline constexpr bool has_vectors = simd::number_format<F> || (F::bits <= 8 && !std::is_same_v<F, e8m0>);
+
+template <format From, format To, policy... P>
+inline constexpr bool casts_by_vectors =
+    has_vectors<From>&& has_vectors<To> && !std::is_same_v<From, To> &&
+    (sizeof...(P) == 0 || !simd::number_format<To>)&&!(std::is_same_v<P, wraps> || ...);
+
+/// What `decode` gives for n codes.
+template <format F>
+void load_run(const unit<F>* x, index_t n, float* to) {
+  if constexpr (std::is_same_v<F, f32>) {
+    std::copy_n(x, n, to);
+  } else if constexpr (simd::number_format<F>) {
+    simd::widen_floats<F>(x, n, to);
+    using simd::best_arch;
+    for (index_t i = 0, count; i < n; i += count) {  // a NaN without its payload
+      count = std::min(simd::lanes<best_arch>, n - i);
+      const auto v = simd::load_n<best_arch>(to + i, count);
+      const auto sign = simd::bits_as<std::uint32_t>(v) & simd::words<best_arch>(sign_bit);
+      const auto nan = simd::bits_as<float>(sign | simd::words<best_arch>(bits_of(quiet_nan)));
+      simd::store_n(to + i, count, simd::select(v == v, v, nan));
+    }
+  } else {
+    simd::decode_uniform<stored<scheme<F, per_tensor, static_only>>>(x, n, element_scale{1.f}, 0, to);
+  }
+}
+/// What cast_to gives for n numbers.
+template <format F, policy... P>
+void store_run(const float* x, index_t n, unit<F>* to) {
+  using nan = std::conditional_t<std::is_same_v<F, e2m1>, nan_to_opposite_zero, nan_propagates>;
+  if constexpr (std::is_same_v<F, f32>)
+    std::copy_n(x, n, to);
+  else if constexpr (simd::number_format<F>)
+    simd::narrow_floats<F>(x, n, to);
+  else
+    simd::encode_uniform<with<scheme<F, per_tensor, static_only, nan>, P...>>(x, n, element_scale{1.f}, 0, to);
+}
+
+/// Casts as many of n elements as come in whole bytes, and says how many that are.
+template <format From, format To, policy... P>
+index_t cast_runs(const unit<From>* x, index_t n, unit<To>* y) {
+  constexpr index_t most = 512, whole = 8;
+  const index_t end = n / whole * whole;
+  alignas(64) float tile[static_cast<std::size_t>(most)];
+  for (index_t i = 0; i < end; i += most) {
+    const index_t count = std::min(most, end - i);
+    load_run<From>(x + unit_count<From>(i), count, tile);
+    store_run<To, P...>(tile, count, y + unit_count<To>(i));
+  }
+  return end;
+}
+
+}  // namespace pieces
+
 /// Cast of n elements between arrays in ONNX's layout, which must not overlap. Throws before anything is written where
 /// the arrays have other sizes.
 template <format From, format To, policy... P>
@@ -240,8 +321,12 @@ constexpr void cast(std::span<const unit<From>> x, index_t n, std::span<unit<To>
   detail::check_units<From>("x", x.size(), n);
   detail::check_units<To>("y", y.size(), n);
   if (is_packed<To> && n > 0) y.back() = unit<To>{};
-  for (index_t i = 0; i < n; ++i)
-    detail::store<To>(y.data(), i, cast_code<From, To, P...>(detail::load<From>(x.data(), i)));
+  index_t i = 0;
+  if constexpr (pieces::casts_by_vectors<From, To, P...>)
+    if (!std::is_constant_evaluated()) i = pieces::cast_runs<From, To, P...>(x.data(), n, y.data());
+  for (; i < n; ++i) detail::store<To>(y.data(), i, cast_code<From, To, P...>(detail::load<From>(x.data(), i)));
 }
+
+}  // namespace QTENSOR_ABI
 
 }  // namespace qtensor::compat::onnx
