@@ -24,3 +24,9 @@ TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
       []<class S>() { special_blocks::check_scheme<S>(); });
   special_blocks::check_scheme<scheme<int8, group<32>, scale_as<f16>, bounded_amax<>>>();
 }
+
+TEST_CASE("quantize: blocks all of whose codes are +0 beside others") {
+  special_blocks::check_scheme<scheme<e4m3, group<32>>>();
+  special_blocks::check_scheme<with<scheme<e5m2, group<32>>, block_to_zero, nan_to_zero>>();
+  special_blocks::check_scheme<with<scheme<e4m3, group<32>, bounded_amax<>>, stochastic<1>>>();
+}

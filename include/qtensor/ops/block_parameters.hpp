@@ -354,9 +354,20 @@ void load_zero_points(const View& w, typename View::index_array at, index_t col,
   });
 }
 
-/// A block whose codes no division gives: poisoned, zeros without a sign, or scaled by 0, infinity or NaN.
+/// A block all of whose codes are +0, whatever its scale says: kernels make them with a scale of 0.
+template <class S>
+constexpr bool is_zeroed(const reference::block_parameters& p) {
+  constexpr bool poison_is_zero = std::is_same_v<typename S::nonfinite_block, block_to_zero> ||
+                                  !qtensor::detail::format_has_nan<typename S::code_format>();
+  return simd::scale_0_gives_zeros<S> && ((p.poisoned && poison_is_zero) || (p.plus_zeros && !leaves_out<S>));
+}
+
+/// A block whose codes kernels do not make of its scale: poisoned, zeros in a way of their own, or with an odd scale
+/// where numbers are rounded at random.
+template <class S>
 constexpr bool is_special(const reference::block_parameters& p) {
-  return p.poisoned || p.zero_codes || p.plus_zeros || !(p.code_scale > 0.f) || !is_finite(p.code_scale);
+  if (random_rounding<typename S::rounding> && !(p.code_scale > 0.f && is_finite(p.code_scale))) return true;
+  return (p.poisoned || p.zero_codes || p.plus_zeros) && !is_zeroed<S>(p);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -196,8 +196,8 @@ class row_quantizer {
         out_.set_storage_zero_point(at, block.zero_point);
         p.zero_points[b] = static_cast<std::int32_t>(block.zero_point);
       }
-      const bool odd = is_special(block);
-      p.scales[b] = odd ? 1.f : block.code_scale;
+      const bool odd = is_special<S>(block);
+      p.scales[b] = odd ? 1.f : is_zeroed<S>(block) ? 0.f : block.code_scale;
       special = special || odd;
     }
     return special ? blocks_are::special : blocks_are::ordinary;
@@ -325,7 +325,7 @@ class row_quantizer {
                     in_block = rows_.block_length - (col + i) % rows_.block_length;
       left = in_block < n - i ? in_block : n - i;
       const auto p = reference::parameters_of<S>(seen[block - first], level_.term);
-      if (!is_special(p)) continue;
+      if (!is_special<S>(p)) continue;
       for (index_t k = i; k < i + left; ++k) {
         const index_t position = col + k;
         index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
@@ -338,7 +338,7 @@ class row_quantizer {
   /// The same for the n codes of one block, from the one at an index on.
   void mend_block(index_array at, index_t n, const element* x, const reference::block_statistics& seen) const {
     const auto p = reference::parameters_of<S>(seen, level_.term);
-    if (!is_special(p)) return;
+    if (!is_special<S>(p)) return;
     for (index_t i = 0; i < n; ++i, ++at[last])
       out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[i]), p, tensor_scale(), random_word(at)));
   }

@@ -96,13 +96,20 @@ QTENSOR_INLINE floats<A> power_of_two(const ints<A>& code) {
   return scale_values<e8m0, A>(simd::bits_as<std::uint32_t>(inside));
 }
 
+/// Which numbers (magnitudes as bits) are subnormal; 0 is not.
+template <class A>
+QTENSOR_INLINE auto are_subnormal(const words<A>& number) {
+  return simd::below(words<A>(0u), number) & simd::below(number, words<A>(0x00800000u));
+}
+
 /// 2^e, e kept in [-127, 127], where e is the logarithm of a number (as bits) and `of_zero` that of 0; a NaN for
 /// subnormal numbers, which the reference looks at.
 template <class A>
 QTENSOR_INLINE floats<A> power_of_log2(const words<A>& number, const ints<A>& e, int of_zero) {
-  const auto zero = number == words<A>(0u), small = simd::below(number - words<A>(1u), words<A>(low_bits(23)));
+  const auto zero = number == words<A>(0u);
   const ints<A> wanted = simd::select(simd::mask_as<std::int32_t>(zero), ints<A>(of_zero), e);
-  return simd::select(simd::mask_as<float>(small), floats<A>(quiet_nan), power_of_two<A>(wanted + ints<A>(127)));
+  return simd::select(simd::mask_as<float>(are_subnormal<A>(number)), floats<A>(quiet_nan),
+                      power_of_two<A>(wanted + ints<A>(127)));
 }
 
 /// What the rules of policy/scale_rule.hpp over the absolute maximum have in common.
@@ -190,6 +197,11 @@ struct vector_rule<mx_rceil, S, A> : detail::known_rule<mx_rceil, S, A> {
 template <class S>
 inline constexpr bool leaves_out = detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan>;
 
+/// Schemes whose kernels make codes +0 of all numbers of a block, whatever they are, where its scale is 0.
+template <class S>
+inline constexpr bool scale_0_gives_zeros =
+    !random_rounding<typename S::rounding> && !qtensor::detail::own_division<typename S::division>;
+
 namespace detail {
 
 /// Policies for blocks with a subnormal maximum that do nothing to others.
@@ -210,14 +222,13 @@ concept vector_scaled =
     detail::leaves_normal_numbers<typename S::subnormal_amax> && std::same_as<typename S::code_scale, stored_scale> &&
     !std::same_as<typename S::division, rule_multiplier>;
 
-/// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or is 0 where
-/// nobody divides by that, or it is a block of zeros whose codes lose their signs. `fitting`: none is, and numbers fit
-/// their scales (encode_fitting).
+/// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or kernels do
+/// not make its codes of its scale. `fitting`: none is, and numbers fit their scales (encode_fitting).
 enum class blocks_are { special, ordinary, fitting };
 
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
-/// floats to scales[0, n). `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special
-/// nothing of use is written.
+/// floats to scales[0, n), but 0 for a block of zeros whose codes lose their signs. `tensor_term` is the scale of the
+/// tensor in schemes of two levels. Where blocks are special nothing of use is written.
 template <vector_scaled S, usable_arch A = best_arch>
 blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
                         float tensor_term = 1.f) {
@@ -230,6 +241,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   // Numbers that statistics leave out may be anything, and so may those over a scale that had to be cut.
   constexpr bool may_fit = !leaves_out<S> && (rule::bounded || std::same_as<F, e8m0>);
   constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
+  constexpr bool zeroes = minds_zeros && scale_0_gives_zeros<S> && !leaves_out<S>;
   words<A> largest(0u), smallest(~0u), least_scale(infinity_bits), most_scale(0u);
   for (index_t first = 0; first < n; first += 4 * step) {
     std::array<words<A>, 4> codes;
@@ -241,8 +253,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
       const words<A> m = left == step ? simd::load<A>(amax + at) : simd::load_n<A>(amax + at, left, 0x3f800000u);
       largest = simd::max(largest, m);
       if constexpr (!std::same_as<typename S::subnormal_amax, subnormal_exact>)
-        largest = simd::max(largest, simd::select(simd::below(m - words<A>(1u), words<A>(low_bits(23))),
-                                                  words<A>(infinity_bits), words<A>(0u)));
+        largest = simd::max(largest, simd::select(detail::are_subnormal<A>(m), words<A>(infinity_bits), words<A>(0u)));
       if constexpr (minds_zeros) smallest = simd::min(smallest, m);
       floats<A> s = rule::scale(m, tensor_term);
       if constexpr (rule::bounded && std::same_as<F, e8m0>)  // a NaN
@@ -258,7 +269,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         codes[k] = detail::scale_codes<F, A>(s);
         s = detail::small_scale_values<F, A>(codes[k]);
         auto usable = inside;
-        if constexpr (!detail::has_own_inverse<S>)
+        if constexpr (random_rounding<typename S::rounding>)
           usable = usable & simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
         largest = simd::max(largest, simd::select(usable, words<A>(0u), words<A>(infinity_bits)));
       }
@@ -267,6 +278,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         most_scale = simd::max(most_scale, bits);
         least_scale = simd::min(least_scale, simd::select(m == words<A>(0u), words<A>(infinity_bits), bits));
       }
+      if constexpr (zeroes) s = simd::select(simd::mask_as<float>(m == words<A>(0u)), floats<A>(0.f), s);
       if (left == step)
         simd::store(scales + at, s);
       else
@@ -275,7 +287,9 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }
   const std::uint32_t most = simd::reduce_max(largest);
-  if (most >= infinity_bits || (minds_zeros && simd::any(smallest == words<A>(0u)))) return blocks_are::special;
+  const bool signless = minds_zeros && simd::any(smallest == words<A>(0u));  // a block of zeros
+  if (most >= infinity_bits || (signless && !zeroes)) return blocks_are::special;
+  if (signless) return blocks_are::ordinary;
   bool fit = may_fit;
   if constexpr (!may_fit) {
   } else if constexpr (moves) {
