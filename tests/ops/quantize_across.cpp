@@ -114,7 +114,8 @@ TEST_CASE("quantize_across: blocks with NaN and infinities") {
   dynamic(std::type_identity<with<mxfp8_e4m3, block_to_zero>>{});
   dynamic(std::type_identity<with<mxfp4, block_ignores, nan_to_max>>{});
   dynamic(std::type_identity<with<uint4_group<32>, block_ignores>>{});
-  compare<int8_per_tensor, f32>(x, rows, cols, 0, true);
+  compare<int8_per_tensor, f32>(x, rows, cols, 0);  // codes are all 0
+  compare<scheme<e4m3, per_tensor>, f32>(x, rows, cols, 0, true);
 }
 
 TEST_CASE("quantize_across: sources that lie across, and parts of them, are quantized as others are") {
