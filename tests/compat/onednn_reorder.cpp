@@ -113,6 +113,49 @@ TEST_CASE("reorder: reciprocals, zero points after rounding, beta") {
       }
 }
 
+TEST_CASE("reorder: integers to integers saturate exactly, whatever the choices") {
+  const std::int64_t edges[] = {0,
+                                1,
+                                -1,
+                                7,
+                                -8,
+                                8,
+                                15,
+                                16,
+                                127,
+                                -128,
+                                128,
+                                -129,
+                                255,
+                                256,
+                                16777217,
+                                -16777219,
+                                2147483647,
+                                2147483583,
+                                -2147483647 - 1};
+  attributes at_random, positive;
+  at_random.rounding = dnn::rounding_mode::stochastic;
+  positive.zero_sign = dnn::zero_sign::positive;
+  for (const data_type from : all_types)
+    for (const data_type to : all_types)
+      for (const std::size_t n : {std::size_t{1}, std::size_t{37}, std::size_t{1100}})
+        for (const attributes& how : {attributes{}, at_random, positive}) {
+          if (!dnn::is_integer(from) || !dnn::is_integer(to)) continue;
+          words x = codes(n, 5);
+          if (from == data_type::s32)
+            for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<std::uint32_t>(edges[i % std::size(edges)]);
+          const buffer src(from, x);
+          buffer dst(to, n, 0xA5), want(to, n, 0xA5);
+          dnn::reorder(list{static_cast<index_t>(n)}, from, src.data(), to, dst.data(), how);
+          const auto range = dnn::pieces::range_of(to);
+          for (index_t i = 0; i < static_cast<index_t>(n); ++i)
+            dnn::pieces::store_code(to, want.data(), i, static_cast<index_t>(n),
+                                    static_cast<std::uint32_t>(std::clamp(dnn::pieces::integer_at(from, src.data(), i),
+                                                                          range.low, range.high)));
+          CHECK(dst.codes() == want.codes());
+        }
+}
+
 TEST_CASE("reorder: any length of 4-bit codes, the last half byte 0, nothing behind it touched") {
   for (std::size_t n = 1; n < 70; ++n) {
     const buffer src(data_type::f32, plain_codes(data_type::f32, n, 3));

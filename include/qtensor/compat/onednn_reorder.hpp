@@ -211,14 +211,6 @@ inline void reorder_piece(const job& j, index_t row, index_t col, index_t n, con
     finish_floats(j, c.d, n, at, c.dst_zero);
 }
 
-/// Integers to integers without parameters: exact.
-inline void saturate_integers(const job& j) {
-  const integer_range range = range_of(j.to);
-  for (index_t i = 0; i < j.count; ++i)
-    store_code(j.to, j.dst, i, j.count,
-               static_cast<std::uint32_t>(std::clamp(integer_at(j.from, j.src, i), range.low, range.high)));
-}
-
 inline void reorder_all(const job& j) {
   columns c;
   const index_t cols = j.dims.back();
@@ -275,8 +267,9 @@ inline void reorder(std::span<const index_t> dims, data_type from, const void* s
               "the destination overlaps a scale or zero point that is read.");
   if (count == 0) return;
 
-  if (j.plain() && is_integer(from) && is_integer(to)) return pieces::saturate_integers(j);
-  const bool kept = how.zero_sign == zero_sign::kept && how.bf16_subnormals == bf16_subnormals::kept;
+  // Other pairs of integers are as exact through floats: s32 beyond 2^24 saturates in all of them.
+  const bool kept =
+      is_integer(to) || (how.zero_sign == zero_sign::kept && how.bf16_subnormals == bf16_subnormals::kept);
   if (j.plain() && from == to && kept && bits_of_type(to) >= 8) {
     std::memcpy(dst, src, static_cast<std::size_t>(byte_count(to, count)));
     return;
