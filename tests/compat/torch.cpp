@@ -130,6 +130,37 @@ TEST_CASE("torch: dequantize_per_channel rounds every product of doubles once, o
   }
 }
 
+TEST_CASE("torch: dequantize_per_channel of every code and rows of every length") {
+  const auto check = []<class S>(std::type_identity<S>, const auto& e, int axis) {
+    using unit = storage_t<typename S::code_format>;
+    tensor<torch::channels_of<S>, std::remove_cvref_t<decltype(e)>> t(e, compat::axis_blocks::channels(axis));
+    const auto channels = static_cast<std::size_t>(e[axis]);
+    std::vector<double> scales(channels);
+    std::vector<std::int64_t> zeros(channels);
+    for (std::size_t c = 0; c < channels; ++c)
+      scales[c] = .1 / static_cast<double>(c + 1), zeros[c] = static_cast<std::int64_t>(c % 100);
+    store_zero_points(t.span(), zeros);
+    for (std::size_t i = 0; i < t.codes().size(); ++i)
+      t.codes()[i] = static_cast<unit>(sizeof(unit) == 1 ? i * 37 : i * 2654435761u);
+    const auto found = torch::dequantize_per_channel(t, scales);
+    index_t inner = 1;
+    for (int a = axis + 1; a < e.rank; ++a) inner *= e[a];
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t c = i / static_cast<std::size_t>(inner) % channels;
+      const auto q = static_cast<std::int64_t>(t.codes()[i]) - zeros[c];
+      if (bits_of(found[i]) != bits_of(static_cast<float>(static_cast<double>(q) * scales[c])))
+        FAIL("element ", i, " is ", found[i]);
+    }
+  };
+  for (index_t n = 1; n <= 40; ++n)
+    for (int axis = 0; axis < 3; ++axis) {
+      check(std::type_identity<torch::qint8>{}, extents(2, 3, n), axis);
+      check(std::type_identity<torch::quint8>{}, extents(3, n, 2), axis);
+      check(std::type_identity<torch::qint32>{}, extents(2, n, n), axis);
+      if (axis < 2) check(std::type_identity<torch::qint32>{}, extents(n, 5), axis);
+    }
+}
+
 TEST_CASE("torch: min-max observers, affine and symmetric") {
   torch::min_max_observer seen;
   const std::vector<float> first = {-1.f, 0.5f}, second = {3.f, quiet_nan, infinity};

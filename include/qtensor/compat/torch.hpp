@@ -168,30 +168,51 @@ std::vector<float> dequantize(const T& x) {
 /// quantize_per_channel.
 template <quantized T, parameter_values Scales>
 std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
-  using code = typename T::scheme_type::code_format;
   const auto view = as_view(x);
   const auto s = qtensor::ops::as_numbers(scales);
   require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
   std::vector<float> out(static_cast<std::size_t>(view.size()));
   if (out.empty()) return out;
-  constexpr std::size_t last = static_cast<std::size_t>(T::rank) - 1;
-  const index_t length = view.storage_extents()[last], rows = view.size() / length;
-  const index_t block = view.scale_grid().block[last];
-  float* to = out.data();
-  for (index_t r = 0; r < rows; ++r, to += length) {
-    auto at = ops::row_index(r, view.storage_extents());
-    const auto* codes = view.row(at);
-    for (index_t col = 0; col < length; col += block) {
-      at[last] = col;
-      const std::int64_t zero = view.storage_zero_point(at);
-      const auto scale = static_cast<double>(s[view.scale_grid().entry(at)]);
-      for (index_t i = col; i < std::min(length, col + block); ++i) {
-        const auto q = static_cast<std::int64_t>(code::decode(qtensor::detail::code_of<code>(codes[i]))) - zero;
-        to[i] = static_cast<float>(static_cast<double>(q) * scale);
+  const auto convert = [&](const auto& w) {
+    constexpr std::size_t last = static_cast<std::size_t>(T::rank) - 1;
+    constexpr index_t long_run = 16;
+    const index_t length = w.storage_extents()[last], rows = w.size() / length;
+    const auto &scale_at = w.scale_grid(), &zero_at = w.zero_grid();
+    const index_t block = scale_at.block[last] == zero_at.block[last] ? scale_at.block[last] : 1;
+    const bool by_runs = block >= std::min(length, long_run);
+    std::vector<double> scale(static_cast<std::size_t>(by_runs ? 1 : length)), zero(scale);  // of a run, or of a row
+    const auto load = [&](auto at, index_t first, index_t n) {
+      for (index_t i = 0; i < n; ++i) {
+        at[last] = first + i;
+        scale[static_cast<std::size_t>(i)] = static_cast<double>(s[scale_at.entry(at)]);
+        zero[static_cast<std::size_t>(i)] = static_cast<double>(w.storage_zero_point(at));
+      }
+    };
+    index_t scale_entry = -1, zero_entry = -1;
+    float* to = out.data();
+    for (index_t r = 0; r < rows; ++r, to += length) {
+      const auto at = ops::row_index(r, w.storage_extents());
+      const auto* codes = w.row(at);
+      const auto value = [&](index_t i, double of_scale, double of_zero) {
+        return static_cast<float>((static_cast<double>(codes[i]) - of_zero) * of_scale);
+      };
+      if (by_runs) {
+        for (index_t col = 0, end; col < length; col = end) {
+          end = std::min(length, col + block);
+          load(at, col, 1);
+          for (index_t i = col; i < end; ++i) to[i] = value(i, scale[0], zero[0]);
+        }
+      } else {
+        if (scale_entry != scale_at.entry(at) || zero_entry != zero_at.entry(at)) load(at, 0, length);
+        scale_entry = scale_at.entry(at), zero_entry = zero_at.entry(at);
+        const double *scales = scale.data(), *zeros = zero.data();
+        for (index_t i = 0; i < length; ++i) to[i] = value(i, scales[i], zeros[i]);
       }
     }
-  }
+  };
+  const auto steps = dense_strides(view.storage_extents());
+  if (!ops::with_joined_axes(view, steps, [&](const auto& w, const auto&...) { convert(w); })) convert(view);
   return out;
 }
 
