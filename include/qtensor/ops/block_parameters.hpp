@@ -362,12 +362,13 @@ constexpr bool is_zeroed(const reference::block_parameters& p) {
   return simd::scale_0_gives_zeros<S> && ((p.poisoned && poison_is_zero) || (p.plus_zeros && !leaves_out<S>));
 }
 
-/// A block whose codes kernels do not make of its scale: poisoned, zeros in a way of their own, or with an odd scale
-/// where numbers are rounded at random.
+/// A block whose codes kernels do not make of its scale: poisoned, zeros in a way of their own, under an infinite or
+/// NaN scale, whose NaNs would have the CPU's sign, or under 0 where numbers are rounded at random.
 template <class S>
 constexpr bool is_special(const reference::block_parameters& p) {
-  if (random_rounding<typename S::rounding> && !(p.code_scale > 0.f && is_finite(p.code_scale))) return true;
-  return (p.poisoned || p.zero_codes || p.plus_zeros) && !is_zeroed<S>(p);
+  if (is_zeroed<S>(p)) return false;
+  const bool has_scale = is_finite(p.code_scale) && (p.code_scale > 0.f || !random_rounding<typename S::rounding>);
+  return p.poisoned || p.zero_codes || p.plus_zeros || !has_scale;
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops
