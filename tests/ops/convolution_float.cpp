@@ -39,6 +39,24 @@ void compare_floats(const qt::packed_float_convolution<A>& w, const X& x, const 
   for (std::size_t i = 0; i < y.size(); ++i) REQUIRE(qt::bits_of(y[i]) == qt::bits_of(want[i]));
 }
 
+/// Floats by every architecture, serial and by threads, against the chains of fused multiply-adds.
+void check_floats(const problem& p, const qt::convolution_plan& plan, const std::vector<float>& x,
+                  const std::vector<float>& w) {
+  const auto x_at = [&](index_t n, index_t c, const position& at) {
+    return x[static_cast<std::size_t>(plan.input.at(n, c, at))];
+  };
+  const auto w_at = [&](index_t o, index_t i, const position& tap) {
+    return w[static_cast<std::size_t>(plan.kernel.at(o, i, tap))];
+  };
+  const auto want = chains(plan.shape, x_at, w_at);
+  INFO(p.text());
+  check::archs::for_each([&]<class A>(A) {
+    const qt::packed_float_convolution<A> packed(plan, w_at);
+    compare_floats(packed, qt::float_activations{x.data(), plan.input}, want);
+    compare_floats(packed, qt::float_activations{x.data(), plan.input}, want, qt::parallel_for(3, pool::thread_each{}));
+  });
+}
+
 }  // namespace
 
 TEST_CASE("convolution of floats: chains over taps and channels, on every architecture and thread count") {
@@ -52,20 +70,7 @@ TEST_CASE("convolution of floats: chains over taps and channels, on every archit
     const operands data(p);
     const auto x = random_floats(static_cast<index_t>(data.x.size())),
                w = random_floats(static_cast<index_t>(data.w.size()));
-    const auto x_at = [&](index_t n, index_t c, const position& at) {
-      return x[static_cast<std::size_t>(data.plan.input.at(n, c, at))];
-    };
-    const auto w_at = [&](index_t o, index_t i, const position& tap) {
-      return w[static_cast<std::size_t>(data.plan.kernel.at(o, i, tap))];
-    };
-    const auto want = chains(data.plan.shape, x_at, w_at);
-    INFO(p.text());
-    check::archs::for_each([&]<class A>(A) {
-      const qt::packed_float_convolution<A> packed(data.plan, w_at);
-      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
-      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,
-                     qt::parallel_for(3, pool::thread_each{}));
-    });
+    check_floats(p, data.plan, x, w);
   }
 }
 
@@ -80,22 +85,7 @@ TEST_CASE("convolution of floats: depthwise, and groups of any size: chains, pad
     const operands data(p);
     auto x = random_floats(static_cast<index_t>(data.x.size())), w = random_floats(static_cast<index_t>(data.w.size()));
     w[w.size() / 2] = qt::quiet_nan, x[x.size() / 3] = -qt::infinity, x[0] = -0.f;
-    const auto w_at = [&](index_t o, index_t i, const position& tap) {
-      return w[static_cast<std::size_t>(data.plan.kernel.at(o, i, tap))];
-    };
-    const auto want = chains(
-        data.plan.shape,
-        [&](index_t n, index_t c, const position& at) {
-          return x[static_cast<std::size_t>(data.plan.input.at(n, c, at))];
-        },
-        w_at);
-    INFO(p.text());
-    check::archs::for_each([&]<class A>(A) {
-      const qt::packed_float_convolution<A> packed(data.plan, w_at);
-      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want);
-      compare_floats(packed, qt::float_activations{x.data(), data.plan.input}, want,
-                     qt::parallel_for(3, pool::thread_each{}));
-    });
+    check_floats(p, data.plan, x, w);
   }
 }
 

@@ -127,7 +127,10 @@ class convolution_run {
         const index_t channels = std::min(width, s_.group_outputs() - p * width);
         const std::int32_t* start = start_.data() + (g * w_.panels() + p) * width;
         const auto give = [&](index_t pixel, index_t count, std::int32_t* of) {
-          if (w_.has_zeros()) take_zeros(w_.zeros(g, p), band.window_sums() + pixel, count, of);
+          if (w_.has_zeros())
+            take_zeros<width>(w_.zeros(g, p), count, of, [&](index_t r, index_t) QTENSOR_INLINE_LAMBDA {
+              return simd::ints<A>(band.window_sums()[pixel + r]);
+            });
           sink_(convolution_tile{n, begin + pixel, channel + p * width, count, channels, of, width});
         };
         if constexpr (simd::square_unit<A>::exists)
@@ -155,16 +158,14 @@ class convolution_run {
       }
     }
   }
-  /// Less the weights' zero points times the sum of the window.
-  static void take_zeros(const std::int32_t* zeros, const std::int32_t* windows, index_t count, std::int32_t* sums) {
-    constexpr index_t width = simd::int_tile<A>::panel, step = simd::lanes<A>;
-    for (index_t r = 0; r < count; ++r) {
-      const simd::ints<A> window(windows[r]);
-      for (index_t c = 0; c < width; c += step) {
-        std::int32_t* at = sums + r * width + c;
-        simd::store(at, simd::load<A>(at) - simd::load<A>(zeros + c) * window);
+  /// Less the weights' zero points times the sums of windows, window(pixel, column) for a vector of columns.
+  template <index_t Width, class Window>
+  static void take_zeros(const std::int32_t* zeros, index_t count, std::int32_t* sums, const Window& window) {
+    for (index_t r = 0; r < count; ++r)
+      for (index_t c = 0; c < Width; c += simd::lanes<A>) {
+        std::int32_t* at = sums + r * Width + c;
+        simd::store(at, simd::load<A>(at) - simd::load<A>(zeros + c) * window(r, c));
       }
-    }
   }
 
   /// Pixels below each other come one after the other, as many as read rows that stay in the first cache.
@@ -186,19 +187,14 @@ class convolution_run {
           sum(w_.panel(0, p), band.pixel(row, col), count, start_.data() + p * width, sums);
           if (w_.has_zeros()) {
             sum(ones_.data(), band.pixel(row, col), count, window_start, windows);
-            take_lane_zeros(w_.zeros(0, p), windows, count, sums);
+            take_zeros<width>(w_.zeros(0, p), count, sums, [&](index_t r, index_t c) QTENSOR_INLINE_LAMBDA {
+              return simd::load<A>(windows + r * width + c);
+            });
           }
           sink_(convolution_tile{n, begin + row * cols + col, p * width, count, channels, sums, width});
         }
       });
     }
-  }
-  /// Less the weights' zero points times the sums of windows that lanes have of their own.
-  static void take_lane_zeros(const std::int32_t* zeros, const std::int32_t* windows, index_t count,
-                              std::int32_t* sums) {
-    constexpr index_t width = simd::channel_panel<A>, step = simd::lanes<A>;
-    for (index_t i = 0; i < count * width; i += step)
-      simd::store(sums + i, simd::load<A>(sums + i) - simd::load<A>(zeros + i % width) * simd::load<A>(windows + i));
   }
 
   const packed_convolution<A>& w_;
@@ -235,21 +231,16 @@ class distant_zero_sink {
   }
 
  private:
-  /// Whether a tap of output o meets the input, as convolution_axis::source says.
-  static bool meets(const convolution_axis& a, index_t o, index_t tap) {
-    const index_t at = o * a.stride + tap * a.tap_dilation - a.pad_low;
-    return at >= 0 && at < a.in * a.input_dilation && (a.input_dilation == 1 || at % a.input_dilation == 0);
-  }
-  /// Whether all do; not where there are holes, which few outputs miss.
+  /// Whether all taps of output o meet the input; not where there are holes, which few outputs miss.
   static bool is_whole(const convolution_axis& a, index_t o) {
-    return a.input_dilation == 1 && meets(a, o, 0) && meets(a, o, a.taps - 1);
+    return a.input_dilation == 1 && a.source(o, 0) >= 0 && a.source(o, a.taps - 1) >= 0;
   }
   void give_back(const convolution_shape::position& at, const convolution_tile& t, std::int32_t* sums) const {
     constexpr index_t step = simd::lanes<A>;
     const simd::ints<A> distance(distance_);
     const std::int32_t* weights = tap_sums_ + t.channel;
     reference::for_each_position(reference::taps_of(s_), [&](const convolution_shape::position& tap) {
-      if (!meets(s_.axes[0], at[0], tap[0]) || !meets(s_.axes[1], at[1], tap[1]) || !meets(s_.axes[2], at[2], tap[2]))
+      if (!reference::source_of(s_, at, tap).inside)
         for (index_t c = 0; c < t.channels; c += step) {
           const simd::ints<A> w = simd::load_n<A>(weights + c, std::min(step, t.channels - c));
           simd::store(sums + c, simd::load<A>(sums + c) + distance * w);

@@ -394,7 +394,7 @@ class channel_rows_of {
     const index_t last = std::max((along.out() - 1) * along.stride, index_t{0}) + (quads - 1) * next;
     places_ = last / place_step_ + 1;
     row_ = places_ * quad;
-    line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
+    if (s.group_outputs() > 1) line_ = line_array<std::uint8_t>(bytes_.width() * s.inputs + 64);
     lanes_ = line_array<std::uint8_t>(std::max(last + 3 * along.tap_dilation + 1, bytes_.width()) * width);
     units_ = line_array<std::uint8_t>::for_overwrite(
         qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_));
