@@ -8,7 +8,8 @@
 #              umbrella and usage tests, users' projects; of many schemes that differ little a few, on each level its own
 #              architecture and plain code
 #   --full     also all schemes, all architectures on every level, every test by clang++, both compilers x both Eigens x
-#              both xsimds on every level, sanitizers, exhaustive sweeps, and 64-bit Arm under qemu (hours)
+#              both xsimds on every level, sanitizers, exhaustive sweeps, random cases at length, and 64-bit Arm
+#              under qemu (hours)
 # Environment: JOBS (how many compilers at once; default: one per processor), BUILD (default: build/tests).
 # Installs what is missing on Debian and Ubuntu; elsewhere it says what to install.
 set -euo pipefail
@@ -18,7 +19,7 @@ full=no
 for option in "$@"; do
   case $option in
     --full) full=yes ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
 build=${BUILD:-build/tests}
@@ -94,12 +95,12 @@ case $(uname -m) in
     fi ;;
   *) levels=default named=default lowest= other=default ;;
 esac
-every_folder=-Dfolders=simd,ops,expr,compat,usage,conformance gcc_folders=$every_folder
+every_folder=-Dfolders=simd,ops,expr,compat,usage,random,conformance gcc_folders=$every_folder
 if ! command -v clang++ >/dev/null; then
   note_skip "clang++ is not installed"
   levels=${lowest:+$lowest,}$levels lowest=
 elif [ -n "$lowest" ]; then
-  gcc_folders=-Dfolders=simd,ops
+  gcc_folders=-Dfolders=simd,ops,random
 fi
 
 # Eigen 5 and xsimd 14 beside the system's own, where the script that unpacks them is at hand and works.
@@ -147,7 +148,7 @@ elif [ "$(uname -m)" = x86_64 ]; then
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite matrix --suite cross -- -Dall_levels=true -Din_full=true -Dlevels=$named $every_folder \
+  CXX=g++ part gcc all --suite exhaustive --suite fuzz --suite matrix --suite cross -- -Dall_levels=true -Din_full=true -Dlevels=$named $every_folder \
     "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
