@@ -150,6 +150,19 @@ TEST_CASE("for_each_flat_piece: every element once, in order; long rows in memor
   }
 }
 
+TEST_CASE("for_each_flat_piece: a step of all elements is one piece, however its rows lie") {
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{8, ops::direct_floats}, {64, 64}, {39, 100}})
+    for (const index_t gap : {0, 1}) {
+      const std::vector<float> memory(static_cast<std::size_t>(rows * (cols + gap)));
+      const matrix_ref<const float> x{memory.data(), rows, cols, cols + gap, 1};
+      index_t pieces = 0;
+      ops::for_each_flat_piece(x, rows * cols, ops::tile_floats, [&](index_t, index_t, index_t n, const float*) {
+        pieces += n == rows * cols ? 1 : 100;
+      });
+      CHECK(pieces == 1);
+    }
+}
+
 TEST_CASE("piece_length: whole steps, at least one") {
   CHECK(ops::piece_length(32, 4096) == 4096);
   CHECK(ops::piece_length(48, 4096) == 4080);

@@ -350,8 +350,8 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
 inline constexpr index_t direct_floats = 512;
 
 /// Calls visit(0, first, count, elements) for pieces of a source taken as one long row: `most` elements each where it
-/// lies in memory, rows where long ones do, else whole rows where a tile holds them. Needs cols() % step == 0 and step
-/// <= tile_floats.
+/// lies in memory, rows where long ones do, else whole rows where a tile holds them. Needs step <= tile_floats, and
+/// cols() % step == 0 or, of a source that gives whole rows, a step of all elements, which come in one piece then.
 template <tile_source X, class Visit>
 void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
   const index_t rows = x.rows(), cols = x.cols();
@@ -365,10 +365,11 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
     return;
   }
   alignas(64) element tile[tile_floats];
-  const bool by_rows = reads_by_rows(x, 0), from_memory = rows * cols >= streaming_floats;
-  const bool long_rows = row_step(x).has_value() && cols >= direct_floats;
+  const bool by_rows = reads_by_rows(x, 0), from_memory = rows * cols >= streaming_floats, at_once = step > cols;
+  const bool long_rows = !at_once && row_step(x).has_value() && cols >= direct_floats;
   if (!long_rows && cols <= (by_rows ? tile_floats : from_memory ? 0 : tile_floats / box_rows)) {
-    const index_t rows_at_once = by_rows ? std::max(read_floats / cols, index_t{1}) : tile_floats / cols;
+    const index_t floats = by_rows && !at_once ? read_floats : tile_floats;
+    const index_t rows_at_once = std::max(floats / cols, index_t{1});
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
       x.read(row, count, 0, cols, tile, cols);
