@@ -187,11 +187,12 @@ class number_writer {
     if (!streams_) return simd::transpose(tile, wide, width, height, to, steps_[last]);
     constexpr index_t high = 32, at_once = 64;
     alignas(64) number turned[at_once * high];
-    for (index_t first = 0; first < width; first += at_once) {
-      const index_t count = std::min(at_once, width - first);
-      simd::transpose(static_cast<const number*>(tile + first), wide, count, height, turned, high);
-      stream_rows(turned, high, count, height, to + first * steps_[last], steps_[last]);
-    }
+    for (index_t row = 0; row < height; row += high)
+      for (index_t first = 0; first < width; first += at_once) {
+        const index_t rows = std::min(high, height - row), count = std::min(at_once, width - first);
+        simd::transpose(tile + row * wide + first, wide, count, rows, turned, high);
+        stream_rows(turned, high, count, rows, to + first * steps_[last] + row, steps_[last]);
+      }
   }
 
   /// The same by way of their codes, which are turned instead of the numbers, a few columns at a time.
