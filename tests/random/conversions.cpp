@@ -1,33 +1,20 @@
-// Random tensors of many schemes, shapes, orders and sources, quantized and dequantized, against the scalar reference.
+// Random tensors of integers, quantized from memory into parts of others, against the reference.
 // SPDX-License-Identifier: BSD-3-Clause
-#include "../ops/check.hpp"
-#include "dice.hpp"
+#include "conversions.hpp"
 
 using namespace qtensor;
+using fuzz::quantize_memory;
 
-namespace {
-
-template <quantization_scheme S, storage_order Order>
-void dynamic_matrix(fuzz::dice& dice) {
-  const matrix_extents shape(dice.extent(300), dice.extent(2000));
-  const std::vector<float> x = dice.numbers(shape.size());
-  INFO(std::string(name<S>), " ", shape[0], " x ", shape[1]);
-  REQUIRE(check::same_bytes(quantize<S, Order>(source(x.data(), shape)), check::expected<S, Order>(x, shape)));
-}
-
-}  // namespace
-
-TEST_CASE("conversions: dynamic schemes") {
-  fuzz::each_case(400, [](fuzz::dice& dice) {
-    switch (dice.within(0, 3)) {
-      case 0:
-        return dynamic_matrix<int8_per_channel<0>, row_major>(dice);
-      case 1:
-        return dynamic_matrix<mxfp4, row_major>(dice);
-      case 2:
-        return dynamic_matrix<uint4_group<32>, row_major>(dice);
-      default:
-        return dynamic_matrix<mxfp8_e4m3, col_major>(dice);
-    }
+TEST_CASE("conversions: integers") {
+  fuzz::each_case(2000, [](fuzz::dice& dice) {
+    fuzz::one_case_of(dice, &quantize_memory<int8_per_channel<0>, 2>, &quantize_memory<int8_per_tensor, 2, col_major>,
+                      &quantize_memory<int8_per_tensor, 3, row_major, f16>,
+                      &quantize_memory<uint8_per_channel<1>, 3, col_major, bf16>,
+                      &quantize_memory<uint8_per_channel<1>, 2>, &quantize_memory<uint4_group<32>, 2, row_major, f16>,
+                      &quantize_memory<int4_group<dynamic>, 2>, &quantize_memory<scheme<int8, per_axes<0, 2>>, 4>,
+                      &quantize_memory<scheme<int2, group<24>>, 1>,
+                      &quantize_memory<scheme<int4, block<dynamic, dynamic>>, 2, col_major>,
+                      &quantize_memory<scheme<int16, per_channel<0>, zero_point<int32>>, 3>,
+                      &quantize_memory<with<uint4_group<32>, block_ignores>, 2>);
   });
 }
