@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, clang++ for SSE4.2 and, for
-#              the main kernels and products, for the highest level, the newest headers of Eigen and xsimd on the
-#              umbrella and usage tests, users' projects; of many schemes that differ little a few, on each level its own
-#              architecture and plain code
+#   (default)  g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, clang++ for SSE4.2, for
+#              products with all this machine has and, for the main kernels, for the highest level, the newest headers
+#              of Eigen and xsimd on the umbrella and usage tests, users' projects; of many schemes that differ little a
+#              few, on each level its own architecture and plain code
 #   --full     also all schemes, all architectures on every level, every test by clang++, both compilers x both Eigens x
 #              both xsimds on every level, sanitizers, exhaustive sweeps, random cases at length, and 64-bit Arm
 #              under qemu (hours)
@@ -83,8 +83,8 @@ part() {
 }
 
 # The levels that this machine runs (level_guard.cpp has the full lists of features), and last all that it has. The
-# lowest is clang++'s where there is one, without optimization, which compiles in half of g++'s time; the highest of the
-# named ones is asked about by clang++ with optimization.
+# lowest, and most products on the last, are clang++'s where there is one, without optimization, which compiles in half
+# of g++'s time; the highest of the named ones is asked about by clang++ with optimization.
 named=x86-64-v2,x86-64-v3 lowest=x86-64-v2 levels=native other=x86-64-v3
 case $(uname -m) in
   x86_64)
@@ -95,7 +95,7 @@ case $(uname -m) in
     fi ;;
   *) levels=default named=default lowest= other=default ;;
 esac
-every_folder=-Dfolders=simd,ops,expr,compat,usage,random,conformance gcc_folders=$every_folder
+every_folder=-Dfolders=simd,ops,products,expr,compat,usage,random,conformance gcc_folders=$every_folder
 if ! command -v clang++ >/dev/null; then
   note_skip "clang++ is not installed"
   levels=${lowest:+$lowest,}$levels lowest=
@@ -126,7 +126,9 @@ CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$l
 if [ -n "$lowest" ]; then
   CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
     --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
-    -Dlevels=$lowest -Dfolders=simd,expr,compat,usage,conformance -Dwerror=true
+    -Din_full=false -Dlevels=$lowest -Dfolders=simd,expr,compat,usage,conformance -Dwerror=true
+  CXX=clang++ part products products_tests --suite products -- -Doptimization=0 -Ddebug=false \
+    -Din_full=false -Dlevels=native -Dfolders=products
 fi
 if [ -n "$newest" ]; then
   CXX=$sooner part newest newest_tests --suite newest -- -Doptimization=0 -Ddebug=false -Dlevels=native \
@@ -134,7 +136,7 @@ if [ -n "$newest" ]; then
 fi
 if command -v clang++ >/dev/null; then
   CXX=clang++ part clang short_tests --suite short --suite headers -- \
-    -Doptimization=1 -Ddebug=false -Dlevels=$other -Dwerror=true
+    -Doptimization=1 -Ddebug=false -Din_full=false -Dlevels=$other -Dwerror=true
 fi
 # The dot products of CPUs that have them with AVX2 alone: no other level does.
 if grep -qw avx_vnni /proc/cpuinfo; then
@@ -148,8 +150,8 @@ elif [ "$(uname -m)" = x86_64 ]; then
 fi
 if [ $full = yes ]; then
   CXX=clang++ part clang all --no-suite layers --no-suite consumers -- -Dlevels=native -Dwerror=true
-  CXX=g++ part gcc all --suite exhaustive --suite fuzz --suite matrix --suite cross -- -Dall_levels=true -Din_full=true -Dlevels=$named $every_folder \
-    "-Dnewest_headers=$newest"
+  CXX=g++ part gcc all --suite exhaustive --suite fuzz --suite matrix --suite cross -- -Dall_levels=true -Din_full=true \
+    -Dlevels=$named $every_folder "-Dnewest_headers=$newest"
   CXX=g++ part sanitized all --no-suite layers --no-suite consumers -- \
     -Dlevels=native -Db_sanitize=address,undefined -Dcpp_args=-fno-sanitize-recover=all
 fi
