@@ -18,8 +18,13 @@ inline constexpr index_t box_floats = index_t{1} << 17;
 /// Rows of a box when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
 inline constexpr index_t box_rows = 16;
 
-/// From this size on codes bypass the caches: source and codes do not fit the last-level cache of a core.
+/// From this size on codes bypass the caches: source and codes do not fit the last-level cache of a core. A program may
+/// define another one in all its units; no bits depend on it, and tests reach with small tensors what large ones take.
+#ifdef QTENSOR_STREAMING_FLOATS
+inline constexpr index_t streaming_floats = QTENSOR_STREAMING_FLOATS;
+#else
 inline constexpr index_t streaming_floats = index_t{8} << 20;
+#endif
 
 /// Elements to read from memory before they are encoded.
 template <class Element>
