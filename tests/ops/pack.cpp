@@ -114,6 +114,19 @@ TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp6_e2m3>({40});
   check_scheme<fp8_block<8, 16>>({40});
 }
+TEST_CASE("weights_of: groups end where a scale or a zero point changes, whatever the depth") {
+  using rows = scheme<int8, per_channel<0>, zero_point<int8, group<16>>>;
+  using both = scheme<int8, group<48>, zero_point<int8, group<32>>>;
+  const auto group_of = []<class S>(const tensor<S>& t) {
+    return ops::weights_of<tensor_view<S>, depth_axis::cols>(t.view()).group();
+  };
+  CHECK(group_of(tensor<rows>(matrix_extents(2, 45))) == 16);
+  CHECK(group_of(tensor<rows>(matrix_extents(2, 15))) == 15);
+  CHECK(group_of(tensor<both>(matrix_extents(2, 100))) == 16);
+  CHECK(group_of(tensor<both>(matrix_extents(2, 40))) == 32);
+  CHECK(group_of(tensor<both>(matrix_extents(2, 32))) == 32);
+  CHECK(group_of(tensor<both>(matrix_extents(2, 0))) == 1);
+}
 TEST_CASE("pack: nothing to pack") {
   const tensor<int8_per_tensor> none(matrix_extents(0, 5)), flat(matrix_extents(5, 0));
   CHECK(pack(none).rows() == 0);

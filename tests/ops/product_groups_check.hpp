@@ -193,8 +193,7 @@ void compare_codes(const W& wt, const X& xt, const By& by = {}) {
   const auto x = xt.view();
   const index_t w_group = std::max(outputs_by_rows(w).group(), index_t{1}), x_group = outputs_by_rows(x).group();
   const bool one_scale = x_group >= x.cols();
-  index_t group = w_group;
-  if (!one_scale && x_group % w_group != 0) group = std::gcd(w_group, x_group);
+  const index_t group = one_scale ? w_group : w_group >= w.cols() ? x_group : std::gcd(w_group, x_group);
   CAPTURE(w.cols());
   CAPTURE(w_group);
   CAPTURE(x_group);

@@ -55,6 +55,15 @@ TEST_CASE("products over groups: many rows of activations with zero points") {
   check::compare_codes_every_way(random_weights<uint8_any>(40, 200, false, group<dynamic>(32)),
                                  random_weights<uint8_any>(38, 200, false, group<dynamic>(32)));
 }
+TEST_CASE("products over groups: groups of one side alone, which need not divide the depth") {
+  using uint8_rows = scheme<uint8, per_channel<0>, zero_point<uint8, group<16>>>;
+  for (const index_t k : {37, 45, 64}) {
+    compare_codes(random_weights<int8_per_channel<0>>(20, k, false),
+                  random_weights<int8_any>(5, k, false, group<dynamic>(16)));
+    compare_codes(random_weights<uint8_rows>(20, k, false), random_weights<uint8_per_channel<0>>(5, k, false));
+    compare_codes(random_weights<int4_any>(20, k, false, group<dynamic>(32)), random_weights<uint8_rows>(5, k, false));
+  }
+}
 TEST_CASE("products over groups: activations with smaller groups cut those of the weights") {
   for (const index_t g : {64, 12, 4}) {
     compare_codes(random_weights<int4_any>(40, 200, false, group<dynamic>(64)),

@@ -54,13 +54,9 @@ class weights_of {
   index_t depth() const { return sizes_[k_axis]; }
   /// The largest number of neighbours on the depth axis that always share scale and zero point.
   index_t group() const {
-    index_t size = std::min(view_.scale_grid().block[k_axis], std::max(depth(), index_t{1}));
-    if constexpr (S::has_zero_point) {
-      const index_t zeros = std::min(view_.zero_grid().block[k_axis], std::max(depth(), index_t{1}));
-      if (zeros < size ? size % zeros != 0 : zeros % size != 0 && zeros < depth()) return std::gcd(size, zeros);
-      size = std::min(size, zeros);
-    }
-    return size;
+    const index_t all = std::max(depth(), index_t{1}), scales = std::min(view_.scale_grid().block[k_axis], all);
+    const index_t zeros = S::has_zero_point ? std::min(view_.zero_grid().block[k_axis], all) : all;
+    return scales == all || zeros == all ? std::min(scales, zeros) : std::gcd(scales, zeros);
   }
   float tensor_scale() const { return view_.tensor_scale(); }
 

@@ -12,8 +12,8 @@
 // sink while it is in the first cache.
 namespace qtensor::inline QTENSOR_ABI {
 
-/// A finished part of a result: element (row + r, col + c) is values[r * stride + c]. The sink may change the values;
-/// columns up to the stride may be overwritten.
+/// A finished part of a result: element (row + r, col + c) is values[r * stride + c]. The sink may change the values,
+/// and what lies behind the last column up to a whole batch.
 struct product_tile {
   index_t row, col, rows, cols;
   float* values;

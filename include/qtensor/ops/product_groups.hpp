@@ -278,7 +278,7 @@ class group_engine {
 /// Groups of a product in which weights change parameters every w_group elements of k and activations every x_group.
 inline index_t product_group(index_t depth, index_t w_group, index_t x_group) {
   if (x_group >= depth || x_group % w_group == 0) return w_group;
-  const index_t common = std::gcd(w_group, x_group);
+  const index_t common = w_group >= depth ? x_group : std::gcd(w_group, x_group);
   require(common % 4 == 0 || common == w_group, "the activations have groups of ", x_group, " and the weights of ",
           w_group, " elements along k; a product takes them where their largest common divisor is a multiple of 4.");
   return common;
@@ -325,7 +325,7 @@ void multiply_groups(const W& w, const X& x, activation_scales scales, const Sin
 }
 
 /// The same for activations that are quantized already: x as weights_of a view of integers with at most 8 bits, zero
-/// points included. Scales that are one for all k count as one a row, others as one a group.
+/// points included. Parameters that are one for all k count as one a row, others as one a group.
 template <simd::usable_arch A, class W, class X, class Sink, executor By>
 void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   const auto layout = layout_of<A>(w);
