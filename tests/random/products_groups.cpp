@@ -1,0 +1,71 @@
+// Random products over groups: weights and codes whose scales or zero points change along the sum.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/ops/product_groups.hpp>
+
+#include "products.hpp"
+
+using namespace qtensor;
+using fuzz::drawn_operand;
+
+namespace {
+
+/// Over groups in which neither side changes its parameters; as one sum where integers are all alike along the depth.
+std::vector<float> by_definition(const fuzz::operand_numbers& x, const fuzz::operand_numbers& w, index_t period,
+                                 bool integer_weights) {
+  const index_t depth = x.depth;
+  const bool one_sum = period == 0 && integer_weights && !w.has_offset;
+  std::vector<float> y;
+  for (index_t m = 0; m < x.outputs; ++m)
+    for (index_t n = 0; n < w.outputs; ++n)
+      y.push_back(one_sum ? reference::integer_product(x.output(m), w.output(n), depth)
+                          : reference::group_product(x.output(m), w.output(n), depth, period == 0 ? depth : period));
+  return y;
+}
+
+template <class W, class X>
+void weights_times_codes(fuzz::dice& dice) {
+  const fuzz::drawn_ways ways(dice);
+  const auto [rows, outputs, depth] = fuzz::product_sizes(dice);
+  const W w(dice, outputs, depth);
+  const X x(dice, rows, depth);
+  const index_t period = std::gcd(w.period(), x.period());
+  INFO(std::string(name<typename W::scheme_type>), " times ", std::string(name<typename X::scheme_type>), ", ", rows,
+       " rows, ", outputs, " outputs, depth ", depth, ", parameters change after ", w.period(), " and ", x.period());
+  const auto multiply = [&](const auto& sink, const auto& by) { multiply_tiles(w.packed(dice), x.codes(), sink, by); };
+  if (period != w.period() && period % 4 != 0 && rows > 0 && outputs > 0 && depth > 0) {
+    REQUIRE_THROWS_AS(multiply(fuzz::watching_sink(rows, outputs), on(pool::threads(1))), error);
+    return;
+  }
+  const auto want = by_definition(x.numbers(), w.numbers(), period, W::scheme_type::code_format::is_integer);
+  fuzz::require_product(dice, rows, outputs, want, multiply);
+}
+
+using any_groups = group<dynamic>;
+using int8_of_groups = scheme<int8, any_groups, zero_point<int32, any_groups>>;
+using uint8_of_blocks = scheme<uint8, block<dynamic, dynamic>, zero_point<uint8>>;
+using rows_with_zeros_of_groups = scheme<int8, per_channel<0>, zero_point<int8, any_groups>>;
+using int4_of_groups = scheme<int4, any_groups>;
+using uint4_of_groups = scheme<uint4, any_groups, zero_point<uint4, any_groups>>;
+
+}  // namespace
+
+TEST_CASE("products: weights of groups times codes") {
+  fuzz::each_case(500, [](fuzz::dice& dice) {
+    switch (dice.within(0, 6)) {
+      case 0:
+        return weights_times_codes<drawn_operand<int4_of_groups>, drawn_operand<int8_per_channel<0>>>(dice);
+      case 1:
+        return weights_times_codes<drawn_operand<uint4_of_groups, col_major>, drawn_operand<uint8_of_blocks>>(dice);
+      case 2:
+        return weights_times_codes<drawn_operand<mxfp4>, drawn_operand<scheme<int8, any_groups>>>(dice);
+      case 3:
+        return weights_times_codes<drawn_operand<rows_with_zeros_of_groups>, drawn_operand<uint8_per_tensor>>(dice);
+      case 4:
+        return weights_times_codes<drawn_operand<int8_per_channel<0>>, drawn_operand<uint8_of_blocks, col_major>>(dice);
+      case 5:
+        return weights_times_codes<drawn_operand<with<nvfp4, tensor_scale<f32>>>, drawn_operand<int8_of_groups>>(dice);
+      default:
+        return weights_times_codes<drawn_operand<mxfp6_e2m3>, drawn_operand<rows_with_zeros_of_groups>>(dice);
+    }
+  });
+}
