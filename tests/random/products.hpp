@@ -47,8 +47,8 @@ struct operand_numbers {
   index_t outputs, depth;
   bool one_scale = true, has_offset = false, has_tensor_scale = false;
   float unit = 1.f, tensor_scale = 1.f;
-  std::vector<std::int64_t> numbers;
-  std::vector<float> scales, offsets;
+  std::vector<std::int64_t> numbers{};
+  std::vector<float> scales{}, offsets{};
 
   struct row {
     bool one_scale, has_offset, has_tensor_scale;
@@ -161,7 +161,8 @@ class drawn_operand {
         std::uint32_t c = kind == 0 ? all_alike : dice.bits();
         if (kind == 1) c = dice.one_of(0x80808080u, 0x7f7f7f7fu, 0xffffffffu, 0u, c);
         c &= static_cast<std::uint32_t>((std::uint64_t{1} << code::bits) - 1);
-        if (wild || is_finite(decode<code>(c)) || kind == 0) return c;
+        if (wild || is_finite(static_cast<float>(code::decode(c)))) return c;
+        if (kind == 0) return 0u;
       }
     };
     const auto a_scale = [&]<class F>(std::type_identity<F>) {
@@ -202,6 +203,20 @@ class drawn_operand {
       tensor_scale_{};
   view_type view_;
 };
+
+/// Products of codes by definition, over groups of `period` in which neither side changes its parameters (0: all); as
+/// one sum where the weights are integers under one scale.
+inline std::vector<float> by_definition(const operand_numbers& x, const operand_numbers& w, index_t period,
+                                        bool integer_weights) {
+  const index_t depth = x.depth;
+  const bool one_sum = period == 0 && integer_weights && !w.has_offset;
+  std::vector<float> y;
+  for (index_t m = 0; m < x.outputs; ++m)
+    for (index_t n = 0; n < w.outputs; ++n)
+      y.push_back(one_sum ? reference::integer_product(x.output(m), w.output(n), depth)
+                          : reference::group_product(x.output(m), w.output(n), depth, period == 0 ? depth : period));
+  return y;
+}
 
 /// A matrix of rows x cols in memory with any strides: gaps, columns, rows that are all the same.
 template <class T>

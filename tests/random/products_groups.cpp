@@ -9,23 +9,11 @@ using fuzz::drawn_operand;
 
 namespace {
 
-/// Over groups in which neither side changes its parameters; as one sum where integers are all alike along the depth.
-std::vector<float> by_definition(const fuzz::operand_numbers& x, const fuzz::operand_numbers& w, index_t period,
-                                 bool integer_weights) {
-  const index_t depth = x.depth;
-  const bool one_sum = period == 0 && integer_weights && !w.has_offset;
-  std::vector<float> y;
-  for (index_t m = 0; m < x.outputs; ++m)
-    for (index_t n = 0; n < w.outputs; ++n)
-      y.push_back(one_sum ? reference::integer_product(x.output(m), w.output(n), depth)
-                          : reference::group_product(x.output(m), w.output(n), depth, period == 0 ? depth : period));
-  return y;
-}
-
 template <class W, class X>
 void weights_times_codes(fuzz::dice& dice) {
   const fuzz::drawn_ways ways(dice);
-  const auto [rows, outputs, depth] = fuzz::product_sizes(dice);
+  const fuzz::product_sizes sizes(dice);
+  const index_t rows = sizes.rows, outputs = sizes.outputs, depth = sizes.depth;
   const W w(dice, outputs, depth);
   const X x(dice, rows, depth);
   const index_t period = std::gcd(w.period(), x.period());
@@ -36,7 +24,7 @@ void weights_times_codes(fuzz::dice& dice) {
     REQUIRE_THROWS_AS(multiply(fuzz::watching_sink(rows, outputs), on(pool::threads(1))), error);
     return;
   }
-  const auto want = by_definition(x.numbers(), w.numbers(), period, W::scheme_type::code_format::is_integer);
+  const auto want = fuzz::by_definition(x.numbers(), w.numbers(), period, W::scheme_type::code_format::is_integer);
   fuzz::require_product(dice, rows, outputs, want, multiply);
 }
 

@@ -10,12 +10,6 @@ using fuzz::drawn_operand;
 
 namespace {
 
-std::vector<float> by_definition(const fuzz::operand_numbers& x, const fuzz::operand_numbers& w) {
-  std::vector<float> y;
-  for (index_t m = 0; m < x.outputs; ++m)
-    for (index_t n = 0; n < w.outputs; ++n) y.push_back(reference::integer_product(x.output(m), w.output(n), x.depth));
-  return y;
-}
 /// Sizes of integer products; some of a depth whose sums leave 32 bits.
 fuzz::product_sizes sizes_of(fuzz::dice& dice) {
   fuzz::product_sizes sizes(dice);
@@ -28,12 +22,13 @@ enum class weights { packed, plain };
 template <weights Weights, class W, class X>
 void codes_times_codes(fuzz::dice& dice) {
   const fuzz::drawn_ways ways(dice);
-  const auto [rows, outputs, depth] = sizes_of(dice);
+  const auto sizes = sizes_of(dice);
+  const index_t rows = sizes.rows, outputs = sizes.outputs, depth = sizes.depth;
   const W w(dice, outputs, depth);
   const X x(dice, rows, depth);
   INFO(std::string(name<typename W::scheme_type>), " times ", std::string(name<typename X::scheme_type>), ", ", rows,
        " rows, ", outputs, " outputs, depth ", depth, Weights == weights::packed ? ", packed" : "");
-  const auto want = by_definition(x.numbers(), w.numbers());
+  const auto want = fuzz::by_definition(x.numbers(), w.numbers(), 0, true);
   const auto multiply = [&](const auto& weights) {
     fuzz::require_product(dice, rows, outputs, want,
                           [&](const auto& sink, const auto& by) { multiply_tiles(weights, x.codes(), sink, by); });
@@ -47,7 +42,8 @@ void codes_times_codes(fuzz::dice& dice) {
 template <weights Weights, class W>
 void codes_times_floats(fuzz::dice& dice) {
   const fuzz::drawn_ways ways(dice);
-  const auto [rows, outputs, depth] = sizes_of(dice);
+  const auto sizes = sizes_of(dice);
+  const index_t rows = sizes.rows, outputs = sizes.outputs, depth = sizes.depth;
   const W w(dice, outputs, depth);
   fuzz::drawn_memory<float> floats(dice, rows, depth, true);
   floats.elements = dice.numbers(static_cast<index_t>(floats.elements.size()));
@@ -62,7 +58,7 @@ void codes_times_floats(fuzz::dice& dice) {
       numbers.numbers.push_back(static_cast<std::int8_t>(codes.view().code(m, k)));
       numbers.scales.push_back(codes.scales()[static_cast<std::size_t>(m)]);
     }
-  const auto want = by_definition(numbers, w.numbers());
+  const auto want = fuzz::by_definition(numbers, w.numbers(), 0, true);
   const auto multiply = [&](const auto& weights) {
     fuzz::require_product(dice, rows, outputs, want, [&](const auto& sink, const auto& by) {
       multiply_tiles(weights, x, sink, by, int8_activations);
@@ -78,7 +74,8 @@ void codes_times_floats(fuzz::dice& dice) {
 template <format FW, format FX>
 void sums_of_codes(fuzz::dice& dice) {
   const fuzz::drawn_ways ways(dice);
-  const auto [rows, outputs, depth] = sizes_of(dice);
+  const auto sizes = sizes_of(dice);
+  const index_t rows = sizes.rows, outputs = sizes.outputs, depth = sizes.depth;
   fuzz::drawn_memory<storage_t<FW>> w(dice, outputs, depth, true);
   fuzz::drawn_memory<storage_t<FX>> x(dice, rows, depth, true);
   const auto fill = [&]<class T>(std::vector<T>& codes) {
