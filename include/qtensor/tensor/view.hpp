@@ -313,14 +313,18 @@ class basic_tensor_view {
     auto sizes = extents_.to_array();
     sizes[at(Axis)] = count;
     arrays moved = memory_;
+    const auto move = [](auto*& array, index_t steps) {
+      if (array) array += steps;  // without elements there may be none
+    };
     if constexpr (s < rank - 1)
-      moved.codes += first * row_strides_[at(s)];
+      move(moved.codes, first * row_strides_[at(s)]);
     else
-      moved.codes += units_before(first);
+      move(moved.codes, units_before(first));
     const index_t scale_steps = first / scale_grid_.block[at(s)] * scale_grid_.stride[at(s)];
-    if constexpr (!S::is_interleaved) moved.scales += scale_steps;
-    if constexpr (S::has_offset && !S::is_interleaved) moved.offsets += scale_steps;
-    if constexpr (S::has_zero_point) moved.zero_points += first / zero_grid_.block[at(s)] * zero_grid_.stride[at(s)];
+    if constexpr (!S::is_interleaved) move(moved.scales, scale_steps);
+    if constexpr (S::has_offset && !S::is_interleaved) move(moved.offsets, scale_steps);
+    if constexpr (S::has_zero_point)
+      move(moved.zero_points, first / zero_grid_.block[at(s)] * zero_grid_.stride[at(s)]);
     return result(
         typename result::shape_type{sliced(sizes), granularity_, zero_granularity_},
         typename result::arrays{moved.codes, moved.scales, moved.zero_points, moved.offsets, moved.tensor_scale},
