@@ -22,8 +22,8 @@ template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_product_op<float, float>> = true;
 template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_quotient_op<float, float>> = true;
-template <>
-inline constexpr bool is_exact_function<Eigen::internal::scalar_opposite_op<float>> = true;
+template <>  // Eigen 3 may subtract packets from 0, which makes no -0
+inline constexpr bool is_exact_function<Eigen::internal::scalar_opposite_op<float>> = eigen_generation >= 5;
 template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_abs_op<float>> = true;
 
@@ -124,8 +124,7 @@ class mixed_part {
       if (const auto step = source_.row_step())
         return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
     float* const copy = room.take(rows);
-    if (!read_turned(row, rows, col, cols, copy, room.stride))
-      source_.read(row, rows, col, cols, copy, room.stride);
+    if (!read_turned(row, rows, col, cols, copy, room.stride)) source_.read(row, rows, col, cols, copy, room.stride);
     return {copy, rows, cols, Eigen::OuterStride<>(room.stride)};
   }
 
@@ -140,8 +139,7 @@ class mixed_part {
   }
   /// False, with nothing read, where codes cannot be turned.
   bool read_turned(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    if constexpr (turns)
-      return rows >= fewest_turned && turned_.read_turned(row, rows, col, cols, tile, stride);
+    if constexpr (turns) return rows >= fewest_turned && turned_.read_turned(row, rows, col, cols, tile, stride);
     return false;
   }
 
