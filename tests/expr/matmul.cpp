@@ -116,6 +116,22 @@ TEST_CASE("matmul: quantized results, tile by tile or in a second pass") {
   CHECK(check::same_tensor(qt::matmul<qt::int8_per_tensor>(o.W, o.X), qt::quantize<qt::int8_per_tensor>(o.want)));
 }
 
+TEST_CASE("matmul: scales of quantized results that lie over several tiles of few activations") {
+  const auto x = check::numbers(4096, 5, 1);
+  for (const qt::index_t outputs : {12, 24, 48, 64})
+    for (const qt::index_t depth : {64, 4096}) {
+      const auto W = check::tensor_of<qt::mxfp4>(outputs, depth);
+      for (const qt::index_t count : {1, 2, 3, 4, 5}) {
+        INFO(outputs, " x ", depth, " times ", count);
+        const auto X = x.topLeftCorner(depth, count);
+        using line = qt::int8_per_channel<1>;
+        CHECK(check::same_tensor(qt::matmul<line>(W, X), qt::quantize<line>(qt::matmul(W, X))));
+        CHECK(check::same_tensor(qt::matmul<line>(W, X, on(threads(2))), qt::quantize<line>(qt::matmul(W, X))));
+        CHECK(check::same_tensor(qt::matmul<along>(W, X), qt::quantize<along>(qt::matmul(W, X))));
+      }
+    }
+}
+
 TEST_CASE("matmul: static results") {
   const operands o;
   const auto P = qt::pack(o.W);

@@ -147,7 +147,6 @@ constexpr void check_matmul_options() {
 /// One product: weights, activations (rows are Y's columns), options.
 template <index_t TileOutputs, class W, class X, class Options, class Epilogue>
 struct product_call {
-  static constexpr index_t tile_outputs = TileOutputs;
   const W& weights;
   const X& activations;
   const Options& options;
@@ -155,6 +154,7 @@ struct product_call {
 
   index_t outputs() const { return ops::outputs_of(weights); }
   index_t rows() const { return ops::outputs_of(activations); }
+  index_t tile_step() const { return ops::tile_step<simd::best_arch, W, X, Options::math>(rows()); }
   template <class Sink>
   void to(const Sink& sink) const {
     with_epilogue<TileOutputs>(epilogue, rows(), outputs(), sink,
@@ -194,7 +194,7 @@ void store_quantized(const Call& call, const tensor_span<S, E, O>& out) {
     const ops::quantized_lines<S, E, O> lines(out);
     if constexpr (Scales == scales_are::given) {
       if constexpr (ops::encode_tiles<S, E, O>::may_encode) return call.to(ops::encode_tiles<S, E, O>(lines));
-    } else if (ops::quantize_tiles<S, E, O>::may_quantize(out, Call::tile_outputs)) {
+    } else if (ops::quantize_tiles<S, E, O>::may_quantize(out, call.tile_step())) {
       return call.to(ops::quantize_tiles<S, E, O>{lines});
     }
   }

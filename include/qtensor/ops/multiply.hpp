@@ -277,6 +277,20 @@ constexpr index_t tile_outputs() {
   return simd::float_tile<A>::panel;
 }
 
+/// Outputs that tiles of a product of so many rows may begin at are multiples of this: few rows take packed panels one
+/// by one, or as many as a thread has of them.
+template <simd::usable_arch A, class W, class X, product_math Math>
+index_t tile_step(index_t rows) {
+  constexpr index_t most = tile_outputs<A, W, X, Math>();
+  if constexpr (W::scheme_type::code_format::bits <= 8) {
+    using panels_type = decltype(panels_of<A>(std::declval<const W&>()));
+    constexpr index_t few =
+        Math == product_math::bf16 ? direct_dots::most_rows_of_all : direct_rows<panels_type>::at_once;
+    if (rows <= few) return std::min(most, panels_type::layout_type::width);
+  }
+  return most;
+}
+
 /// multiply_tiles with options that are read already.
 template <simd::usable_arch A = simd::best_arch, class W, class X, class Sink, class Options>
 void multiply_with(const W& w, const X& x, const Sink& sink, const Options& options) {

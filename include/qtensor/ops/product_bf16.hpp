@@ -129,8 +129,9 @@ struct direct_dots {
   template <index_t Rows>
   static constexpr index_t depth_at_once = Rows == 1 ? 128 : 256;
   /// Up to which number of rows this is faster than blocks, measured.
+  static constexpr index_t most_rows_of_all = 32;
   template <class Decoder>
-  static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? 32 : 8;
+  static constexpr index_t most_rows = Decoder::is_nibble&& Decoder::looks_pairs_up ? most_rows_of_all : 8;
 
   template <index_t, class>
   static constexpr bool takes_dots = false;  // of values: numbers are multiplied here
