@@ -83,15 +83,15 @@ struct problem {
 
  private:
   void draw(dice& dice, index_t most) {
-    const index_t kind = dice.within(0, 9);
+    const index_t kind = dice.within(0, 9), few = dice.chance(40) ? 0 : 1, panels = dice.within(1, 9);
     rank = dice.chance(6) ? 3 : dice.chance(4) ? 1 : 2;
     how = {};
     if (kind < 4) how.groups = dice.chance(3) ? dice.within(1, 80) : dice.within(2, 9);
     if (kind == 4) how.batch_groups = dice.within(2, 3);
     batch = how.batch_groups * dice.within(dice.chance(40) ? 0 : 1, 2);
-    inputs = kind < 2 ? dice.one_of(1, 1, 2, 4) : dice.within(dice.chance(40) ? 0 : 1, dice.chance(3) ? 200 : 20);
+    inputs = kind < 2 ? dice.one_of(1, 1, 2, 4) : dice.within(few, dice.chance(3) ? 200 : 20);
     outputs = kind < 2         ? dice.one_of(1, 1, 2, 3)
-              : dice.chance(3) ? 16 * dice.within(1, 9) + dice.within(-1, 1)
+              : dice.chance(3) ? 16 * panels + dice.within(-1, 1)
                                : dice.within(dice.chance(40) ? 0 : 1, 20);
     sizes.clear(), taps.clear();
     for (index_t i = 0; i < rank; ++i) {
@@ -140,7 +140,9 @@ struct operands {
                                : c == 'C' ? p.inputs * p.how.groups
                                           : along(p.sizes, c); }),
         w(dice,
-          shuffled(dice, std::string(dice.chance(3) ? "G" : "") + (dice.chance(2) ? "OI" + spatial : spatial + "IO")),
+          shuffled(dice, dice.chance(3)   ? "GOI" + spatial
+                         : dice.chance(2) ? "OI" + spatial
+                                          : spatial + "IO"),
           [&](char c) { return c == 'G'   ? groups()
                                : c == 'I' ? p.inputs
                                           : along(p.taps, c); }) {

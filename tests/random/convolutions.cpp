@@ -31,7 +31,8 @@ struct numbers {
     for (auto& v : sum_bias) v = static_cast<std::int32_t>(dice.within(-most, most - 1));
   }
   static float positive(dice& dice) {
-    return std::ldexp(1.f + static_cast<float>(dice.within(0, 4095)) / 4096.f, static_cast<int>(dice.within(-12, 2)));
+    const float part = 1.f + static_cast<float>(dice.within(0, 4095)) / 4096.f;
+    return std::ldexp(part, static_cast<int>(dice.within(-12, 4)));
   }
   qt::convolution_scales lists() const { return {scale, scales, bias, sum_bias}; }
   float operator()(std::int64_t sum, index_t o) const {
@@ -48,8 +49,8 @@ struct numbers {
 template <class S>
 void check_codes(dice& dice, const qt::packed_convolution<>& w, const qt::convolution_input& x, const numbers& how,
                  const std::vector<std::int64_t>& sums) {
-  const float scale = dice.chance(8) ? dice.one_of(0x1p-130f, 0x1p-149f, 0x1.fp127f, 0x1p-126f)
-                                     : std::ldexp(numbers::positive(dice), static_cast<int>(dice.within(-6, 8)));
+  const float scale =
+      dice.chance(8) ? dice.one_of(0x1p-130f, 0x1p-149f, 0x1.fp127f, 0x1p-126f) : 0x1p4f * numbers::positive(dice);
   const auto low = static_cast<index_t>(S::codes.low);
   const auto zero = static_cast<std::int32_t>(low + dice.one_of(index_t{0}, index_t{255}, dice.within(0, 255)));
   INFO("codes under ", scale, " and ", zero);
