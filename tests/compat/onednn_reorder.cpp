@@ -165,3 +165,51 @@ TEST_CASE("reorder: any length of 4-bit codes, the last half byte 0, nothing beh
     CHECK(dst.byte((n + 1) / 2) == 0xA5);
   }
 }
+
+TEST_CASE("reorder: numbers beyond an FP8 or e8m0 range saturate also where they are rounded at random") {
+  attributes how;
+  how.rounding = dnn::rounding_mode::stochastic;
+  const buffer src = buffer::of(data_type::f32, {500.f, -1e30f, qtensor::infinity, 0x1.fffffep127f});
+  const auto codes_to = [&](data_type to) {
+    buffer dst(to, 4);
+    dnn::reorder(list{4}, data_type::f32, src.data(), to, dst.data(), how);
+    return dst.codes();
+  };
+  CHECK(codes_to(data_type::f8_e4m3) == words{0x7F, 0xFF, 0x7F, 0x7F});
+  CHECK(codes_to(data_type::f8_e5m2)[2] == 0x7C);
+  how.float_overflow = dnn::float_overflow::saturate;
+  CHECK(codes_to(data_type::f8_e4m3) == words{0x7E, 0xFE, 0x7E, 0x7E});
+  CHECK(codes_to(data_type::e8m0)[2] == 0xFE);
+  CHECK(codes_to(data_type::e8m0)[3] == 0xFE);
+}
+
+TEST_CASE("reorder: zero points of s32 that no f32 has are added to rounded numbers exactly") {
+  const std::size_t n = 37;
+  const index_t count = static_cast<index_t>(n);
+  words zeros;
+  for (std::size_t i = 0; i < n; ++i) zeros.push_back(0x01000001u + static_cast<std::uint32_t>(2 * i));
+  const buffer src(data_type::s8, words(n, 0xFFu)), zero(data_type::s32, zeros);
+  attributes how;
+  how.zero_point_order = dnn::zero_point_order::after_round;
+  how.dst_zero_point = {zero.data(), data_type::s32, 1};
+  buffer dst(data_type::s32, n);
+  dnn::reorder(list{count}, data_type::s8, src.data(), data_type::s32, dst.data(), how);
+  for (std::size_t i = 0; i < n; ++i) CHECK(dst.codes()[i] == zeros[i] - 1);
+  const buffer nan(data_type::f32, words(n, 0x7FC00000u));
+  dnn::reorder(list{count}, data_type::f32, nan.data(), data_type::s32, dst.data(), how);
+  CHECK(dst.codes() == zeros);
+  how.nan_to_integer = dnn::nan_to_integer::zero;
+  dnn::reorder(list{count}, data_type::f32, nan.data(), data_type::s32, dst.data(), how);
+  CHECK(dst.codes() == words(n));
+}
+
+TEST_CASE("reorder: where a type goes into itself and zeros are made positive, nothing else saturates or is rounded") {
+  attributes how;
+  how.zero_sign = dnn::zero_sign::positive;
+  how.float_overflow = dnn::float_overflow::saturate;
+  how.rounding = dnn::rounding_mode::stochastic_onednn;
+  const buffer src(data_type::f8_e5m2, words{0x7C, 0xFC, 0x01, 0x80, 0x81});
+  buffer dst(data_type::f8_e5m2, 5);
+  dnn::reorder(list{5}, data_type::f8_e5m2, src.data(), data_type::f8_e5m2, dst.data(), how);
+  CHECK(dst.codes() == words{0x7C, 0xFC, 0x01, 0x00, 0x81});
+}

@@ -37,16 +37,23 @@ struct job {
 /// A parameter for the elements of a tile: one number, or one an element.
 struct column {
   bool one = true;
+  const detail::parameter_map* map = nullptr;  // of the last read
+  index_t first = 0, behind = 0;               // its first entry, and the elements of that before the tile
   alignas(64) float numbers[static_cast<std::size_t>(most + simd::lanes<arch>)];  // and room for a batch behind
 
   /// For n elements from column `col` of a row whose first element has entry `entry`.
   void read(const detail::parameter_map& p, index_t entry, index_t col, index_t n) {
-    const index_t run = p.run.back(), step = p.step.back(), first = entry + col / run * step;
-    one = step == 0 || col % run + n <= run;
+    const index_t run = p.run.back(), step = p.step.back();
+    map = &p, first = entry + col / run * step, behind = col % run;
+    one = step == 0 || behind + n <= run;
     if (one || run == 1) return load(p.type, p.data, first, one ? 1 : n, numbers);
     tile distinct;
-    load(p.type, p.data, first, divide_up(col % run + n, run), distinct);
-    simd::spread_entries<arch>(static_cast<const float*>(distinct), run, col % run, n, numbers);
+    load(p.type, p.data, first, divide_up(behind + n, run), distinct);
+    simd::spread_entries<arch>(static_cast<const float*>(distinct), run, behind, n, numbers);
+  }
+  /// That of an element as an integer, which an s32 beyond 2^24 is not as a float.
+  std::int64_t integer(index_t i) const {
+    return integer_at(map->type, map->data, first + (one ? 0 : (behind + i) / map->run.back()));
   }
   float operator[](index_t i) const { return numbers[one ? 0 : i]; }
   operator std::span<const float>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }
@@ -79,7 +86,7 @@ void apply(float* d, index_t n, std::span<const float> numbers, Step step) {
 inline bool is_stochastic(const attributes& how) { return how.rounding != rounding_mode::nearest_even; }
 
 /// Rounds numbers to a type as `stochastic` does, so that nothing is left to round; elements [at, at + n) of the
-/// destination. Floats beyond the type's range become what it has for them.
+/// destination. What lies beyond the type's range is left to the steps around it.
 inline void round_at_random(const job& j, float* d, index_t n, index_t at) {
   alignas(64) std::uint32_t words[static_cast<std::size_t>(most + 2 * simd::lanes<arch>)];
   simd::random_words<arch>(static_cast<std::uint64_t>(at) + j.how.offset, 1, n, static_cast<std::uint32_t>(j.how.seed),
@@ -88,9 +95,6 @@ inline void round_at_random(const job& j, float* d, index_t n, index_t at) {
     if constexpr (simd::stepwise_format<F>) {
       for (index_t i = 0; i < n; i += simd::lanes<arch>)
         simd::store(d + i, simd::round_at_random<F>(simd::load<arch>(d + i), simd::load<arch>(words + i)));
-      if constexpr (!F::is_integer)
-        for (index_t i = 0; i < n; ++i)
-          if (magnitude(d[i]) > F::max) d[i] = decode<F>(encode<F, to_special>(d[i]));
     } else if constexpr (!std::is_same_v<F, f32>) {
       for (index_t i = 0; i < n; ++i)
         if (!is_nan(d[i])) d[i] = decode<F>(encode<F, stochastic<>, to_special>(d[i], words[i]));
@@ -123,6 +127,11 @@ inline void finish_floats(const job& j, float* d, index_t n, index_t at, const c
   if (j.to == data_type::bf16 && j.how.bf16_subnormals == bf16_subnormals::flushed)
     for (index_t i = 0; i < n; ++i)
       if (magnitude(d[i]) < std::numeric_limits<float>::min()) d[i] = is_negative(d[i]) ? -0.f : 0.f;
+  if (j.how.float_overflow == float_overflow::saturate) {
+    float top = 0.f;
+    with_format(j.to, [&]<format F>(std::type_identity<F>) { top = static_cast<float>(F::max); });
+    for (index_t i = 0; i < n; ++i) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
+  }
   const bool fp8 = j.to == data_type::f8_e4m3 || j.to == data_type::f8_e5m2;
   if (is_stochastic(j.how)) {
     round_floats_at_random(j, d, n, at);
@@ -130,11 +139,6 @@ inline void finish_floats(const job& j, float* d, index_t n, index_t at, const c
     alignas(64) std::uint16_t halves[static_cast<std::size_t>(most)];
     narrow(data_type::f16, d, n, halves);
     simd::widen_floats<f16>(halves, n, d);
-  }
-  if (j.how.float_overflow == float_overflow::saturate) {
-    float top = 0.f;
-    with_format(j.to, [&]<format F>(std::type_identity<F>) { top = static_cast<float>(F::max); });
-    for (index_t i = 0; i < n; ++i) d[i] = d[i] > top ? top : d[i] < -top ? -top : d[i];
   }
   store(j.to, d, n, j.dst, at, j.count);
 }
@@ -150,24 +154,26 @@ inline float instead_of_nan(const job& j, float zero) {
 inline void finish_integers(const job& j, float* d, index_t n, index_t at, const column& zero) {
   const integer_range range = range_of(j.to);
   const bool shifts = j.dst_zero().given(), before = j.how.zero_point_order == zero_point_order::before_round;
+  if (shifts && !before) {
+    if (is_stochastic(j.how)) round_at_random(j, d, n, at);
+    for (index_t i = 0; i < n; ++i) {
+      const bool none = is_nan(d[i]) && j.how.nan_to_integer == nan_to_integer::zero;
+      const std::int64_t q = round_to_integer<nearest_even>(is_nan(d[i]) ? instead_of_nan(j, 0.f) : d[i]);
+      store_code(j.to, j.dst, at + i, j.count,
+                 static_cast<std::uint32_t>(std::clamp(none ? q : q + zero.integer(i), range.low, range.high)));
+    }
+    return;
+  }
   if (simd::amax_bits<arch>(d, n) > infinity_bits)
     for (index_t i = 0; i < n; ++i)
       if (is_nan(d[i])) d[i] = instead_of_nan(j, shifts ? zero[i] : 0.f);
-  if (shifts && before) apply(d, n, zero, [](auto x, auto z) { return x + z; });
-  if (before || !shifts) {
-    if (is_stochastic(j.how)) {
-      const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
-      for (index_t i = 0; i < n; ++i) d[i] = d[i] < low ? low : d[i] > high ? high : d[i];
-      round_at_random(j, d, n, at);
-    }
-    return store(j.to, d, n, j.dst, at, j.count);
+  if (shifts) apply(d, n, zero, [](auto x, auto z) { return x + z; });
+  if (is_stochastic(j.how)) {
+    const float low = static_cast<float>(range.low), high = static_cast<float>(range.high);
+    for (index_t i = 0; i < n; ++i) d[i] = d[i] < low ? low : d[i] > high ? high : d[i];
+    round_at_random(j, d, n, at);
   }
-  if (is_stochastic(j.how)) round_at_random(j, d, n, at);
-  for (index_t i = 0; i < n; ++i) {
-    const std::int64_t q = round_to_integer<nearest_even>(d[i]);
-    const std::int64_t z = static_cast<std::int64_t>(zero[i]);
-    store_code(j.to, j.dst, at + i, j.count, static_cast<std::uint32_t>(std::clamp(q + z, range.low, range.high)));
-  }
+  store(j.to, d, n, j.dst, at, j.count);
 }
 
 /// Columns that the rows of a job share room for.
@@ -270,9 +276,14 @@ inline void reorder(std::span<const index_t> dims, data_type from, const void* s
   // Other pairs of integers are as exact through floats: s32 beyond 2^24 saturates in all of them.
   const bool kept =
       is_integer(to) || (how.zero_sign == zero_sign::kept && how.bf16_subnormals == bf16_subnormals::kept);
-  if (j.plain() && from == to && kept && bits_of_type(to) >= 8) {
-    std::memcpy(dst, src, static_cast<std::size_t>(byte_count(to, count)));
-    return;
+  if (j.plain() && from == to && bits_of_type(to) >= 8) {
+    if (kept) {
+      std::memcpy(dst, src, static_cast<std::size_t>(byte_count(to, count)));
+      return;
+    }
+    attributes zeros;  // no other number is rounded or saturated
+    zeros.zero_sign = how.zero_sign, zeros.bf16_subnormals = how.bf16_subnormals;
+    return pieces::reorder_all({from, to, src, dst, {count}, count, {}, zeros});
   }
   detail::join_dims(j.dims, j.parameters);
   pieces::reorder_all(j);
