@@ -151,3 +151,10 @@ TEST_CASE("convolution results: refusals") {
   CHECK_THROWS_WITH_AS(qt::result_in(y.data(), padded),
                        doctest::Contains("spatial axis 1 of the result has the stride 100"), qt::error);
 }
+
+TEST_CASE("convolution results: a batch of none has a layout of any order") {
+  for (const char* order : {"NHWC", "NCHW"}) {
+    const qt::convolution_plan plan = qt::plan_convolution({"NHWC", {0, 5, 7, 2}}, {"OIHW", {3, 2, 2, 2}});
+    CHECK(qt::result_in(static_cast<float*>(nullptr), plan.result(order)).pixels == 24);
+  }
+}

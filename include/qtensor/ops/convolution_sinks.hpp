@@ -25,9 +25,11 @@ struct convolution_result {
 /// padded rows.
 template <class T>
 convolution_result<T> result_in(T* data, const activation_map& m) {
+  const index_t pixels = m.sizes[0] * m.sizes[1] * m.sizes[2];
+  const bool empty = m.batch == 0 || m.channels == 0 || pixels == 0;  // strides say nothing
   index_t step = m.spatial[2], extent = m.sizes[2];
   for (std::size_t axis = 2; axis-- > 0;) {
-    if (m.sizes[axis] == 1 || m.sizes[0] * m.sizes[1] * m.sizes[2] == 0) continue;
+    if (m.sizes[axis] == 1 || empty) continue;
     if (extent == 1)
       step = m.spatial[axis];
     else
@@ -35,7 +37,7 @@ convolution_result<T> result_in(T* data, const activation_map& m) {
               m.spatial[axis], ", not ", step * extent, "; spatial axes of a result are dense and in order.");
     extent *= m.sizes[axis];
   }
-  return {data, m.sizes[0] * m.sizes[1] * m.sizes[2], m.batch_stride, step, m.channel_stride};
+  return {data, pixels, m.batch_stride, step, m.channel_stride};
 }
 
 /// How sums become numbers, every step rounded to f32 on its own; empty lists and 1 leave a step out:
