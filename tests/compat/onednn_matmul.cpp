@@ -307,3 +307,12 @@ TEST_CASE("matmul: what has no meaning is refused, and nothing is written") {
                     "f8_e4m3 and f8_e5m2.");
   CHECK(v.dst == 77.f);
 }
+
+TEST_CASE("matmul: precomputed reductions of a product of no columns are valid, too") {
+  const std::uint8_t src[4] = {1, 2, 3, 4};
+  const std::int32_t sums[2] = {3, 7}, zero = 0;
+  dnn::matmul_attributes how;
+  how.wei_zero_point = {&zero, type::s32, 3, {2, 1}};
+  how.precomputed_reductions = {sums, type::s32, 3, {1, 2}};
+  CHECK_NOTHROW(dnn::matmul(dims{1, 4}, type::u8, src, dims{4, 0}, type::s8, src, {}, type::f32, nullptr, how));
+}

@@ -178,7 +178,7 @@ inline parameter_map map_of(std::string_view what, const parameter& p, std::span
   for (std::size_t d = dims.size(); d-- > 0;) {
     const bool masked = (p.mask >> d & 1) != 0;
     out.run[d] = masked && extents[d] > 0 ? dims[d] / extents[d] : 1;
-    out.step[d] = masked ? out.count : 0;
+    out.step[d] = masked ? std::max(out.count, index_t{1}) : 0;
     out.count *= extents[d];
   }
   return out;
