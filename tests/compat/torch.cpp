@@ -227,3 +227,12 @@ TEST_CASE("torch: what cannot be is refused with a sentence that names the value
           torch::dequantize_per_channel(t, std::vector<double>{1, 2});
         }) == "qtensor: dequantize_per_channel is given 2 scales but the tensor has 3 channels.");
 }
+
+TEST_CASE("torch: a tensor of no elements has channels, too") {
+  const std::vector<double> scales = {.1, .2, .3};
+  const std::vector<int> zeros = {1, 2, 3};
+  const float* none = nullptr;
+  const auto t = torch::quantize_per_channel<torch::qint8>(source(none, extents(0, 3)), scales, zeros, 1);
+  CHECK(t.size() == 0);
+  CHECK(torch::dequantize_per_channel(t, scales).empty());
+}

@@ -148,6 +148,7 @@ tensor<channels_of<S>, Extents> quantize_per_channel(const memory_source<X, Exte
                                                      const ZeroPoints& zero_points, int axis) {
   detail::check_axis(axis, Extents::rank);
   tensor<channels_of<S>, Extents> t(x.extents, axis_blocks::channels(axis));
+  if (t.size() == 0) return t;  // has no blocks, whatever its channels
   store_scales(t.span(), scales);
   store_zero_points(t.span(), zero_points);
   quantize_static_into(typename memory_source<X, Extents>::template in_order<row_major>(x), t.span());
@@ -169,11 +170,11 @@ std::vector<float> dequantize(const T& x) {
 template <quantized T, parameter_values Scales>
 std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
   const auto view = as_view(x);
+  if (view.size() == 0) return {};
   const auto s = qtensor::ops::as_numbers(scales);
   require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
   std::vector<float> out(static_cast<std::size_t>(view.size()));
-  if (out.empty()) return out;
   const auto convert = [&](const auto& w) {
     constexpr std::size_t last = static_cast<std::size_t>(T::rank) - 1;
     constexpr index_t long_run = 16;
