@@ -48,7 +48,7 @@ inline void load(data_type type, const void* array, index_t at, index_t n, float
       for (index_t i = 0; i < n; ++i) to[i] = decode<F>(qtensor::detail::load_bits<F::bits>(bytes, (at + i) * F::bits));
   };
   if (type == data_type::f32)
-    std::memcpy(to, static_cast<const float*>(array) + at, static_cast<std::size_t>(n) * sizeof(float));
+    std::copy_n(static_cast<const float*>(array) + at, n, to);
   else if (type == data_type::bf16)
     simd::widen_floats<bf16>(static_cast<const std::uint16_t*>(array) + at, n, to);
   else if (type == data_type::f16)
