@@ -305,6 +305,9 @@ TEST_CASE("matmul: what has no meaning is refused, and nothing is written") {
   CHECK_THROWS_WITH(dnn::matmul(dims{1, 4}, type::s32, v.src, dims{4, 1}, type::s8, v.wei, {}, type::f32, &v.dst),
                     "qtensor: a matmul of s32 by s8; sources are s8, u8 (with s8, u8, s4, u4 weights), f32, bf16, f16, "
                     "f8_e4m3 and f8_e5m2.");
+  CHECK_THROWS_WITH(dnn::matmul(dims{1, 4}, type::u8, v.src, dims{4, 1}, type::s8, v.wei, {v.src, type::undef, {1}},
+                                type::f32, &v.dst),
+                    "qtensor: the bias is of type undef; it is f32, bf16, f16, s32, s8 or u8.");
   CHECK(v.dst == 77.f);
 }
 

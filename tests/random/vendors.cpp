@@ -227,18 +227,21 @@ void one_reorder(fuzz::dice& dice) {
     want.set(i, bits, code);
   }
   if (bits == 4 && count % 2 == 1) want.set(count, 4, 0);
-  if (!(y == want))
-    for (index_t i = 0; i < count; ++i)
-      if (y.get(i, bits) != want.get(i, bits)) {
-        INFO("element ", i, " of code ", x.get(i, bits_of_type(from)), ": ", y.get(i, bits), ", not ",
-             want.get(i, bits), " choices ", int(how.division), int(how.zero_point_order), int(how.fp8_path),
-             int(how.float_overflow), int(how.nan_to_integer), int(how.zero_sign), int(how.bf16_subnormals));
-        for (const drawn& each : p)
-          if (each.given())
-            MESSAGE(name_of(each.where.type), " ", each.code(i), " mask ", each.where.mask, " groups ",
-                    fuzz::text(each.where.groups));
-        REQUIRE(false);
-      }
+  std::string parameters;
+  for (const drawn& each : p)
+    if (each.given())
+      parameters += std::string(name_of(each.where.type)) + ", mask " + std::to_string(each.where.mask) + ", groups " +
+                    fuzz::text(each.where.groups) + "; ";
+  INFO(parameters);
+  INFO("division ", static_cast<int>(how.division), ", zero points ", static_cast<int>(how.zero_point_order), ", path ",
+       static_cast<int>(how.fp8_path), ", overflow ", static_cast<int>(how.float_overflow), ", NaN ",
+       static_cast<int>(how.nan_to_integer), ", -0 ", static_cast<int>(how.zero_sign), ", subnormals ",
+       static_cast<int>(how.bf16_subnormals));
+  for (index_t i = 0; i < count; ++i)
+    if (y.get(i, bits) != want.get(i, bits)) {
+      INFO("element ", i, " of code ", x.get(i, bits_of_type(from)), ": ", y.get(i, bits), ", not ", want.get(i, bits));
+      REQUIRE(false);
+    }
   REQUIRE(y == want);
   REQUIRE(x == x_before);
 }
