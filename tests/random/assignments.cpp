@@ -96,8 +96,7 @@ void check_assign(fuzz::dice& dice, const Xpr& x, const row_matrix& want) {
 
 template <class S, class Order>
 void assigns(fuzz::dice& dice) {
-  const bool far = dice.chance(3000);
-  const operands o(dice, dice.chance(10) ? 1200 : 200, far);
+  const operands o(dice, dice.chance(10) ? 1200 : 200);
   const quantized_operand<S, Order> q(dice, o);
   const auto a = o.columns(dice);
   const auto r = o.lines(dice);

@@ -111,7 +111,7 @@ void check_tile(fuzz::dice& dice, const Xpr& x, const Want& want) {
 
 TEST_CASE("expressions: tiles of a source are those of the evaluated expression") {
   fuzz::each_case(1500, [](fuzz::dice& dice) {
-    const operands o(dice, 500, dice.chance(50));
+    const operands o(dice, 500);
     const index_t kind = dice.within(0, 7);
     INFO(o.rows, " x ", o.cols, ", of kind ", kind);
     const auto check = [&](const auto& x, const auto& want) {

@@ -48,15 +48,11 @@ auto codes(fuzz::dice& dice, index_t rows, index_t cols) {
   return t;
 }
 
-/// Memory of one case, and matrices of its size in it: of both orders, from any element on. `far`: of more elements
-/// than caches hold, which overlap.
+/// Memory of one case, and matrices of its size in it: of both orders, from any element on.
 class operands {
  public:
-  operands(fuzz::dice& dice, index_t most, bool far)
-      : rows(far ? dice.within(60, 90) : dice.extent(most)),
-        cols(far ? (index_t{8} << 20) / rows + dice.within(-3, 300) : dice.extent(most)),
-        far_(far),
-        memory_(dice.numbers(far ? 5 * cols : 4 * (rows + 3) * (cols + 3) + 64)) {}
+  operands(fuzz::dice& dice, index_t most)
+      : rows(dice.extent(most)), cols(dice.extent(most)), memory_(dice.numbers(4 * (rows + 3) * (cols + 3) + 64)) {}
 
   const index_t rows, cols;
 
@@ -66,7 +62,7 @@ class operands {
   template <class Matrix>
   any_map<Matrix> scattered(fuzz::dice& dice) const {
     const index_t inner = dice.within(0, 2), length = Matrix::IsRowMajor ? cols : rows;
-    const index_t outer = !far_ && dice.chance(2) ? inner * length + dice.within(0, 2) : dice.within(0, 2);
+    const index_t outer = dice.chance(2) ? inner * length + dice.within(0, 2) : dice.within(0, 2);
     return {memory_.data() + dice.within(0, 40), rows, cols, Stride<Dynamic, Dynamic>(outer, inner)};
   }
   const float* memory() const { return memory_.data(); }
@@ -74,11 +70,9 @@ class operands {
  private:
   template <class Matrix>
   line_map<Matrix> part(fuzz::dice& dice, const Matrix&, index_t length) const {
-    const index_t outer = far_ ? dice.within(1, 3) : length + dice.within(0, 3);
-    return {memory_.data() + dice.within(0, 40), rows, cols, OuterStride<>(outer)};
+    return {memory_.data() + dice.within(0, 40), rows, cols, OuterStride<>(length + dice.within(0, 3))};
   }
 
-  bool far_;
   std::vector<float> memory_;
 };
 

@@ -107,7 +107,7 @@ void with_expression(fuzz::dice& dice, const operands& o, const Use& use) {
 
 template <class S, class Order>
 void quantizes(fuzz::dice& dice) {
-  const operands o(dice, dice.chance(20) ? 1500 : 300, false);
+  const operands o(dice, dice.chance(20) ? 1500 : 300);
   INFO(fuzz::title<S, Order>(), o.rows, " x ", o.cols);
   with_expression(dice, o, [&](const auto& x, const row_matrix& want) { check_quantize<S, Order>(dice, x, want); });
 }
@@ -124,7 +124,7 @@ TEST_CASE("quantized expressions: schemes of every granularity") {
       case 2:
         return quantizes<qt::uint8_per_channel<1>, qt::row_major>(dice);
       default: {
-        const operands o(dice, 300, false);
+        const operands o(dice, 300);
         return with_expression(dice, o, [&](const auto& x, const row_matrix& want) {
           check_static<qt::uint8_per_channel<0>, qt::row_major>(dice, x, want);
         });
