@@ -38,7 +38,10 @@ class dice {
   index_t extent(index_t most) {
     index_t n = within(1, most);
     if (!chance(4)) n = std::min(n, within(1, 40));
-    if (chance(3)) n = std::min(most, (index_t{1} << within(0, 12)) + within(-1, 1));
+    if (chance(3)) {
+      const index_t power = index_t{1} << within(0, 12);
+      n = std::min(most, power + within(-1, 1));
+    }
     return chance(50) ? 0 : n;
   }
 
@@ -65,11 +68,10 @@ class dice {
       case 2:
         return static_cast<float>(within(-600, 600)) * 0.5f * step;
       case 3:
-        return qtensor::float_of((bits() & 0x807fffffu) | static_cast<std::uint32_t>(within(0, 254)) << 23);
-      case 4:
         return chance(2) ? 0.f : -0.f;
       default:
-        return qtensor::float_of(bits());
+        const float any = qtensor::float_of(bits());
+        return kind == 4 && !qtensor::is_finite(any) ? step : any;
     }
   }
 
@@ -84,15 +86,17 @@ void each_case(long count, Case&& one_case) {
   const char *seconds = std::getenv("QTENSOR_FUZZ_SECONDS"), *only = std::getenv("QTENSOR_FUZZ_SEED");
   std::uint64_t seed = only ? std::strtoull(only, nullptr, 10) : seconds ? std::random_device{}() : 1;
   const auto goes_on = [&](long done) {
-    if (only) return done == 0;
+    if (only) return false;
     if (!seconds) return done < count;
     return std::chrono::steady_clock::now() - start < std::chrono::duration<double>(std::atof(seconds));
   };
-  for (long done = 0; goes_on(done); ++done, ++seed) {
+  long done = 0;
+  do {
     INFO("QTENSOR_FUZZ_SEED=" << seed);
     dice one(seed);
     one_case(one);
-  }
+    ++seed;
+  } while (goes_on(++done));
 }
 
 }  // namespace fuzz
