@@ -127,6 +127,15 @@ TEST_CASE("stablehlo: channels of every length, many and few, equal the formula"
   CHECK(shlo::uniform_dequantize(shlo::uniform_quantize(none, one)).size() == 0);
 }
 
+TEST_CASE("stablehlo: a per-axis tensor of no channels goes to codes and back") {
+  for (const auto storage : {basic_type::i8, basic_type::ui8, basic_type::i32, basic_type::i16}) {
+    const auto type = quantized_type::per_axis(storage, basic_type::f32, 1, {}, {});
+    const auto q = shlo::uniform_quantize(shlo::tensor(basic_type::f32, {3, 0}), type);
+    CHECK(q.size() == 0);
+    CHECK(shlo::uniform_dequantize(q).size() == 0);
+  }
+}
+
 TEST_CASE("stablehlo: every storage and expressed type goes to codes and back") {
   for (const char* storage : {"i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"})
     for (const char* expressed : {"f16", "bf16", "f32", "f64"}) {

@@ -194,7 +194,7 @@ class channels {
     index_t inner = 1;
     for (auto a = q.is_per_axis() ? static_cast<std::size_t>(*q.axis()) + 1 : 0; a < t.shape().size(); ++a)
       inner *= t.shape()[a];
-    sizes_ = sizes_type(inner == 0 ? 0 : t.size() / (count * inner), count, inner);
+    sizes_ = sizes_type(t.size() == 0 ? 0 : t.size() / (count * inner), count, inner);
   }
 
   void quantize(const tensor& x, tensor& y) {
