@@ -71,6 +71,17 @@ TEST_CASE("stablehlo types: i8 of f32 at scale 1: ties to even, saturation, NaN 
   CHECK(t.in_range(-127, 127).quantize(-1000.0) == -127);
 }
 
+TEST_CASE("stablehlo types: ends of a range that the expressed type does not hold are rounded to it, as codes are") {
+  const auto t = quantized_type::per_tensor(basic_type::i16, basic_type::bf16, 1.0).in_range(-2049, 2049);
+  CHECK(t.quantize(2048.0) == 2048);
+  CHECK(t.quantize(-2048.0) == -2048);
+  CHECK(t.quantize(1e9) == 2048);
+  CHECK(quantized_type::per_tensor(basic_type::i16, basic_type::bf16, 1.0).quantize(1e9) == 32767);  // 32768 in bf16
+  const auto far =
+      quantized_type::per_tensor(basic_type::ui32, basic_type::f16, 1.0, 1 << 20).in_range(1 << 20, 1 << 21);
+  CHECK(far.quantize(1.0) == 1 << 21);  // all of them infinity in f16
+}
+
 TEST_CASE("stablehlo types: the zero point is subtracted in more bits than the storage has") {
   CHECK(quantized_type::per_tensor(i8, f32_type, 1.0, -128).dequantize(127) == 255.0);
   const auto u = quantized_type::per_tensor(basic_type::ui64, basic_type::f64, 1.0, max_value(basic_type::ui64));

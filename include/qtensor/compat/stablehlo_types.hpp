@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
@@ -188,14 +189,15 @@ class quantized_type {
     const std::size_t c = axis_ ? static_cast<std::size_t>(channel) : 0;
     return round_to(expressed_, rounded(round_integer_to(expressed_, code - zero_points_[c]) * scales_[c]));
   }
-  /// rne(clamp(x / scale + zero point)), each step in the expressed type. NaN is code 0, clamped into the range.
+  /// rne(clamp(x / scale + zero point)), each step in the expressed type, to which the ends of the range are rounded,
+  /// too; what is then beside the range is its end. NaN is code 0, clamped into the range.
   wide_integer quantize(double x, index_t channel = 0) const {
     const std::size_t c = axis_ ? static_cast<std::size_t>(channel) : 0;
     double q = round_to(expressed_, x / scales_[c]);
     q = round_to(expressed_, q + round_integer_to(expressed_, zero_points_[c]));
     if (std::isnan(q)) return clamped(0);
-    if (q <= round_integer_to(expressed_, storage_min_)) return storage_min_;
-    if (q >= round_integer_to(expressed_, storage_max_)) return storage_max_;
+    q = std::clamp(q, round_integer_to(expressed_, storage_min_), round_integer_to(expressed_, storage_max_));
+    if (std::isinf(q)) return q < 0.0 ? storage_min_ : storage_max_;
     return clamped(static_cast<wide_integer>(std::nearbyint(q)));
   }
   /// quantize(dequantize(code)), as the specification has it (not by a ratio of scales, which differs on ties).
@@ -241,9 +243,7 @@ class quantized_type {
               detail::digits(storage_max_), "; constraint: storage_min <= zero_points <= storage_max.");
     }
   }
-  wide_integer clamped(wide_integer v) const {
-    return v < storage_min_ ? storage_min_ : v > storage_max_ ? storage_max_ : v;
-  }
+  wide_integer clamped(wide_integer v) const { return std::clamp(v, storage_min_, storage_max_); }
 
   basic_type storage_, expressed_;
   std::optional<int> axis_;
