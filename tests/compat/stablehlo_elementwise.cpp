@@ -93,6 +93,18 @@ TEST_CASE("stablehlo elementwise: per-axis and hybrid operands") {
   CHECK(shlo::compare(direction::lt, f, a).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 1});
 }
 
+TEST_CASE("stablehlo elementwise: floats of per-axis operands are dequantized by their own axes") {
+  const auto matrix = [](const char* type, std::vector<std::int8_t> codes) {
+    return shlo::tensor(shlo::parse_type(type), {2, 2}, std::span<const std::int8_t>(codes));
+  };
+  const auto a = matrix("!quant.uniform<i8:f32:0, {1, 10}>", {1, 2, 3, 4}),
+             b = matrix("!quant.uniform<i8:f32:1, {100, 1000}>", {1, 2, 3, 4});
+  CHECK(numbers(shlo::elementwise(unary::negate, a, basic_type::f32)) == list{-1, -2, -30, -40});
+  CHECK(numbers(shlo::elementwise(binary::add, a, b, basic_type::f32)) == list{101, 2002, 330, 4040});
+  const auto c = matrix("!quant.uniform<i8:f32:1, {1, 20}>", {1, 2, 30, 2});
+  CHECK(shlo::compare(direction::eq, a, c).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1, 1});
+}
+
 TEST_CASE("stablehlo elementwise: float operations round once to their type") {
   CHECK(result(binary::add, "bf16", {256}, {1}) == list{256});
   CHECK(result(binary::multiply, "f16", {300}, {300}) == list{inf});

@@ -113,6 +113,15 @@ bool holds(direction d, T a, T b) {
 inline scalar expressed(const element_type& type, const scalar& x, index_t channel) {
   return type.is_quantized() ? scalar{type.quantized().dequantize(x.integer, channel), 0} : x;
 }
+inline scalar expressed(const tensor& x, index_t i) { return expressed(x.type(), x.at(i), x.channel(i)); }
+/// An operation on what it is computed in.
+template <class Op, class... Scalars>
+scalar computed(Op op, basic_type type, const Scalars&... x) {
+  return is_float(type) ? scalar{apply(op, type, x.real...), 0} : scalar{0.0, apply(op, type, x.integer...)};
+}
+inline bool compared(direction d, basic_type type, const scalar& x, const scalar& y) {
+  return is_float(type) ? holds(d, x.real, y.real) : holds(d, x.integer, y.integer);
+}
 /// What was computed as an element of the result: quantized where that is.
 inline scalar stored(const element_type& type, const scalar& x, index_t channel) {
   return type.is_quantized() ? scalar{0.0, type.quantized().quantize(x.real, channel)} : x;
@@ -140,25 +149,17 @@ inline void check_types(const element_type& operand, const element_type& result)
 /// One element of an operation: quantized operands are dequantized, the operation is that of the expressed type, and
 /// the result is quantized (dequantize_op_quantize). `x` and `y` are elements of types `a` and `b`.
 inline scalar apply(unary op, const element_type& a, const scalar& x, const element_type& result, index_t channel = 0) {
-  const scalar v = detail::expressed(a, x, channel);
-  return detail::stored(result,
-                        is_float(a.computed()) ? scalar{detail::apply(op, a.computed(), v.real), 0}
-                                               : scalar{0.0, detail::apply(op, a.computed(), v.integer)},
-                        channel);
+  return detail::stored(result, detail::computed(op, a.computed(), detail::expressed(a, x, channel)), channel);
 }
 inline scalar apply(binary op, const element_type& a, const scalar& x, const element_type& b, const scalar& y,
                     const element_type& result, index_t channel = 0) {
   const scalar v = detail::expressed(a, x, channel), w = detail::expressed(b, y, channel);
-  return detail::stored(result,
-                        is_float(a.computed()) ? scalar{detail::apply(op, a.computed(), v.real, w.real), 0}
-                                               : scalar{0.0, detail::apply(op, a.computed(), v.integer, w.integer)},
-                        channel);
+  return detail::stored(result, detail::computed(op, a.computed(), v, w), channel);
 }
 /// compare: of what was dequantized. Comparisons with NaN are false, but `ne`.
 inline bool compare(direction d, const element_type& a, const scalar& x, const element_type& b, const scalar& y,
                     index_t channel = 0) {
-  const scalar v = detail::expressed(a, x, channel), w = detail::expressed(b, y, channel);
-  return is_float(a.computed()) ? detail::holds(d, v.real, w.real) : detail::holds(d, v.integer, w.integer);
+  return detail::compared(d, a.computed(), detail::expressed(a, x, channel), detail::expressed(b, y, channel));
 }
 /// An element as one of another type, `to_destination_type` of the approved RFC: quantized to quantized is requantize,
 /// float to quantized is quantize, quantized to float is dequantize, everything else is convert.
@@ -168,7 +169,8 @@ scalar to_destination_type(const element_type& from, const scalar& x, const elem
 inline tensor elementwise(unary op, const tensor& x, const element_type& result) {
   detail::check_types(x.type(), result);
   tensor y(result, x.shape());
-  for (index_t i = 0; i < x.size(); ++i) y.set(i, apply(op, x.type(), x.at(i), result, y.channel(i)));
+  for (index_t i = 0; i < x.size(); ++i)
+    y.set(i, detail::stored(result, detail::computed(op, result.computed(), detail::expressed(x, i)), y.channel(i)));
   return y;
 }
 /// Binary operations on tensors of one shape. A float operand beside a quantized one is taken as it is (hybrid).
@@ -178,9 +180,8 @@ inline tensor elementwise(binary op, const tensor& a, const tensor& b, const ele
   detail::check_types(b.type(), result);
   tensor y(result, a.shape());
   for (index_t i = 0; i < a.size(); ++i) {
-    // The channel of a per-axis operand, which is the result's; a hybrid float result has none of its own.
-    const index_t channel = std::max({a.channel(i), b.channel(i), y.channel(i)});
-    y.set(i, apply(op, a.type(), a.at(i), b.type(), b.at(i), result, channel));
+    const scalar v = detail::expressed(a, i), w = detail::expressed(b, i);
+    y.set(i, detail::stored(result, detail::computed(op, result.computed(), v, w), y.channel(i)));
   }
   return y;
 }
@@ -193,7 +194,7 @@ inline tensor compare(direction d, const tensor& a, const tensor& b) {
           "types.");
   tensor y(basic_type::i1, a.shape());
   for (index_t i = 0; i < a.size(); ++i)
-    y.set(i, {0.0, compare(d, a.type(), a.at(i), b.type(), b.at(i), std::max(a.channel(i), b.channel(i))) ? 1 : 0});
+    y.set(i, {0.0, detail::compared(d, a.type().computed(), detail::expressed(a, i), detail::expressed(b, i))});
   return y;
 }
 /// select: on_true where pred holds, else on_false, as the result's type (dequantize_select_quantize). pred has one
@@ -209,9 +210,7 @@ inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on
   tensor y(result, on_true.shape());
   for (index_t i = 0; i < y.size(); ++i) {
     const tensor& from = pred.at(pred.shape().empty() ? 0 : i).integer != 0 ? on_true : on_false;
-    y.set(i, from.type() == result
-                 ? from.at(i)
-                 : detail::stored(result, detail::expressed(from.type(), from.at(i), from.channel(i)), y.channel(i)));
+    y.set(i, from.type() == result ? from.at(i) : detail::stored(result, detail::expressed(from, i), y.channel(i)));
   }
   return y;
 }
