@@ -1,14 +1,11 @@
-// torch's quantize, dequantize and fake_quantize per channel, and StableHLO's uniform_quantize and uniform_dequantize,
-// element by element as NUMERICS 5.1, 7.2 and 10 say.
+// torch's quantize, dequantize and fake_quantize per channel, element by element as NUMERICS 5.1 and 10 say.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
-#include <qtensor/compat/stablehlo.hpp>
 #include <qtensor/compat/torch.hpp>
 
 #include "array.hpp"
 
 using namespace qtensor;
-namespace shlo = qtensor::compat::stablehlo;
 namespace torch = qtensor::compat::torch;
 
 namespace {
@@ -84,34 +81,6 @@ void fake_per_channel(fuzz::dice& dice) {
   }
 }
 
-void uniform(fuzz::dice& dice) {
-  using shlo::basic_type;
-  const channels c(dice);
-  const basic_type storage =
-      dice.one_of(basic_type::i8, basic_type::i8, basic_type::ui8, basic_type::i32, basic_type::i4, basic_type::i16);
-  const auto low = static_cast<index_t>(shlo::min_value(storage)),
-             high = static_cast<index_t>(shlo::max_value(storage));
-  if (c.count() == 0) return;
-  const bool narrow = dice.chance(5);
-  std::vector<shlo::wide_integer> zeros;
-  for (index_t i = 0; i < c.count(); ++i) zeros.push_back(dice.chance(3) ? 0 : dice.within(narrow ? 0 : low, high));
-  shlo::quantized_type type = dice.chance(2)
-                                  ? shlo::quantized_type::per_axis(storage, basic_type::f32, c.axis, c.scales, zeros)
-                                  : shlo::quantized_type::per_tensor(storage, basic_type::f32, c.scales[0], zeros[0]);
-  if (narrow) type = type.in_range(0, high);
-  const shlo::tensor x(basic_type::f32, c.dims, std::span<const float>(c.x));
-  INFO(fuzz::text(c.dims), " along ", c.axis, ", storage ", std::string(shlo::name_of(storage)), ", per axis ",
-       type.is_per_axis());
-  const shlo::tensor y = shlo::uniform_quantize(x, type), back = shlo::uniform_dequantize(y);
-  for (index_t i = 0; i < c.size(); ++i) {
-    INFO("element ", i, ", ", c.x[static_cast<std::size_t>(i)]);
-    const auto code = type.quantize(static_cast<double>(c.x[static_cast<std::size_t>(i)]), y.channel(i));
-    REQUIRE(static_cast<index_t>(y.at(i).integer) == static_cast<index_t>(code));
-    const auto value = static_cast<float>(type.dequantize(code, y.channel(i)));
-    REQUIRE(bits_of(static_cast<float>(back.at(i).real)) == bits_of(value));
-  }
-}
-
 }  // namespace
 
 TEST_CASE("torch: quantize_per_channel and back") {
@@ -129,4 +98,3 @@ TEST_CASE("torch: quantize_per_channel and back") {
   });
 }
 TEST_CASE("torch: fake_quantize_per_channel_affine") { fuzz::each_case(150, fake_per_channel); }
-TEST_CASE("StableHLO: uniform_quantize and uniform_dequantize") { fuzz::each_case(150, uniform); }
