@@ -354,6 +354,12 @@ TEST_CASE("stablehlo products: constraints by name") {
       tensor_of<std::int8_t>("!quant.uniform<i8:f32:1, {1, 1}>", {2, 2, 2}, std::vector<std::int8_t>(8, 1));
   CHECK(mentions(sentence([&] { shlo::convolution(x, along_inputs, numbers, {}, basic_type::f32); }),
                  "quantization_dimension(rhs) = kernel_output_feature_dimension"));
+  const auto per_output =
+      tensor_of<std::int8_t>("!quant.uniform<i8:f32:2, {1, 1}>", {2, 2, 2}, std::vector<std::int8_t>(8, 1));
+  const auto places = parse_type("!quant.uniform<i32:f32:1, {1, 1, 1}>");  // of the 3 places, not the 2 outputs
+  const auto codes = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 1>", {1, 4, 2}, std::vector<std::int8_t>(8, 1));
+  CHECK(mentions(sentence([&] { shlo::convolution(codes, per_output, numbers, {}, places); }),
+                 "quantization_dimension(result) = output_feature_dimension"));
   auto twice = numbers;
   twice.input_feature = 0;
   CHECK(mentions(sentence([&] { shlo::convolution(x, w, twice, {}, basic_type::f32); }), "is_unique"));

@@ -419,6 +419,9 @@ inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolutio
                           const convolution_attributes& attributes, const element_type& result) {
   detail::check_product_types(lhs, rhs, result);
   const detail::convolution_geometry g = detail::geometry_of(lhs, rhs, d, attributes);
+  if (result.is_quantized() && result.quantized().is_per_axis())
+    require(*result.quantized().axis() == d.output_feature,
+            "the result is quantized per axis; constraint: quantization_dimension(result) = output_feature_dimension.");
   std::vector<index_t> shape(lhs.shape().size());
   shape[static_cast<std::size_t>(d.output_batch)] = g.batches;
   shape[static_cast<std::size_t>(d.output_feature)] = g.groups * g.outputs;
