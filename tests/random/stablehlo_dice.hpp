@@ -24,7 +24,8 @@ inline int digits_of(basic_type type) {
 /// x rounded to a float type: to the nearest multiple of the step there, or to infinity.
 inline double nearest(basic_type type, double x) {
   if (type == basic_type::f64 || !std::isfinite(x) || x == 0.0) return x;
-  const int last = type == basic_type::f32 ? -149 : type == basic_type::f16 ? -24 : -133;
+  if (type == basic_type::f32) return static_cast<double>(static_cast<float>(x));
+  const int last = type == basic_type::f16 ? -24 : -133;
   int exponent = 0;
   std::frexp(x, &exponent);
   const int step = std::max(exponent - digits_of(type), last);
@@ -72,6 +73,25 @@ inline bool same(const shlo::scalar& a, const shlo::scalar& b) {
       std::isnan(a.real) ? std::isnan(b.real) : a.real == b.real && std::signbit(a.real) == std::signbit(b.real);
   return reals && a.integer == b.integer;
 }
+// ---- shapes --------------------------------------------------------------------------------------------------------
+
+inline index_t count_of(const list& extents) {
+  index_t all = 1;
+  for (const index_t e : extents) all *= e;
+  return all;
+}
+inline list index_of(index_t i, const list& extents) {
+  list at(extents.size());
+  for (std::size_t k = at.size(); k-- > 0; i /= extents[k]) at[k] = i % extents[k];
+  return at;
+}
+/// Where an element lies in row-major order.
+inline index_t place_of(const list& index, const list& extents) {
+  index_t place = 0;
+  for (std::size_t k = 0; k < extents.size(); ++k) place = place * extents[k] + index[k];
+  return place;
+}
+
 /// For messages.
 inline std::string text_of(const shlo::scalar& x) {
   return shlo::detail::digits(x.integer) + " " + shlo::detail::decimals(x.real);
@@ -100,9 +120,10 @@ inline double scale_in(dice& d, basic_type type) {
   const double scale = std::ldexp(mantissa, static_cast<int>(exponent)), rounded = nearest(type, scale);
   return rounded > 0.0 && std::isfinite(rounded) ? scale : 1.0;
 }
-/// A type for tensors of a shape: along an axis (none if it is negative), often with a narrow range.
+/// A type for tensors of a shape: along an axis (none if it is negative), often with a narrow range; all zero points 0
+/// where it is `symmetric`.
 inline quantized_type quantized_type_of(dice& d, basic_type storage, basic_type expressed, const list& shape,
-                                        index_t axis) {
+                                        index_t axis, bool symmetric = false) {
   whole low = shlo::min_value(storage), high = shlo::max_value(storage);
   const bool narrow = d.chance(3);
   if (narrow) {
@@ -111,7 +132,8 @@ inline quantized_type quantized_type_of(dice& d, basic_type storage, basic_type 
   }
   std::vector<double> scales;
   std::vector<whole> zeros;
-  const bool none = d.chance(4);
+  const bool none = symmetric || d.chance(4);
+  if (symmetric) low = std::min<whole>(low, 0), high = std::max<whole>(high, 0);
   for (index_t c = 0; c < (axis < 0 ? 1 : shape[static_cast<std::size_t>(axis)]); ++c) {
     scales.push_back(scale_in(d, expressed));
     zeros.push_back(none ? std::clamp<whole>(0, low, high) : whole_within(d, low, high));

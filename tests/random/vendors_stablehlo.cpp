@@ -247,17 +247,6 @@ scalar combined(shlo::binary op, const element_type& type, const scalar& a, cons
   return stored_as(type, operate(op, type.computed(), value_of(type, a, 0), value_of(type, b, 0)), 0);
 }
 
-index_t count_of(const list& extents) {
-  index_t all = 1;
-  for (const index_t e : extents) all *= e;
-  return all;
-}
-list index_of(index_t i, const list& extents) {
-  list at(extents.size());
-  for (std::size_t k = at.size(); k-- > 0; i /= extents[k]) at[k] = i % extents[k];
-  return at;
-}
-
 void reductions(dice& d) {
   const std::size_t rank = static_cast<std::size_t>(d.within(0, 4));
   list shape;
