@@ -278,6 +278,17 @@ TEST_CASE("stablehlo convolution: no spatial dimension and four, nothing to sum,
   CHECK(std::isnan(edge.to_vector<float>()[0]));  // 0 times infinity
 }
 
+TEST_CASE("stablehlo products: operands without elements beside sums of nothing") {
+  const auto none = shlo::dot_general(floats({0, 2}, {}), floats({0, 2}, {}), {{1}, {1}, {}, {}}, basic_type::f32);
+  CHECK(none.shape() == std::vector<index_t>{2, 0, 0});
+  const auto sums = shlo::dot_general(floats({0, 2}, {}), floats({0, 2}, {}), {{1}, {1}, {0}, {0}}, basic_type::f32);
+  CHECK(sums.to_vector<float>() == std::vector<float>(2, 0.f));
+  const shlo::convolution_dimension_numbers features_first{1, 0, {2}, 0, 1, {2}, 1, 0, {2}};
+  const auto zeros =
+      shlo::convolution(floats({0, 2, 3}, {}), floats({0, 2, 1}, {}), features_first, {}, basic_type::f32);
+  CHECK(zeros.to_vector<float>() == std::vector<float>(12, 0.f));
+}
+
 TEST_CASE("stablehlo convolution: strides, padding, dilations of both sides") {
   const auto x = floats({1, 4, 1}, {1, 2, 3, 4});
   const auto w = floats({2, 1, 1}, {10, 1});

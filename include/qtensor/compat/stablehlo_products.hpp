@@ -204,6 +204,7 @@ struct dot_operand {
   /// Rows [first, first + n) of a matrix: where they lie if these and their terms are evenly spaced, which tiles of
   /// floats take (doubles: if these are side by side), else in `room`.
   matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
+    if (numbers.empty()) return {nullptr, n, depth(), depth(), 1};  // no rows or no terms
     const T* from = numbers.data() + batches[static_cast<std::size_t>(matrix)];
     if (const auto row = step_of(free), term = step_of(terms); row && term && (sizeof(T) == 4 || *term == 1))
       return {from + first * *row, n, depth(), *row, *term};
@@ -246,6 +247,7 @@ class window_operand {
   index_t rows() const { return rows_; }
   index_t depth() const { return taps_ * inputs_; }
   matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
+    if (depth() == 0) return {nullptr, n, 0, 0, 1};
     room.resize(static_cast<std::size_t>(n * depth()));
     T* to = room.data();
     const index_t* const end = places_.data() + (first + n) * taps_;
