@@ -23,6 +23,7 @@ void conversions(dice& d) {
   const tensor y = shlo::uniform_quantize(x, type), back = shlo::uniform_dequantize(y),
                again = shlo::uniform_quantize(y, to);
   REQUIRE(back.type() == element_type(expressed));
+  if (!type.scales().empty()) REQUIRE(shlo::parse_type(shlo::to_string(type)) == element_type(type));
   for (index_t i = 0; i < x.size(); ++i) {
     const whole code = quantized(type, x.at(i).real, y.channel(i));
     const double value = dequantized(type, code, y.channel(i));
