@@ -5,12 +5,7 @@
 
 #include "operands.hpp"
 
-using namespace Eigen;
-namespace qt = qtensor;
-using check::index_t;
-using check::row_matrix;
-using fuzz::operands;
-using fuzz::quantized_operand;
+using namespace fuzz;
 
 namespace {
 
@@ -134,17 +129,8 @@ void assigns(fuzz::dice& dice) {
 
 TEST_CASE("assignments: quantized matrices and sums with them") {
   fuzz::each_case(1000, [](fuzz::dice& dice) {
-    switch (dice.within(0, 4)) {
-      case 0:
-        return assigns<qt::mxfp4, qt::row_major>(dice);
-      case 1:
-        return assigns<qt::uint4_group<32>, qt::col_major>(dice);
-      case 2:
-        return assigns<qt::int8_per_channel<0>, qt::row_major>(dice);
-      case 3:
-        return assigns<qt::fp8_block<16, 32>, qt::col_major>(dice);
-      default:
-        return assigns<qt::mxfp6_e2m3, qt::row_major>(dice);
-    }
+    fuzz::one_case_of(dice, &assigns<qt::mxfp4, qt::row_major>, &assigns<qt::uint4_group<32>, qt::col_major>,
+                      &assigns<qt::int8_per_channel<0>, qt::row_major>, &assigns<qt::fp8_block<16, 32>, qt::col_major>,
+                      &assigns<qt::mxfp6_e2m3, qt::row_major>);
   });
 }

@@ -275,10 +275,4 @@ void quantize_memory(fuzz::dice& dice) {
   REQUIRE(std::memcmp(before.data(), x.memory.data(), before.size() * sizeof(before[0])) == 0);
 }
 
-template <class... Case>
-void one_case_of(fuzz::dice& dice, Case... cases) {
-  void (*const all[])(fuzz::dice&) = {cases...};
-  all[dice.within(0, sizeof...(cases) - 1)](dice);
-}
-
 }  // namespace fuzz

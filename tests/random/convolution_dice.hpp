@@ -4,11 +4,10 @@
 
 #include <numeric>
 #include <qtensor/ops/convolution_sinks.hpp>
-#include <sstream>
 #include <string>
 
 #include "../ops/threads.hpp"
-#include "dice.hpp"
+#include "array.hpp"
 
 namespace convolution_dice {
 
@@ -152,17 +151,12 @@ struct operands {
     plan = qt::plan_convolution(x.layout(), w.layout(), p.how);
   }
   std::string text() const {
-    std::ostringstream s;
-    const auto list = [&](const char* name, const std::vector<index_t>& v) {
-      s << " " << name << " [";
-      for (const index_t e : v) s << e << " ";
-      s << "]";
-    };
-    s << "groups " << p.how.groups << " batch groups " << p.how.batch_groups;
-    list(x.order.c_str(), x.extents), list("by", x.strides), list(w.order.c_str(), w.extents), list("by", w.strides);
-    list("strides", p.how.strides), list("dilations", p.how.dilations);
-    list("input dilations", p.how.input_dilations), list("low", p.how.pad_low), list("high", p.how.pad_high);
-    return s.str();
+    using fuzz::text;
+    return x.order + text(x.extents) + " by " + text(x.strides) + ", " + w.order + text(w.extents) + " by " +
+           text(w.strides) + ", groups " + std::to_string(p.how.groups) + ", of the batch " +
+           std::to_string(p.how.batch_groups) + ", strides " + text(p.how.strides) + ", dilations " +
+           text(p.how.dilations) + ", of the input " + text(p.how.input_dilations) + ", low " + text(p.how.pad_low) +
+           ", high " + text(p.how.pad_high);
   }
 
  private:

@@ -80,6 +80,13 @@ class dice {
   std::mt19937_64 bits_;
 };
 
+/// Calls one of several cases, all alike.
+template <class... Case>
+void one_case_of(dice& dice, Case... cases) {
+  void (*const all[])(fuzz::dice&) = {cases...};
+  all[dice.within(0, sizeof...(cases) - 1)](dice);
+}
+
 /// Calls `one_case(dice&)` for `count` seeds from 1 on, or a third of them in part. QTENSOR_FUZZ_SECONDS says how long
 /// instead, from a seed of its own; QTENSOR_FUZZ_SEED asks for one case. A case that fails, by REQUIRE, is told by its
 /// seed and is the last.

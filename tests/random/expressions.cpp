@@ -4,12 +4,7 @@
 
 #include "operands.hpp"
 
-using namespace Eigen;
-namespace qt = qtensor;
-using check::index_t;
-using check::row_matrix;
-using fuzz::operands;
-using fuzz::quantized_operand;
+using namespace fuzz;
 
 namespace {
 

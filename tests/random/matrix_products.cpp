@@ -5,18 +5,10 @@
 
 #include "operands.hpp"
 
-using namespace Eigen;
-namespace qt = qtensor;
-using check::index_t;
+using namespace fuzz;
 using check::product;
-using check::row_matrix;
 
 namespace {
-
-/// The parts of a parallel operation, last to first.
-constexpr auto backwards = [](index_t count, const auto& part) {
-  for (index_t i = count; i-- > 0;) part(i);
-};
 
 /// A random matrix in memory, of either order or with gaps.
 class dense_operand {

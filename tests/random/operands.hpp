@@ -16,6 +16,11 @@ using namespace Eigen;
 namespace qt = qtensor;
 using check::row_matrix;
 
+/// The parts of a parallel operation, last to first.
+inline constexpr auto backwards = [](index_t count, const auto& part) {
+  for (index_t i = count; i-- > 0;) part(i);
+};
+
 template <class Matrix>
 using any_map = Map<const Matrix, Unaligned, Stride<Dynamic, Dynamic>>;
 template <class Matrix>

@@ -7,18 +7,11 @@
 
 using namespace qtensor;
 using fuzz::drawn_operand;
+using fuzz::weights;
+using fuzz::with_weights;
 
 namespace {
 
-enum class weights { packed, plain };
-
-template <weights Weights, class W, class Use>
-void with_weights(fuzz::dice& dice, const W& w, const Use& use) {
-  if constexpr (Weights == weights::packed)
-    use(w.packed(dice));
-  else
-    use(w.codes());
-}
 /// The chains of reference::dot over rows of floats.
 std::vector<float> chains(const std::vector<float>& x, const std::vector<float>& w, index_t rows, index_t outputs,
                           index_t depth) {

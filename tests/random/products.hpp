@@ -311,6 +311,16 @@ void require_product(dice& dice, index_t rows, index_t outputs, const std::vecto
   }
 }
 
+/// Weights as they are given to a product.
+enum class weights { packed, plain };
+template <weights Weights, class W, class Use>
+void with_weights(dice& dice, const W& w, const Use& use) {
+  if constexpr (Weights == weights::packed)
+    use(w.packed(dice));
+  else
+    use(w.codes());
+}
+
 /// Another way for kernels that have several, until it goes out of scope.
 class drawn_ways {
  public:

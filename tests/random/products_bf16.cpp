@@ -45,15 +45,8 @@ void in_bf16(fuzz::dice& dice) {
 
 TEST_CASE("products: bf16 within its bound") {
   fuzz::each_case(200, [](fuzz::dice& dice) {
-    switch (dice.within(0, 3)) {
-      case 0:
-        return in_bf16<drawn_operand<scheme<uint4, group<dynamic>, zero_point<uint4>>>>(dice);
-      case 1:
-        return in_bf16<drawn_operand<scheme<e4m3, per_channel<0>>>>(dice);
-      case 2:
-        return in_bf16<drawn_operand<mxfp4>>(dice);
-      default:
-        return in_bf16<drawn_operand<scheme<int8, block<dynamic, dynamic>, zero_point<uint8>>>>(dice);
-    }
+    fuzz::one_case_of(dice, &in_bf16<drawn_operand<scheme<uint4, group<dynamic>, zero_point<uint4>>>>,
+                      &in_bf16<drawn_operand<scheme<e4m3, per_channel<0>>>>, &in_bf16<drawn_operand<mxfp4>>,
+                      &in_bf16<drawn_operand<scheme<int8, block<dynamic, dynamic>, zero_point<uint8>>>>);
   });
 }

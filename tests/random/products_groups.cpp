@@ -39,21 +39,13 @@ using uint4_of_groups = scheme<uint4, any_groups, zero_point<uint4, any_groups>>
 
 TEST_CASE("products: weights of groups times codes") {
   fuzz::each_case(500, [](fuzz::dice& dice) {
-    switch (dice.within(0, 6)) {
-      case 0:
-        return weights_times_codes<drawn_operand<int4_of_groups>, drawn_operand<int8_per_channel<0>>>(dice);
-      case 1:
-        return weights_times_codes<drawn_operand<uint4_of_groups, col_major>, drawn_operand<uint8_of_blocks>>(dice);
-      case 2:
-        return weights_times_codes<drawn_operand<mxfp4>, drawn_operand<scheme<int8, any_groups>>>(dice);
-      case 3:
-        return weights_times_codes<drawn_operand<rows_with_zeros_of_groups>, drawn_operand<uint8_per_tensor>>(dice);
-      case 4:
-        return weights_times_codes<drawn_operand<int8_per_channel<0>>, drawn_operand<uint8_of_blocks, col_major>>(dice);
-      case 5:
-        return weights_times_codes<drawn_operand<with<nvfp4, tensor_scale<f32>>>, drawn_operand<int8_of_groups>>(dice);
-      default:
-        return weights_times_codes<drawn_operand<mxfp6_e2m3>, drawn_operand<rows_with_zeros_of_groups>>(dice);
-    }
+    fuzz::one_case_of(
+        dice, &weights_times_codes<drawn_operand<int4_of_groups>, drawn_operand<int8_per_channel<0>>>,
+        &weights_times_codes<drawn_operand<uint4_of_groups, col_major>, drawn_operand<uint8_of_blocks>>,
+        &weights_times_codes<drawn_operand<mxfp4>, drawn_operand<scheme<int8, any_groups>>>,
+        &weights_times_codes<drawn_operand<rows_with_zeros_of_groups>, drawn_operand<uint8_per_tensor>>,
+        &weights_times_codes<drawn_operand<int8_per_channel<0>>, drawn_operand<uint8_of_blocks, col_major>>,
+        &weights_times_codes<drawn_operand<with<nvfp4, tensor_scale<f32>>>, drawn_operand<int8_of_groups>>,
+        &weights_times_codes<drawn_operand<mxfp6_e2m3>, drawn_operand<rows_with_zeros_of_groups>>);
   });
 }

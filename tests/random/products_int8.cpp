@@ -7,6 +7,8 @@
 
 using namespace qtensor;
 using fuzz::drawn_operand;
+using fuzz::weights;
+using fuzz::with_weights;
 
 namespace {
 
@@ -16,8 +18,6 @@ fuzz::product_sizes sizes_of(fuzz::dice& dice) {
   if (dice.chance(25)) sizes.depth = dice.within(16000, 70000), sizes.outputs = dice.within(1, 3), sizes.rows %= 34;
   return sizes;
 }
-
-enum class weights { packed, plain };
 
 template <weights Weights, class W, class X>
 void codes_times_codes(fuzz::dice& dice) {
@@ -29,14 +29,10 @@ void codes_times_codes(fuzz::dice& dice) {
   INFO(std::string(name<typename W::scheme_type>), " times ", std::string(name<typename X::scheme_type>), ", ", rows,
        " rows, ", outputs, " outputs, depth ", depth, Weights == weights::packed ? ", packed" : "");
   const auto want = fuzz::by_definition(x.numbers(), w.numbers(), 0, true);
-  const auto multiply = [&](const auto& weights) {
+  with_weights<Weights>(dice, w, [&](const auto& weights) {
     fuzz::require_product(dice, rows, outputs, want,
                           [&](const auto& sink, const auto& by) { multiply_tiles(weights, x.codes(), sink, by); });
-  };
-  if constexpr (Weights == weights::packed)
-    multiply(w.packed(dice));
-  else
-    multiply(w.codes());
+  });
 }
 
 template <weights Weights, class W>
@@ -59,15 +55,11 @@ void codes_times_floats(fuzz::dice& dice) {
       numbers.scales.push_back(codes.scales()[static_cast<std::size_t>(m)]);
     }
   const auto want = fuzz::by_definition(numbers, w.numbers(), 0, true);
-  const auto multiply = [&](const auto& weights) {
+  with_weights<Weights>(dice, w, [&](const auto& weights) {
     fuzz::require_product(dice, rows, outputs, want, [&](const auto& sink, const auto& by) {
       multiply_tiles(weights, x, sink, by, int8_activations);
     });
-  };
-  if constexpr (Weights == weights::packed)
-    multiply(w.packed(dice));
-  else
-    multiply(w.codes());
+  });
 }
 
 /// Codes in memory with any strides; sums as they are, modulo 2^32.
@@ -127,27 +119,15 @@ TEST_CASE("products: integers with one scale along the sum") {
   using enum weights;
   using turned = drawn_operand<uint8_per_channel<1>, row_major, depth_axis::rows>;
   fuzz::each_case(500, [](fuzz::dice& dice) {
-    switch (dice.within(0, 9)) {
-      case 0:
-        return codes_times_codes<packed, drawn_operand<int8_per_channel<0>>, drawn_operand<int8_per_channel<0>>>(dice);
-      case 1:
-        return codes_times_codes<plain, drawn_operand<uint8_per_channel<0>>, drawn_operand<uint8_per_tensor>>(dice);
-      case 2:
-        return codes_times_codes<packed, turned, drawn_operand<far_zeros<int32>, col_major>>(dice);
-      case 3:
-        return codes_times_codes<plain, drawn_operand<far_zeros<int32>>, drawn_operand<own_zeros>>(dice);
-      case 4:
-        return codes_times_codes<packed, drawn_operand<int8_per_channel<0>, col_major>, turned>(dice);
-      case 5:
-        return codes_times_codes<plain, drawn_operand<int8_per_channel<0>>, drawn_operand<int8_per_tensor>>(dice);
-      case 6:
-        return codes_times_floats<packed, drawn_operand<uint8_per_channel<0>>>(dice);
-      case 7:
-        return codes_times_floats<plain, drawn_operand<int8_per_channel<0>>>(dice);
-      case 8:
-        return sums_of_codes<int8, uint8>(dice);
-      default:
-        return sums_of_codes<uint8, int8>(dice);
-    }
+    fuzz::one_case_of(
+        dice, &codes_times_codes<packed, drawn_operand<int8_per_channel<0>>, drawn_operand<int8_per_channel<0>>>,
+        &codes_times_codes<plain, drawn_operand<uint8_per_channel<0>>, drawn_operand<uint8_per_tensor>>,
+        &codes_times_codes<packed, turned, drawn_operand<far_zeros<int32>, col_major>>,
+        &codes_times_codes<plain, drawn_operand<far_zeros<int32>>, drawn_operand<own_zeros>>,
+        &codes_times_codes<packed, drawn_operand<int8_per_channel<0>, col_major>, turned>,
+        &codes_times_codes<plain, drawn_operand<int8_per_channel<0>>, drawn_operand<int8_per_tensor>>,
+        &codes_times_floats<packed, drawn_operand<uint8_per_channel<0>>>,
+        &codes_times_floats<plain, drawn_operand<int8_per_channel<0>>>, &sums_of_codes<int8, uint8>,
+        &sums_of_codes<uint8, int8>);
   });
 }

@@ -5,19 +5,9 @@
 
 #include "operands.hpp"
 
-using namespace Eigen;
-namespace qt = qtensor;
-using check::index_t;
-using check::row_matrix;
-using fuzz::operands;
-using fuzz::quantized_operand;
+using namespace fuzz;
 
 namespace {
-
-/// The parts of a parallel operation, last to first.
-constexpr auto backwards = [](index_t count, const auto& part) {
-  for (index_t i = count; i-- > 0;) part(i);
-};
 
 /// Whether two tensors are the same; a NaN of a sum may have either sign.
 template <class S, class Order>

@@ -475,28 +475,15 @@ void of_float_scatters(dice& dice) {
 
 TEST_CASE("reductions of codes: dimensions and windows, by every body and kind of accumulator") {
   fuzz::each_case(400, [](dice& dice) {
-    switch (dice.within(0, 9)) {
-      case 0:
-        return of_codes<body::add, before_round<uint8>, before_round<int32>, before_round<uint8>>(dice);
-      case 1:
-        return of_codes<body::add, after_round<int8>, without_zero<int32>>(dice);
-      case 2:
-        return of_codes<body::add, without_zero<int8>, after_round<int32>, void, col_major>(dice);
-      case 3:
-        return of_codes<body::add, after_round<uint8>>(dice);
-      case 4:
-        return of_codes<body::max, before_round<uint8>, after_round<int16>>(dice);
-      case 5:
-        return of_codes<body::min, after_round<int8>, void, before_round<int8>, col_major>(dice);
-      case 6:
-        return of_codes<body::max, without_zero<int8>>(dice);
-      case 7:
-        return of_codes<body::multiply, after_round<int8>, before_round<int32>>(dice);
-      case 8:
-        return of_codes<body::multiply, before_round<uint8>, void, void, col_major>(dice);
-      default:
-        return of_codes<body::add, without_zero<int4>, after_round<int16>>(dice);
-    }
+    fuzz::one_case_of(
+        dice, &of_codes<body::add, before_round<uint8>, before_round<int32>, before_round<uint8>>,
+        &of_codes<body::add, after_round<int8>, without_zero<int32>>,
+        &of_codes<body::add, without_zero<int8>, after_round<int32>, void, col_major>,
+        &of_codes<body::add, after_round<uint8>>, &of_codes<body::max, before_round<uint8>, after_round<int16>>,
+        &of_codes<body::min, after_round<int8>, void, before_round<int8>, col_major>,
+        &of_codes<body::max, without_zero<int8>>, &of_codes<body::multiply, after_round<int8>, before_round<int32>>,
+        &of_codes<body::multiply, before_round<uint8>, void, void, col_major>,
+        &of_codes<body::add, without_zero<int4>, after_round<int16>>);
   });
 }
 TEST_CASE("reductions of floats, whole numbers and booleans") {

@@ -66,26 +66,9 @@ void dynamic_codes(fuzz::dice& dice) {
 
 TEST_CASE("ONNX: Cast") {
   fuzz::each_case(300, [](fuzz::dice& dice) {
-    switch (dice.within(0, 8)) {
-      case 0:
-        return one_cast<f32, int4>(dice);
-      case 1:
-        return one_cast<int4, e4m3>(dice);
-      case 2:
-        return one_cast<f16, e5m2fnuz, to_special>(dice);
-      case 3:
-        return one_cast<bf16, e2m1>(dice);
-      case 4:
-        return one_cast<uint2, f16>(dice);
-      case 5:
-        return one_cast<f32, e8m0, onnx::round_nearest>(dice);
-      case 6:
-        return one_cast<e2m1, uint4>(dice);
-      case 7:
-        return one_cast<f32, uint2, toward_zero, onnx::wraps>(dice);
-      default:
-        return one_cast<e5m2, bf16>(dice);
-    }
+    fuzz::one_case_of(dice, &one_cast<f32, int4>, &one_cast<int4, e4m3>, &one_cast<f16, e5m2fnuz, to_special>,
+                      &one_cast<bf16, e2m1>, &one_cast<uint2, f16>, &one_cast<f32, e8m0, onnx::round_nearest>,
+                      &one_cast<e2m1, uint4>, &one_cast<f32, uint2, toward_zero, onnx::wraps>, &one_cast<e5m2, bf16>);
   });
 }
 TEST_CASE("ONNX: DynamicQuantizeLinear") { fuzz::each_case(100, dynamic_codes); }

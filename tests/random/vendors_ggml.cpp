@@ -190,25 +190,13 @@ void there_and_back(fuzz::dice& dice) {
 TEST_CASE("ggml: rows of every type, and back") { fuzz::each_case(1200, one_row); }
 TEST_CASE("ggml: blocks to planar tensors and back") {
   fuzz::each_case(600, [](fuzz::dice& dice) {
-    switch (dice.within(0, 8)) {
-      case 0:
-        return there_and_back<ggml::q8_0, scheme<int8, group<32>, scale_as<f16>>>(dice);
-      case 1:
-        return there_and_back<ggml::q8_0, scheme<int8, group<32>>>(dice);
-      case 2:
-        return there_and_back<ggml::q8_1, scheme<int8, group<32>, scale_as<f16>>>(dice);
-      case 3:
-        return there_and_back<ggml::q4_0, scheme<int4, group<32>, scale_as<f16>>>(dice);
-      case 4:
-        return there_and_back<ggml::q5_0, with<ggml::q5_0, planar<>>>(dice);
-      case 5:
-        return there_and_back<ggml::q4_1, with<ggml::q4_1, planar<>>>(dice);
-      case 6:
-        return there_and_back<ggml::q5_1, with<ggml::q5_1, planar<>>>(dice);
-      case 7:
-        return there_and_back<ggml::mxfp4, mxfp4>(dice);
-      default:
-        return there_and_back<ggml::nvfp4, nvfp4>(dice);
-    }
+    fuzz::one_case_of(dice, &there_and_back<ggml::q8_0, scheme<int8, group<32>, scale_as<f16>>>,
+                      &there_and_back<ggml::q8_0, scheme<int8, group<32>>>,
+                      &there_and_back<ggml::q8_1, scheme<int8, group<32>, scale_as<f16>>>,
+                      &there_and_back<ggml::q4_0, scheme<int4, group<32>, scale_as<f16>>>,
+                      &there_and_back<ggml::q5_0, with<ggml::q5_0, planar<>>>,
+                      &there_and_back<ggml::q4_1, with<ggml::q4_1, planar<>>>,
+                      &there_and_back<ggml::q5_1, with<ggml::q5_1, planar<>>>, &there_and_back<ggml::mxfp4, mxfp4>,
+                      &there_and_back<ggml::nvfp4, nvfp4>);
   });
 }

@@ -154,27 +154,12 @@ void linear(fuzz::dice& dice) {
 
 TEST_CASE("ONNX: QuantizeLinear and DequantizeLinear") {
   fuzz::each_case(500, [](fuzz::dice& dice) {
-    switch (dice.within(0, 9)) {
-      case 0:
-        return linear<onnx::linear<int8>, f32, f32>(dice);
-      case 1:
-        return linear<onnx::linear<uint8>, bf16, f16>(dice);
-      case 2:
-        return linear<onnx::linear<int16, f16>, f32, f32>(dice);
-      case 3:
-        return linear<onnx::linear<uint4>, f32, bf16>(dice);
-      case 4:
-        return linear<onnx::linear<int2>, f16, f32>(dice);
-      case 5:
-        return linear<onnx::linear<e4m3fnuz>, f32, f32>(dice);
-      case 6:
-        return linear<with<onnx::linear<e5m2>, to_special>, f32, f16>(dice);
-      case 7:
-        return linear<onnx::linear<e2m1, e8m0>, f32, f32>(dice);
-      case 8:
-        return linear<onnx::as_reference<onnx::linear<int4, f16>>, f16, f32>(dice);
-      default:
-        return linear<onnx::linear<uint8, bf16>, int32, bf16>(dice);
-    }
+    fuzz::one_case_of(dice, &linear<onnx::linear<int8>, f32, f32>, &linear<onnx::linear<uint8>, bf16, f16>,
+                      &linear<onnx::linear<int16, f16>, f32, f32>, &linear<onnx::linear<uint4>, f32, bf16>,
+                      &linear<onnx::linear<int2>, f16, f32>, &linear<onnx::linear<e4m3fnuz>, f32, f32>,
+                      &linear<with<onnx::linear<e5m2>, to_special>, f32, f16>,
+                      &linear<onnx::linear<e2m1, e8m0>, f32, f32>,
+                      &linear<onnx::as_reference<onnx::linear<int4, f16>>, f16, f32>,
+                      &linear<onnx::linear<uint8, bf16>, int32, bf16>);
   });
 }

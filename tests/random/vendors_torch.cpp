@@ -85,16 +85,8 @@ void fake_per_channel(fuzz::dice& dice) {
 
 TEST_CASE("torch: quantize_per_channel and back") {
   fuzz::each_case(150, [](fuzz::dice& dice) {
-    switch (dice.within(0, 3)) {
-      case 0:
-        return each_channel<torch::qint8>(dice);
-      case 1:
-        return each_channel<torch::quint8>(dice);
-      case 2:
-        return each_channel<torch::qint32>(dice);
-      default:
-        return each_channel<torch::quint8_reduced>(dice);
-    }
+    fuzz::one_case_of(dice, &each_channel<torch::qint8>, &each_channel<torch::quint8>, &each_channel<torch::qint32>,
+                      &each_channel<torch::quint8_reduced>);
   });
 }
 TEST_CASE("torch: fake_quantize_per_channel_affine") { fuzz::each_case(150, fake_per_channel); }
