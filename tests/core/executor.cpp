@@ -100,6 +100,21 @@ TEST_CASE("for_ranges does not cut what is too little for a thread") {
   CHECK(ranges(by, 100, 1, 0).size() == 1);
 }
 
+TEST_CASE("parts know how many run together, parts of parts too, and nobody afterwards") {
+  const qt::parallel_for by(3, one_thread_a_part{});
+  std::atomic<int> wrong{0};
+  const auto expect = [&](index_t together) { wrong += qt::detail::parts_together != together; };
+  qt::detail::for_ranges(by, 3, 3, 1, [&](index_t, index_t, index_t) {
+    expect(3);
+    qt::detail::for_ranges(by, 2, 2, 1, [&](index_t, index_t, index_t) { expect(6); });
+    qt::detail::for_ranges(qt::serial{}, 2, 2, 1, [&](index_t, index_t, index_t) { expect(6); });
+    qt::detail::for_ranges(by, 1, 2, 1, [&](index_t, index_t, index_t) { expect(3); });
+    expect(3);
+  });
+  expect(1);
+  CHECK(wrong == 0);
+}
+
 #if defined(_OPENMP)
 TEST_CASE("openmp uses the threads it is given") {
   static_assert(qt::executor<qt::openmp>);

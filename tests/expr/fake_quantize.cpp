@@ -15,6 +15,9 @@ TEST_CASE("fake_quantize: an expression as it comes back from a tensor") {
   const check::row_matrix r = a;
   CHECK(fake_quantize<int8_per_channel<0>>(r) == check::values(quantize<int8_per_channel<0>>(r)));
   static_assert(decltype(fake_quantize<mxfp4>(r))::IsRowMajor);
+  CHECK(fake_quantize<mxfp8_e4m3>(a + 2.f * b, on(parallel_for(2, [](index_t count, const auto& part) {
+                                    for (index_t i = count; i-- > 0;) part(i);
+                                  }))) == y);
 }
 
 TEST_CASE("fake_quantize: vectors, fixed sizes, half and bfloat16, scales and zero points") {

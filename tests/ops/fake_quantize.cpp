@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "core/sentence.hpp"
+#include "ops/threads.hpp"
 
 namespace {
 
@@ -32,7 +33,9 @@ template <class S, class Order = row_major, class Extents, class... How>
 void check_same(const Extents& e, const How&... how) {
   const auto x = check::numbers(e.size(), 7);
   INFO(name<S>.c_str());
-  CHECK(same_bits(fake_quantize<S, Order>(source(x.data(), e), how...), in_two_steps<S, Order>(x, e, how...)));
+  const std::vector<float> expected = in_two_steps<S, Order>(x, e, how...);
+  CHECK(same_bits(fake_quantize<S, Order>(source(x.data(), e), how...), expected));
+  CHECK(same_bits(fake_quantize<S, Order>(source(x.data(), e), how..., on(pool::threads(3))), expected));
 }
 
 }  // namespace

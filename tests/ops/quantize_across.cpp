@@ -130,8 +130,9 @@ TEST_CASE("quantize_across: sources that lie across, and parts of them, are quan
   all(std::type_identity<int8_per_tensor>{});
   all(std::type_identity<with<nvfp4, tensor_scale<f32>>>{});
   const typename decltype(memory)::template in_order<row_major> rows_of(memory);
-  const ops::row_range part(rows_of, 100, 150);
-  const std::vector<float> some(x.begin() + 100 * cols, x.begin() + 250 * cols);
-  CHECK(check::same_bytes(make_quantized<int8_per_channel<0>, row_major>(part, matrix_extents(150, cols)),
-                          check::expected<int8_per_channel<0>, row_major>(some, matrix_extents(150, cols))));
+  const ops::source_part part(rows_of, 100, 150, 37, 400);
+  std::vector<float> some;
+  for (index_t r = 100; r < 250; ++r) some.insert(some.end(), x.begin() + r * cols + 37, x.begin() + r * cols + 437);
+  CHECK(check::same_bytes(make_quantized<int8_per_channel<0>, row_major>(part, matrix_extents(150, 400)),
+                          check::expected<int8_per_channel<0>, row_major>(some, matrix_extents(150, 400))));
 }

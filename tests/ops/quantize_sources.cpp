@@ -67,13 +67,14 @@ TEST_CASE("quantize: bf16 and f16 sources, strided sources") {
 }
 
 TEST_CASE("quantize: one block of several rows with gaps between them has one scale") {
-  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{32, 104}, {6, 600}, {2, 2048}, {40, 100}, {41, 100}}) {
-    INFO(rows << " x " << cols);
+  for (const matrix_extents shape : {matrix_extents(32, 104), matrix_extents(6, 600), matrix_extents(2, 2048),
+                                     matrix_extents(40, 100), matrix_extents(41, 100)}) {
+    const index_t rows = shape[0], cols = shape[1];
+    INFO(rows, " x ", cols);
     const index_t step = cols + 3;
     const std::vector<float> memory = check::numbers(rows * step, 17, false);
     std::vector<float> x;
     for (index_t r = 0; r < rows; ++r) x.insert(x.end(), memory.begin() + r * step, memory.begin() + r * step + cols);
-    const matrix_extents shape(rows, cols);
     const auto gaps = source(memory.data(), shape, {step, 1});
     CHECK(check::same_bytes(quantize<int8_per_tensor>(gaps), check::expected<int8_per_tensor, row_major>(x, shape)));
   }

@@ -114,6 +114,14 @@ auto only(const T& argument) {
     return std::tuple<>();
 }
 
+/// The executor among arguments, one after the other where there is none.
+template <class... T>
+auto execution_among(const T&... argument) {
+  static_assert((0 + ... + (is_execution<T> ? 1 : 0)) <= 1,
+                "qtensor: an operation runs on one executor; keep one on(...).");
+  return std::get<0>(std::tuple_cat(only<arguments::executors>(argument)..., std::make_tuple(execution<serial>{})));
+}
+
 /// Elements below which a part is not worth a thread: some microseconds of work.
 inline constexpr index_t least_part = 16384;
 
@@ -128,13 +136,18 @@ index_t part_count(const E& by, index_t count, index_t step, index_t weight) {
   return parts > 1 ? parts : 1;
 }
 
+/// Parts of one operation that run at the same time as the one on this thread, with it: they share caches.
+inline thread_local index_t parts_together = 1;
+
 /// Cuts [0, count) into that many ranges, none empty, and calls body(part, first, n) for each of them.
 template <executor E, class Body>
 void for_ranges(const E& by, index_t parts, index_t count, index_t step, const Body& body) {
-  const index_t steps = divide_up(count, step);
+  const index_t steps = divide_up(count, step), together = parts_together * parts;
   const auto run = [&](index_t part) {
     const index_t first = steps * part / parts * step, end = steps * (part + 1) / parts * step;
+    const index_t before = std::exchange(parts_together, together);
     body(part, first, (end < count ? end : count) - first);
+    parts_together = before;
   };
   if (parts > 1)
     by(parts, run);

@@ -24,9 +24,10 @@ struct float_matrix {
 /// read as quantize reads it. Throws qtensor::error.
 template <quantization_scheme S, class Xpr, class... How>
 typename expr_detail::float_matrix<Xpr>::type fake_quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
-  static_assert(((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How>)&&...),
-                "qtensor: fake_quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers) and a "
-                "granularity.");
+  static_assert(((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How> ||
+                  qtensor::detail::is_execution<How>)&&...),
+                "qtensor: fake_quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a "
+                "granularity and on(an executor).");
   typename expr_detail::float_matrix<Xpr>::type out(x.rows(), x.cols());
   expr_detail::with_source<row_major>(x, [&](const auto& source) {
     fake_quantize_into<S>(source, matrix_extents(x.rows(), x.cols()), out.data(), {out.rowStride(), out.colStride()},

@@ -54,18 +54,6 @@ typename S::granularity_type granularity_of(const How&... how) {
   return found;
 }
 
-/// The executor among the arguments, or none.
-template <class... How>
-auto execution_of(const How&... how) {
-  const auto given = std::tuple_cat(qtensor::detail::only<qtensor::detail::arguments::executors>(how)...);
-  constexpr std::size_t count = std::tuple_size_v<std::remove_const_t<decltype(given)>>;
-  static_assert(count <= 1, "qtensor: quantize takes one executor.");
-  if constexpr (count == 1)
-    return std::get<0>(given);
-  else
-    return on(serial());
-}
-
 /// The level of a tensor among the arguments, if there is one.
 template <class... How>
 std::optional<tensor_level> level_of(const How&... how) {
@@ -128,7 +116,7 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
     return std::bool_constant<(given > 0)>{};
   };
   const auto is_static = std::apply(store, expr_detail::values_of(how...));
-  const auto by = expr_detail::execution_of(how...);
+  const auto by = qtensor::detail::execution_among(how...);
   constexpr bool levelled = (std::is_same_v<How, tensor_level> || ...);
   static_assert(!levelled || S::has_tensor_scale,
                 "qtensor: a tensor_level is for schemes of two levels, such as with<nvfp4, tensor_scale<f32>>.");

@@ -14,7 +14,7 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   using From = source_elements<X>;
   const auto extents = out.storage_extents();
-  const bool streams = out.size() >= streaming_floats, direct = row_step(x).has_value();
+  const bool streams = is_beyond_caches(out.size()), direct = row_step(x).has_value();
   using element = typename From::type;
   const simd::traffic asks =
       direct ? asks_behind_statistics<element>(simd::detail::block_chunk, out.size()) : simd::traffic{};

@@ -248,7 +248,7 @@ class number_writer {
   number* out_;
   index_array steps_;
   index_t size_;
-  bool streams_ = size_ >= streaming_floats;
+  bool streams_ = is_beyond_caches(size_);
 };
 
 /// Elements [col, col + cols) of as many of rows [row, row + rows) of a matrix as kernels take in whole steps, from

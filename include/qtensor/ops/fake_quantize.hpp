@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <tuple>
 #include <vector>
 
@@ -26,7 +26,7 @@ index_t slab_extent(const Shape& shape) {
   }
 }
 
-/// The granularity among the arguments, else the scheme's own; and the other arguments.
+/// The granularity among the arguments, else the scheme's own; and the arguments that are scales or zero points.
 template <quantization_scheme S, class... How>
 typename S::granularity_type granularity_among(const How&... how) {
   typename S::granularity_type found{};
@@ -43,7 +43,7 @@ typename S::granularity_type granularity_among(const How&... how) {
 template <class... How>
 auto values_among(const How&... how) {
   [[maybe_unused]] const auto one = []<class One>(const One& value) {
-    if constexpr (granularity<One>)
+    if constexpr (granularity<One> || qtensor::detail::is_execution<One>)
       return std::tuple<>();
     else
       return std::tie(value);
@@ -56,7 +56,7 @@ auto values_among(const How&... how) {
 /// What comes back from S: dequantize(quantize<S>(x, how...)), written to `out` with these strides (in elements, one an
 /// axis of the tensor). x has one row for every row that a tensor of these extents and order stores, and may be the
 /// memory that `out` is, element for element. `how` is nothing (dynamic), or scales, or scales and zero points, and the
-/// scheme's granularity where its sizes are known at run time only.
+/// scheme's granularity where its sizes are known at run time only, and on(an executor).
 ///
 /// Dynamic codes live for a slab of the slowest axis at a time, where S has no block that reaches over all of it; else,
 /// and for given scales, a tensor of codes is made. Throws before anything is written.
@@ -71,16 +71,17 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
   static_assert(given <= 2 && (given == 0 || S::has_zero_point == (given == 2)),
                 "qtensor: fake_quantize takes nothing, scales, or scales and zero points where the scheme has a zero "
                 "point.");
-  tensor<S, any_extents, Order> t;
-  const auto once = [&](const auto& rows, const any_extents& sizes, float* to) {
-    if (t.extents() != sizes) t = tensor<S, any_extents, Order>(sizes, g);
+  const auto on = qtensor::detail::execution_among(how...);
+  using tensor_type = tensor<S, any_extents, Order>;
+  const auto once = [&](tensor_type& t, const auto& rows, const any_extents& sizes, float* to, const auto& by) {
+    if (t.extents() != sizes) t = tensor_type(sizes, g);
     if constexpr (given >= 1) store_scales(t.span(), std::get<0>(values));
     if constexpr (given == 2) store_zero_points(t.span(), std::get<1>(values));
     if constexpr (given == 0)
-      quantize_into(rows, t.span());
+      quantize_into(rows, t.span(), by);
     else
-      quantize_static_into(rows, t.span());
-    dequantize_into(t.view(), to, strides);
+      quantize_static_into(rows, t.span(), by);
+    dequantize_into(t.view(), to, strides, by);
   };
   typename S::zero_granularity_type zero_g{};
   if constexpr (std::is_same_v<typename S::zero_granularity_type, typename S::granularity_type>) zero_g = g;
@@ -89,13 +90,22 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
   const index_t slab = given == 0 && all.size() != 0 ? ops::slab_extent<S>(shape) : extent;
   require(x.rows() == shape.row_count() && x.cols() == shape.row_length(), "fake_quantize is given ", x.rows(),
           " rows of ", x.cols(), " elements for extents of ", shape.row_count(), " rows of ", shape.row_length(), ".");
-  if (slab >= extent) return once(x, all, out);
-  const index_t rows = shape.row_count() / extent, step = reordered<Order>(strides)[0];
-  for (index_t first = 0; first < extent; first += slab) {
-    auto part = shape.storage_extents();
-    part[0] = std::min(slab, extent - first);
-    once(ops::slab_of(x, first, part[0], rows), any_extents(reordered<Order>(part)), out + first * step);
+  if (slab >= extent) {
+    tensor_type t;
+    return once(t, x, all, out, on);
   }
+  const index_t rows = shape.row_count() / extent, step = reordered<Order>(strides)[0];
+  const index_t parts =
+      ops::reads_in_parts<X>() ? qtensor::detail::part_count(on.by, extent, slab, all.size() / extent) : 1;
+  qtensor::detail::for_ranges(on.by, parts, extent, slab, [&](index_t, index_t begin, index_t count) {
+    tensor_type t;
+    for (index_t first = begin; first < begin + count; first += slab) {
+      auto part = shape.storage_extents();
+      part[0] = std::min(slab, begin + count - first);
+      once(t, ops::part_of<0, Extents::rank>(x, first, part[0], rows), any_extents(reordered<Order>(part)),
+           out + first * step, execution<serial>{});
+    }
+  });
 }
 
 /// The same of memory, as dense floats in row-major order: `fake_quantize<mxfp4>(source(ptr, extents(64, 96)))`.

@@ -8,12 +8,12 @@
 #include <tuple>
 #include <vector>
 
-// Where the parts meet: rows start on a byte, so parts write different bytes. Scales that belong to one part are
-// computed in it; scales of a whole tensor or of columns come from the statistics of all parts, which are joined by
-// maxima and minima, so that no order matters; so does the upper scale of two-level schemes. What cannot be split stays
-// on one thread: vectors, stochastic rounding (its numbers depend on the position in the tensor), sources that may be
-// read only once and in order. Other sources are read by several threads at the same time: functions in an expression
-// must bear that.
+// A tensor is cut along the axis that makes the most parts. Rows start on a byte and rows are cut where bytes end, so
+// parts write different bytes. Scales that belong to one part are computed in it; scales of a whole tensor or of
+// columns come from the statistics of all parts, which are joined by maxima and minima, so that no order matters; so
+// does the upper scale of two-level schemes. What cannot be split stays on one thread: stochastic rounding (its numbers
+// depend on the position in the tensor), sources that may be read only once and in order. Other sources are read by
+// several threads at the same time: functions in an expression must bear that.
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
@@ -27,39 +27,112 @@ constexpr bool reads_in_parts() {
     return true;
 }
 
-/// A tensor cut along its outermost axis in storage order.
-template <class Tensor>
-class outer_axis {
-  using order = typename Tensor::order_type;
+/// Whether an executor is given parts of such tensors at all.
+template <tile_source X, quantization_scheme S, executor By>
+inline constexpr bool splits =
+    !std::same_as<By, serial> && reads_in_parts<X>() && !random_rounding<typename S::rounding>;
+
+/// Whether a tensor has several blocks of scales along an axis in storage order.
+template <tensor_view_type View>
+bool has_blocks(const View& w, int axis) {
+  const auto a = static_cast<std::size_t>(axis);
+  return w.scale_grid().block[a] < w.storage_extents()[a];
+}
+/// Whether its rows can be cut into pieces.
+template <tensor_view_type View>
+bool has_pieces(const View& w) {
+  constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+  const index_t cols = w.storage_extents()[last];
+  return piece_step<typename View::scheme_type>(std::min(w.scale_grid().block[last], cols), cols) != 0;
+}
+
+/// What has parts along every axis.
+struct no_source {};
+template <int Axis, int Rank, class X>
+inline constexpr bool may_cut = true;
+template <int Axis, int Rank, tile_source X>
+inline constexpr bool may_cut<Axis, Rank, X> = has_parts<Axis, Rank, X>;
+
+/// A tensor cut along one axis, in ranges that begin where its blocks do; X: the source that is cut with it.
+template <tensor_view_type View, class X = no_source>
+class partition {
+  using S = typename View::scheme_type;
+  using order = typename View::order_type;
+  static constexpr int rank = View::rank;
+  using axes = std::make_integer_sequence<int, rank>;
 
  public:
-  static constexpr bool exists = Tensor::rank >= 2;
-  static constexpr int number = order::axis(Tensor::rank, 0);
-
-  explicit outer_axis(const Tensor& t)
-      : count(t.storage_extents()[0]),
-        rows_each(count > 0 ? t.shape().row_count() / count : 0),
-        weight(rows_each * t.shape().row_length()),
-        scale_block(t.scale_grid().block[0]) {
-    const auto extents = t.storage_extents();
-    const auto block = t.scale_grid().block;
-    const std::size_t last = extents.size() - 1;
-    block_length = block[last] < extents[last] ? block[last] : extents[last];
-    for (std::size_t a = 0; a < last; ++a) is_one_panel = is_one_panel && block[a] >= extents[a];
-    if constexpr (Tensor::scheme_type::has_zero_point) zero_block = t.zero_grid().block[0];
+  /// Along the axis that makes the most parts of those that allows(axis in storage order), the outermost of
+  /// these; in one part where there is none.
+  template <executor By, class Allows>
+  partition(const View& w, const By& by, const Allows& allows) : w_(w) {
+    const auto extents = w.storage_extents();
+    const auto consider = [&](int axis) {
+      const index_t count = extents[at(axis)], step = step_of(axis);
+      if (count == 0 || !allows(axis)) return;
+      const index_t parts = detail::part_count(by, count, step, w.size() / count);
+      if (parts > parts_) axis_ = axis, count_ = count, step_ = step, parts_ = parts;
+    };
+    [&]<int... A>(std::integer_sequence<int, A...>) { ((may_cut<A, rank, X> ? consider(A) : void()), ...); }
+    (axes{});
   }
-  /// Cuts may be where this many elements of the axis end.
-  index_t step() const {
-    const index_t scales = scale_block < count ? scale_block : 1, zeros = zero_block < count ? zero_block : 1;
-    return common_multiple(scales, zeros);
+  index_t parts() const { return parts_; }
+
+  /// Calls use(part, slice, of) on the executor: for a slice of the tensor, of(x) is the source with it, and
+  /// of(pointer, strides) the memory.
+  template <executor By, class Use>
+  void each(const By& by, const Use& use) const {
+    [&]<int... A>(std::integer_sequence<int, A...>) { ((axis_ == A ? along<A>(by, use) : void()), ...); }
+    (axes{});
   }
 
-  index_t count;                        // elements of the axis
-  index_t rows_each;                    // rows of an element of it
-  index_t weight;                       // numbers of an element of it
-  index_t scale_block, zero_block = 1;  // elements of it that share a scale, a zero point
-  index_t block_length = 1;             // elements of a row that share a scale
-  bool is_one_panel = true;             // all rows share their scales
+ private:
+  static constexpr std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
+
+  /// Elements of an axis that ranges are multiples of: whole blocks, and along rows lines of the caches.
+  index_t step_of(int axis) const {
+    const auto block = [&](const auto& grid) {
+      const index_t n = grid.block[at(axis)];
+      return n < w_.storage_extents()[at(axis)] ? n : index_t{1};
+    };
+    index_t step = block(w_.scale_grid());
+    if constexpr (S::has_zero_point) step = common_multiple(step, block(w_.zero_grid()));
+    if (axis < rank - 1) return step;
+    if constexpr (S::is_interleaved) step = common_multiple(step, interleaved_block<S>::elements(w_.granularity()));
+    return common_multiple(step, 256);
+  }
+  /// Slices of every axis are of one type, so that what they are used for is compiled once.
+  template <int Axis>
+  auto slice(index_t first, index_t n) const {
+    using extents_type = dynamic_extents<rank>;
+    const auto some = w_.template slice<order::axis(rank, Axis)>(first, n);
+    const auto& m = some.memory();
+    return basic_tensor_view<S, extents_type, order, typename View::access_type>(
+        {extents_type(some.extents().to_array()), some.granularity(), some.zero_granularity()},
+        {m.codes, m.scales, m.zero_points, m.offsets, m.tensor_scale}, some.row_strides(), some.scale_grid(),
+        some.zero_grid());
+  }
+  template <int Axis, class By, class Use>
+  void along(const By& by, const Use& use) const {
+    if constexpr (may_cut<Axis, rank, X>)
+      detail::for_ranges(by, parts_, count_, step_, [&](index_t part, index_t first, index_t n) {
+        use(part, slice<Axis>(first, n), cut<Axis>{w_.shape().row_count() / count_, first, n});
+      });
+  }
+  template <int Axis>
+  struct cut {
+    index_t rows, first, n;  // rows of an element of the outermost axis
+
+    auto operator()(const X& x) const { return part_of<Axis, rank>(x, first, n, rows); }
+    template <class T>
+    T* operator()(T* data, const typename View::index_array& strides) const {
+      return data + first * strides[at(order::axis(rank, Axis))];
+    }
+  };
+
+  const View& w_;
+  int axis_ = 0;
+  index_t count_ = 0, step_ = 1, parts_ = 1;
 };
 
 /// A source that brings its executor: whoever quantizes it uses that.
@@ -82,21 +155,19 @@ struct source_on {
 
 /// Rows that all share their scales: statistics of the parts, scales of the whole, codes of the parts.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
-void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
-  const outer_axis<tensor_span<S, E, O>> axis(out);
+void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const partition<tensor_span<S, E, O>, X>& parts,
+                     const By& by) {
+  using slices = tensor_span<S, dynamic_extents<E::rank>, O>;
   const bool direct = row_step(x).has_value();
   row_quantizer<S, E, O, source_elements<X>> whole(out, direct);
   const index_t blocks = whole.block_count(), length = whole.is_flat() ? x.cols() : whole.block_length();
   const index_t step = piece_step<S>(length, x.cols());
 
-  std::vector<statistics_memory<S>> found(static_cast<std::size_t>(parts), statistics_memory<S>(blocks));
+  std::vector<statistics_memory<S>> found(static_cast<std::size_t>(parts.parts()), statistics_memory<S>(blocks));
   const auto for_each_part = [&](const auto& use) {
-    detail::for_ranges(by, parts, axis.count, 1, [&](index_t part, index_t first, index_t n) {
-      const auto slice = out.template slice<outer_axis<tensor_span<S, E, O>>::number>(first, n);
-      using slice_type = std::remove_const_t<decltype(slice)>;
-      const row_quantizer<S, typename slice_type::extents_type, O, source_elements<X>> quantizer(slice, direct);
-      const row_range<X> rows(x, first * axis.rows_each, n * axis.rows_each);
-      use(part, rows, quantizer, piece_step<S>(quantizer.block_length(), quantizer.row_length()));
+    parts.each(by, [&](index_t part, const slices& slice, const auto& of) {
+      const row_quantizer<S, dynamic_extents<E::rank>, O, source_elements<X>> quantizer(slice, direct);
+      use(part, of(x), quantizer, piece_step<S>(quantizer.block_length(), quantizer.row_length()));
     });
   };
   for_each_part([&](index_t part, const auto& rows, const auto& quantizer, index_t cut) {
@@ -119,44 +190,57 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const By& by, 
 
 /// Two-level schemes: the blocks of every part, under the level of the whole tensor.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
-void quantize_below(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level, const By& by,
-                    index_t parts) {
-  using axis_type = outer_axis<tensor_span<S, E, O>>;
-  const axis_type axis(out);
+void quantize_below(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level,
+                    const partition<tensor_span<S, E, O>, X>& parts, const By& by) {
   *out.memory().tensor_scale = level.scale;
-  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-    quantize_dynamically(row_range<X>(x, first * axis.rows_each, n * axis.rows_each),
-                         out.template slice<axis_type::number>(first, n), level);
-  });
+  parts.each(by, [&](index_t, const auto& slice, const auto& of) { quantize_dynamically(of(x), slice, level); });
 }
 
 /// The same under the level that the largest magnitude of all parts makes.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
-void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t parts) {
-  using axis_type = outer_axis<tensor_span<S, E, O>>;
-  const axis_type axis(out);
-  std::vector<float> found(static_cast<std::size_t>(parts));
-  detail::for_ranges(by, parts, axis.count, axis.step(), [&](index_t part, index_t first, index_t n) {
-    found[static_cast<std::size_t>(part)] = finite_amax(row_range<X>(x, first * axis.rows_each, n * axis.rows_each));
+void quantize_two_levels(const X& x, const tensor_span<S, E, O>& out, const partition<tensor_span<S, E, O>, X>& parts,
+                         const By& by) {
+  std::vector<float> found(static_cast<std::size_t>(parts.parts()));
+  parts.each(by, [&](index_t part, const auto&, const auto& of) {
+    found[static_cast<std::size_t>(part)] = finite_amax(of(x));
   });
   float most = 0.f;
   for (float amax : found) most = amax > most ? amax : most;
-  quantize_below(x, out, tensor_level::of<S>(most), by, parts);
+  quantize_below(x, out, tensor_level::of<S>(most), parts, by);
 }
 
 /// Calls use(source, parts) where a tensor of a two-level scheme is quantized in several parts, or returns false.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By, class Use>
 bool in_two_level_parts(const X& x, const tensor_span<S, E, O>& out, const By& by, const Use& use) {
-  using axis_type = outer_axis<tensor_span<S, E, O>>;
-  if constexpr (!std::same_as<By, serial> && axis_type::exists && reads_in_parts<X>() && X::reads_twice &&
-                walks_rows<S>) {
+  using span = tensor_span<S, E, O>;
+  if constexpr (splits<X, S, By> && X::reads_twice && walks_rows<S>) {
     check_source(x, out);
-    const axis_type axis(out);
-    if (axis.scale_block < axis.count && piece_step<S>(axis.block_length, x.cols()) != 0)
-      if (const index_t parts = detail::part_count(by, axis.count, axis.step(), axis.weight); parts > 1) {
-        use(source_for<S>(x), parts);
-        return true;
-      }
+    decltype(auto) source = source_for<S>(x);
+    const partition<span, std::remove_cvref_t<decltype(source)>> parts(out, by,
+                                                                       [&](int axis) { return has_blocks(out, axis); });
+    if (parts.parts() > 1 && has_pieces(out)) {
+      use(source, parts);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Quantizes a tensor whose rows all share their scales in several parts, at least `least`, or returns false.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
+bool in_shared_parts(const X& x, const tensor_span<S, E, O>& out, const By& by, index_t least) {
+  using span = tensor_span<S, E, O>;
+  if constexpr (walks_rows<S> && X::reads_twice) {
+    constexpr int last = E::rank - 1;
+    for (int axis = 0; axis < last; ++axis)
+      if (has_blocks(out, axis)) return false;
+    decltype(auto) source = source_for<S>(x);
+    const partition<span, std::remove_cvref_t<decltype(source)>> parts(
+        out, by, [&](int axis) { return axis < last || !has_blocks(out, last); });
+    if (parts.parts() >= least && has_pieces(out)) {
+      quantize_shared(source, out, parts, by);
+      return true;
+    }
   }
   return false;
 }
@@ -166,27 +250,18 @@ bool in_two_level_parts(const X& x, const tensor_span<S, E, O>& out, const By& b
 /// quantize_into(x, out) on an executor.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
-  using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
   if constexpr (S::has_tensor_scale) {
-    if (ops::in_two_level_parts(x, out, on.by, [&](const auto& source, index_t parts) {
-          ops::quantize_two_levels(source, out, on.by, parts);
+    if (ops::in_two_level_parts(x, out, on.by, [&](const auto& source, const auto& parts) {
+          ops::quantize_two_levels(source, out, parts, on.by);
         }))
       return;
-  } else if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
-                       !random_rounding<typename S::rounding>) {
+  } else if constexpr (ops::splits<X, S, By>) {
     ops::check_source(x, out);
-    if (out.size() == 0) return;
-    const axis_type axis(out);
-    if (axis.scale_block < axis.count) {
-      const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
-      return detail::for_ranges(on.by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-        quantize_into(ops::slab_of(x, first, n, axis.rows_each), out.template slice<axis_type::number>(first, n));
-      });
-    }
-    if constexpr (ops::walks_rows<S> && X::reads_twice)
-      if (axis.is_one_panel && ops::piece_step<S>(axis.block_length, x.cols()) != 0)
-        if (const index_t parts = detail::part_count(on.by, axis.count, 1, axis.weight); parts > 1)
-          return ops::quantize_shared(ops::source_for<S>(x), out, on.by, parts);
+    const ops::partition<tensor_span<S, E, O>, X> parts(out, on.by,
+                                                        [&](int axis) { return ops::has_blocks(out, axis); });
+    if (ops::in_shared_parts(x, out, on.by, std::max<index_t>(parts.parts(), 2))) return;
+    if (parts.parts() > 1)
+      return parts.each(on.by, [&](index_t, const auto& slice, const auto& of) { quantize_into(of(x), slice); });
   }
   quantize_into(x, out);
 }
@@ -195,45 +270,36 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out, const execution<
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 requires(S::has_tensor_scale) void quantize_into(const X& x, const tensor_span<S, E, O>& out, const tensor_level& level,
                                                  const execution<By>& on) {
-  const bool done = ops::in_two_level_parts(
-      x, out, on.by, [&](const auto& source, index_t parts) { ops::quantize_below(source, out, level, on.by, parts); });
+  const bool done = ops::in_two_level_parts(x, out, on.by, [&](const auto& source, const auto& parts) {
+    ops::quantize_below(source, out, level, parts, on.by);
+  });
   if (!done) quantize_into(x, out, level);
 }
 
 /// quantize_static_into(x, out) on an executor.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O, executor By>
 void quantize_static_into(const X& x, const tensor_span<S, E, O>& out, const execution<By>& on) {
-  using axis_type = ops::outer_axis<tensor_span<S, E, O>>;
-  if constexpr (!std::same_as<By, serial> && axis_type::exists && ops::reads_in_parts<X>() &&
-                !random_rounding<typename S::rounding>) {
+  if constexpr (ops::splits<X, S, By>) {
     ops::check_source(x, out);
-    if (out.size() == 0) return;
-    const axis_type axis(out);
-    const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
-    detail::for_ranges(on.by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-      quantize_static_into(ops::slab_of(x, first, n, axis.rows_each), out.template slice<axis_type::number>(first, n));
-    });
-  } else {
-    quantize_static_into(x, out);
+    const ops::partition<tensor_span<S, E, O>, X> parts(out, on.by, [](int) { return true; });
+    if (parts.parts() > 1)
+      return parts.each(on.by, [&](index_t, const auto& slice, const auto& of) { quantize_static_into(of(x), slice); });
   }
+  quantize_static_into(x, out);
 }
 
 /// dequantize_into<F>(w, out, strides) on an executor; elements of `out` may not share memory.
 template <format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A, executor By>
 void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides,
                      const execution<By>& on) {
-  using axis_type = ops::outer_axis<basic_tensor_view<S, E, O, A>>;
-  if constexpr (!std::same_as<By, serial> && axis_type::exists) {
-    if (w.size() == 0) return;
-    const axis_type axis(w);
-    const index_t parts = detail::part_count(on.by, axis.count, axis.step(), axis.weight);
-    detail::for_ranges(on.by, parts, axis.count, axis.step(), [&](index_t, index_t first, index_t n) {
-      dequantize_into<F>(w.template slice<axis_type::number>(first, n),
-                         out + first * strides[static_cast<std::size_t>(axis_type::number)], strides);
-    });
-  } else {
-    dequantize_into<F>(w, out, strides);
+  if constexpr (!std::same_as<By, serial>) {
+    const ops::partition<basic_tensor_view<S, E, O, A>> parts(w, on.by, [](int) { return true; });
+    if (parts.parts() > 1)
+      return parts.each(on.by, [&](index_t, const auto& slice, const auto& of) {
+        dequantize_into<F>(slice, of(out, strides), strides);
+      });
   }
+  dequantize_into<F>(w, out, strides);
 }
 
 // What make_quantized calls.
@@ -251,10 +317,8 @@ void quantize_static_into(const ops::source_on<X, By>& source, const tensor_span
 template <quantization_scheme S, storage_order Order, tensor_extents Extents, tile_source X, class... How>
 requires(detail::is_execution<How> || ...) tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents,
                                                                                     const How&... how) {
-  static_assert((0 + ... + (detail::is_execution<How> ? 1 : 0)) == 1, "qtensor: quantize takes one executor.");
-  const auto executors = std::tuple_cat(detail::only<detail::arguments::executors>(how)...);
-  const auto& on = std::get<0>(executors);
-  const ops::source_on<X, std::remove_cvref_t<decltype(on.by)>> source{x, on};
+  const auto on = detail::execution_among(how...);
+  const ops::source_on<X, decltype(on.by)> source{x, on};
   return std::apply([&](const auto&... rest) { return make_quantized<S, Order>(source, extents, rest...); },
                     std::tuple_cat(detail::only<detail::arguments::others>(how)...));
 }

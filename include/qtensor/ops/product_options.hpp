@@ -102,12 +102,9 @@ auto read_product_options(const Option&... option) {
   static_assert((0 + ... + (ops::is_arithmetic_option<Option> ? 1 : 0)) <= 1,
                 "qtensor: a product computes in one arithmetic; keep one of bf16_math, f16_math, int8_activations and "
                 "int8_group_activations.");
-  static_assert((0 + ... + (detail::is_execution<Option> ? 1 : 0)) <= 1,
-                "qtensor: a product runs on one executor; keep one on(...).");
   constexpr product_arithmetic<product_math::fixed_order> usual{};
   const auto math = ops::only_or(std::tuple_cat(ops::arithmetic_in(option)...), usual);
-  const auto on =
-      ops::only_or(std::tuple_cat(detail::only<detail::arguments::executors>(option)...), execution<serial>{});
+  const auto on = detail::execution_among(option...);
   return product_options<decltype(math)::math, decltype(on.by)>{on.by};
 }
 

@@ -105,7 +105,7 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
       const bool row_is_block = length >= cols && (cols <= tile_floats || quantizer.reads_in_turn(cols));
       // Long blocks across the order of a source in memory: see quantize_bands.
       const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
-                            out.size() >= streaming_floats;
+                            is_beyond_caches(out.size());
       constexpr bool in_groups = decltype(quantizer)::in_groups;
       const bool once = in_groups || (in_one_piece && !in_bands && quantizer.rows_are_panels() &&
                                       (row_is_block || step % length == 0));

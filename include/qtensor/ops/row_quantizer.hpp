@@ -101,7 +101,7 @@ class row_quantizer {
         extents_(out.storage_extents()),
         grid_(out.scale_grid()),
         rows_(out),
-        streams_(out.size() >= streaming_floats),
+        streams_(is_beyond_caches(out.size())),
         direct_(direct) {
     QTENSOR_ASSERT(!has_one_scale<S> || rows_.block_length >= rows_.row_length, "one block holds all of a row");
     // Blocks that no tile holds are quantized one row after the other where a cache holds one, but not all of them: one

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/source.hpp>
 #include <qtensor/simd/abi.hpp>
@@ -25,6 +26,8 @@ inline constexpr index_t streaming_floats = QTENSOR_STREAMING_FLOATS;
 #else
 inline constexpr index_t streaming_floats = index_t{8} << 20;
 #endif
+/// Whether an operation on so many numbers, with those of the parts beside it, goes past the caches.
+inline bool is_beyond_caches(index_t size) { return size * qtensor::detail::parts_together >= streaming_floats; }
 
 /// Elements to read from memory before they are encoded.
 template <class Element>
@@ -39,7 +42,7 @@ simd::traffic asks_behind_statistics(index_t n, index_t size) {
   constexpr index_t cached = 2 * tile_floats * index_t{sizeof(float) / sizeof(Element)};
   if (size <= cached) return {};
   const simd::requests best = simd::best_requests();
-  if (size >= streaming_floats) return {best.next_piece, false, best.ahead};
+  if (is_beyond_caches(size)) return {best.next_piece, false, best.ahead};
   // Narrower vectors take longer than a cache.
   if (simd::lanes<simd::best_arch> < 16) return {};
   return {best.beyond, false, n * index_t{sizeof(Element)}};
@@ -79,7 +82,7 @@ void for_each_column_run(const matrix_ref<const T>& columns, index_t most, Visit
 /// How far elements further on in memory are asked for while they are only read.
 template <tile_source X>
 simd::fetch fetches_while_reading(const X& x) {
-  const bool is_long = x.rows() * x.cols() >= streaming_floats;
+  const bool is_long = is_beyond_caches(x.rows() * x.cols());
   const bool from_memory = is_long && (row_step(x).has_value() || columns_of(x).has_value());
   return from_memory ? simd::best_requests().only : simd::fetch::nothing;
 }
@@ -258,7 +261,7 @@ struct box_shape {
       return piece_length(step, most) < x.cols() ? piece_length(step, most) : x.cols();
     };
     if (X::reads_rows) return {tile_floats / 512, cut(512)};
-    const bool is_near = mixes_orders<X> || x.rows() * x.cols() < streaming_floats;
+    const bool is_near = mixes_orders<X> || !is_beyond_caches(x.rows() * x.cols());
     const index_t cols = cut(512), least = is_near ? 4 * box_rows : box_rows;
     const index_t rows = (is_near ? tile_floats : box_floats) / std::max(cols, index_t{1}) / box_rows * box_rows;
     return {std::max(rows, least), cols};
@@ -370,7 +373,7 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
     return;
   }
   alignas(64) element tile[tile_floats];
-  const bool by_rows = reads_by_rows(x, 0), from_memory = rows * cols >= streaming_floats, at_once = step > cols;
+  const bool by_rows = reads_by_rows(x, 0), from_memory = is_beyond_caches(rows * cols), at_once = step > cols;
   const bool long_rows = !at_once && row_step(x).has_value() && cols >= direct_floats;
   if (!long_rows && cols <= (by_rows ? tile_floats : from_memory ? 0 : tile_floats / box_rows)) {
     const index_t floats = by_rows && !at_once ? read_floats : tile_floats;

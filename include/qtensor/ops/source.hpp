@@ -108,11 +108,11 @@ struct memory_source {
         : data(source.data),
           sizes(reordered<Order>(source.extents.to_array())),
           strides(reordered<Order>(source.strides)) {}
-    /// Elements [first, first + n) of the slowest axis.
-    in_order slab(index_t first, index_t n) const requires(last > 0) {
-      in_order part = *this;
-      part.data += first * strides[0], part.sizes[0] = n;
-      return part;
+    /// Elements [first, first + n) of an axis in storage order.
+    in_order part(std::size_t axis, index_t first, index_t n) const {
+      in_order some = *this;
+      some.data += first * strides[axis], some.sizes[axis] = n;
+      return some;
     }
     /// The same elements along other axes.
     in_order along(const typename Extents::array& other_sizes, const typename Extents::array& other_strides) const {
@@ -218,45 +218,57 @@ inline constexpr bool mixes_orders = requires {
   requires X::mixes_orders;
 };
 
-/// Rows [first, first + count) of a source, which must outlive it.
+/// Some rows and columns of a source, which must outlive it.
 template <tile_source X>
-class row_range {
+class source_part {
  public:
   using element_format = element_format_of<X>;
   static constexpr bool reads_rows = X::reads_rows;
   static constexpr bool reads_twice = X::reads_twice;
   static constexpr bool mixes_orders = ops::mixes_orders<X>;
 
-  row_range(const X& x, index_t first, index_t count) : x_(&x), first_(first), count_(count) {}
-  index_t rows() const { return count_; }
-  index_t cols() const { return x_->cols(); }
-  const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(first_ + row, col); }
+  source_part(const X& x, index_t row, index_t rows, index_t col, index_t cols)
+      : x_(&x), row_(row), rows_(rows), col_(col), cols_(cols) {}
+  index_t rows() const { return rows_; }
+  index_t cols() const { return cols_; }
+  const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(row_ + row, col_ + col); }
   auto row_step() const requires requires(const X& x) { x.row_step(); }
   { return x_->row_step(); }
   auto columns() const requires requires(const X& x) { x.columns(); }
   {
     auto all = x_->columns();
-    if (all) all->data += first_, all->col_count = count_;
+    if (all) {
+      all->data = &(*all)(col_, row_);
+      all->row_count = cols_, all->col_count = rows_;
+    }
     return all;
   }
   template <class T>
   void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
-    x_->read(first_ + row, rows, col, cols, tile, stride);
+    x_->read(row_ + row, rows, col_ + col, cols, tile, stride);
   }
 
  private:
   const X* x_;
-  index_t first_, count_;
+  index_t row_, rows_, col_, cols_;
 };
 
-/// Elements [first, first + n) of the slowest axis of a source, which has `rows` rows for each: as the same kind of
-/// source where that is memory.
-template <tile_source X>
-auto slab_of(const X& x, index_t first, index_t n, index_t rows) {
-  if constexpr (requires { x.slab(first, n); })
-    return x.slab(first, n);
+/// Whether part_of gives parts along an axis, in storage order, of a source for tensors of this rank: memory is cut
+/// along all, others along rows and columns.
+template <int Axis, int Rank, tile_source X>
+inline constexpr bool has_parts = Axis == 0 || Axis == Rank - 1 || requires(const X& x) {
+  x.part(std::size_t{}, index_t{}, index_t{});
+};
+
+/// Elements [first, first + n) of that axis, of which each has `rows` rows where it is the outermost of several.
+template <int Axis, int Rank, tile_source X>
+requires(has_parts<Axis, Rank, X>) auto part_of(const X& x, index_t first, index_t n, index_t rows) {
+  if constexpr (requires { x.part(std::size_t{}, first, n); })
+    return x.part(Axis, first, n);
+  else if constexpr (Axis == Rank - 1)
+    return source_part<X>(x, 0, x.rows(), first, n);
   else
-    return row_range<X>(x, first * rows, n * rows);
+    return source_part<X>(x, first * rows, n * rows, 0, x.cols());
 }
 
 }  // namespace ops
