@@ -21,6 +21,7 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include "context.hpp"
 #include "memory.hpp"
@@ -224,6 +225,13 @@ struct options {
   bool inverted = false;
 };
 
+/// One thread, two, and all that the machine has where these are more.
+std::vector<int> thread_counts() {
+  std::vector<int> counts{1, 2};
+  if (const int all = static_cast<int>(std::thread::hardware_concurrency()); all > 2) counts.push_back(all);
+  return counts;
+}
+
 void run_all(const options& wanted) {
   operations all;
   add_integers(all);
@@ -248,7 +256,7 @@ void run_all(const options& wanted) {
     // The arena of a size, made when its first group runs.
     std::unique_ptr<arena> memory;
     for (const operation& op : all)
-      for (int threads = 1; threads <= 2; ++threads) {
+      for (const int threads : thread_counts()) {
         const bool is_small = size.places > 1;
         if (threads > 1 && is_small) continue;  // shorter than waking a thread
         const std::string prefix = op.name + "/" + size.name + "/" + std::to_string(threads) + "/";

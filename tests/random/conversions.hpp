@@ -237,6 +237,9 @@ std::uint32_t draw_scale(dice& dice, float size) {
 /// Elements of a tensor: seldom enough for several threads.
 inline index_t draw_size(dice& dice) { return dice.chance(12) ? 100000 : dice.chance(3) ? 20000 : 3000; }
 
+/// Threads that an operation has.
+inline index_t draw_threads(dice& dice) { return dice.chance(2) ? 1 : dice.within(2, 5); }
+
 template <quantization_scheme S, storage_order Order, format F, class E>
 std::string describe(const E& extents) {
   std::string text = std::string(name<S>) + " (" + std::string(choices<S>) + ")";
@@ -253,8 +256,7 @@ void quantize_memory(fuzz::dice& dice) {
   const auto granularity = draw_granularity<S>(dice);
   const drawn_source<F, extents_type> x(dice, extents);
   const auto before = x.memory;
-  constexpr bool by_threads = Rank == 2;
-  const index_t threads = !by_threads || dice.chance(2) ? 1 : dice.within(2, 5);
+  const index_t threads = draw_threads(dice);
   const bool is_new = dice.chance(4);
   INFO(describe<S, Order, F>(extents), ", threads ", threads, std::string(is_new ? ", new" : ""));
   target<S, Rank, Order> to(dice, extents, granularity, is_new);
@@ -267,7 +269,7 @@ void quantize_memory(fuzz::dice& dice) {
     else
       to.got = quantize<S, Order>(x.source(), granularity);
   } else if (threads > 1) {
-    if constexpr (by_threads) quantize_into(rows, to.part(to.got), on(pool::threads(threads)));
+    quantize_into(rows, to.part(to.got), on(pool::threads(threads)));
   } else {
     quantize_into(rows, to.part(to.got));
   }

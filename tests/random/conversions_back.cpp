@@ -53,7 +53,7 @@ template <quantization_scheme S, int Rank, storage_order Order = row_major, form
 void to_memory(fuzz::dice& dice) {
   using extents_type = dynamic_extents<Rank>;
   const extents_type extents = fuzz::draw_extents<Rank>(dice, fuzz::draw_size(dice));
-  const index_t threads = Rank != 2 || dice.chance(2) ? 1 : dice.within(2, 5);
+  const index_t threads = fuzz::draw_threads(dice);
   INFO(fuzz::describe<S, Order, F>(extents), ", threads ", threads);
   auto from = draw_tensor<S, Rank, Order>(dice, extents);
   const tensor_view<S, extents_type, Order> view = from.part(from.got);
@@ -61,7 +61,7 @@ void to_memory(fuzz::dice& dice) {
   reference::dequantize(view, [&](const auto& index, float x) { to.expect(index, x); });
   if (threads == 1)
     dequantize_into<F>(view, to.data(), to.place.strides);
-  else if constexpr (Rank == 2)
+  else
     dequantize_into<F>(view, to.data(), to.place.strides, on(pool::threads(threads)));
   REQUIRE(to.same());
 }
@@ -86,7 +86,8 @@ void there_and_back(fuzz::dice& dice) {
   using extents_type = dynamic_extents<Rank>;
   const extents_type extents = fuzz::draw_extents<Rank>(dice, fuzz::draw_size(dice));
   const auto granularity = fuzz::draw_granularity<S>(dice);
-  INFO(fuzz::describe<S, Order, F>(extents), " there and back");
+  const index_t threads = fuzz::draw_threads(dice);
+  INFO(fuzz::describe<S, Order, F>(extents), " there and back, threads ", threads);
   fuzz::drawn_source<F, extents_type> x(dice, extents);
   tensor<S, extents_type, Order> t(extents, granularity);
   reference::quantize(x, t.span());
@@ -99,10 +100,11 @@ void there_and_back(fuzz::dice& dice) {
     }
   reference::dequantize(t.view(), [&](const auto& index, float value) { to.expect(index, value); });
   const typename memory_source<F, extents_type>::template in_order<Order> rows(source);
+  const auto by = on(pool::threads(threads));
   if constexpr (has_static_blocks<typename S::granularity_type>)
-    fake_quantize_into<S, Order>(rows, extents, to.data(), to.place.strides);
+    fake_quantize_into<S, Order>(rows, extents, to.data(), to.place.strides, by);
   else
-    fake_quantize_into<S, Order>(rows, extents, to.data(), to.place.strides, granularity);
+    fake_quantize_into<S, Order>(rows, extents, to.data(), to.place.strides, granularity, by);
   REQUIRE(to.same());
 }
 

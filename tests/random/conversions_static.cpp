@@ -13,7 +13,7 @@ void quantize_static(fuzz::dice& dice) {
   const extents_type extents = fuzz::draw_extents<Rank>(dice, fuzz::draw_size(dice));
   const auto granularity = fuzz::draw_granularity<S>(dice);
   const fuzz::drawn_source<F, extents_type> x(dice, extents);
-  const index_t threads = Rank != 2 || dice.chance(2) ? 1 : dice.within(2, 5);
+  const index_t threads = fuzz::draw_threads(dice);
   INFO(fuzz::describe<S, Order, F>(extents), ", threads ", threads);
   fuzz::target<S, Rank, Order> to(dice, extents, granularity, false);
   const auto want = to.part(to.want);
@@ -36,7 +36,7 @@ void quantize_static(fuzz::dice& dice) {
   const auto got = to.part(to.got);
   if (threads == 1)
     quantize_static_into(rows, got);
-  else if constexpr (Rank == 2)
+  else
     quantize_static_into(rows, got, on(pool::threads(threads)));
   REQUIRE(to.same());
 }

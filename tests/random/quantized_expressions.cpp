@@ -51,11 +51,12 @@ void check_static(fuzz::dice& dice, const Xpr& x, const row_matrix& want) {
   for (std::size_t i = 0; i < scales.size(); ++i) t.zero_points()[i] = static_cast<std::uint8_t>(zeros[i]);
   qt::reference::quantize_static([&](const auto& at) { return want(at[0], at[1]); }, t.span());
   const auto count = static_cast<Index>(scales.size());
+  const auto by = on(qt::parallel_for(dice.within(1, 5), backwards));
   if (dice.chance(2))
-    REQUIRE(same(qt::quantize<S, Order>(x, scales, zeros), t));
+    REQUIRE(same(qt::quantize<S, Order>(x, scales, zeros, by), t));
   else
     REQUIRE(same(qt::quantize<S, Order>(x, Map<const VectorXf>(scales.data(), count) * 1.f,
-                                        Map<const VectorXi>(zeros.data(), count)),
+                                        Map<const VectorXi>(zeros.data(), count), by),
                  t));
 }
 
