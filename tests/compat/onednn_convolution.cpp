@@ -190,6 +190,9 @@ TEST_CASE("onednn: refusals of convolutions name what does not fit") {
   how = {};
   how.weights_zero_point = {&scale, data_type::f32};
   refuses(d, how, "the weights zero point is of type f32");
+  auto odd_bias = small(data_type::u8, data_type::f32);
+  odd_bias.bias_type = data_type::f8_e4m3;
+  refuses(odd_bias, {}, "the bias is of type f8_e4m3; it is f32, bf16, f16, s32, s8 or u8");
   auto no_bias = small(data_type::u8, data_type::f32);
   CHECK_THROWS_WITH_AS(dnn::integer_convolution(no_bias, bytes(180).data()), doctest::Contains("the bias is null"),
                        qtensor::error);

@@ -13,7 +13,7 @@ namespace qtensor::compat::onednn {
 /// count the elements left out: 0 is dense. Padding may differ at both ends. Empty lists are their defaults.
 struct convolution_description {
   data_type src_type = data_type::u8, weights_type = data_type::s8, dst_type = data_type::f32;
-  data_type bias_type = data_type::undef;  ///< undef: no bias
+  data_type bias_type = data_type::undef;  ///< undef: no bias; f32, bf16, f16, s32, s8 or u8
   convolution_layout src = {}, weights = {};
   std::string_view dst_order = "NHWC";
   std::vector<index_t> strides = {}, dilates = {}, padding_l = {}, padding_r = {};
@@ -143,10 +143,7 @@ class integer_convolution {
         weights_(plan_of(d), {weights, weights_sign(d, weights), zeros_of(d, how)}),
         src_elements_(element_count(d.src.extents)) {
     const index_t outputs = shape().outputs;
-    const bool known = dst_type_ == data_type::f32 || dst_type_ == data_type::bf16 || dst_type_ == data_type::f16 ||
-                       dst_type_ == data_type::s32 || dst_type_ == data_type::s8 || dst_type_ == data_type::u8;
-    require(known, "the destination of a convolution is of type ", name_of(dst_type_),
-            "; it is f32, bf16, f16, s32, s8 or u8.");
+    detail::check_plain_type("the destination of a convolution", dst_type_);
     result_in(static_cast<std::byte*>(nullptr), weights_.plan().result(dst_order_));
     src_scale_ = pieces::single_scale("the source scale", how.src_scale);
     const index_t entries = pieces::weights_entries("the weights scale", how.weights_scale, is_grouped(d), outputs);
@@ -165,6 +162,7 @@ class integer_convolution {
     ops::check_source_zero(weights_, src_zero_, src_sign_);
     if (d.bias_type != data_type::undef) {
       require(bias != nullptr, "the bias is null, but has the type ", name_of(d.bias_type), ".");
+      detail::check_plain_type("the bias", d.bias_type);
       bias_ = floats_of(d.bias_type, bias, outputs);
     }
   }

@@ -195,10 +195,7 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
           "the destination overlaps an operand; a matmul in place is not possible.");
   std::vector<float> bias_values;
   if (bias.data != nullptr) {
-    const data_type b = bias.type;
-    require(b == data_type::f32 || b == data_type::bf16 || b == data_type::f16 || b == data_type::s32 ||
-                b == data_type::s8 || b == data_type::u8,
-            "the bias is of type ", name_of(b), "; it is f32, bf16, f16, s32, s8 or u8.");
+    detail::check_plain_type("the bias", bias.type);
     const index_t n = onednn::element_count(bias.dims);
     require(bias.dims.back() == j.n() && (n == j.n() || bias.dims == dst_dims), "the bias has ", n,
             " elements; it has one for each of ", j.n(), " columns, or the dimensions of the destination.");

@@ -69,6 +69,17 @@ constexpr int bits_of_type(data_type type) {
 
 constexpr bool is_integer(data_type type) { return type >= data_type::s32 && type <= data_type::u4; }
 
+namespace detail {
+
+/// Throws on types that a bias and the result of a convolution do not have.
+constexpr void check_plain_type(std::string_view what, data_type type) {
+  require(type == data_type::f32 || type == data_type::bf16 || type == data_type::f16 || type == data_type::s32 ||
+              type == data_type::s8 || type == data_type::u8,
+          what, " is of type ", name_of(type), "; it is f32, bf16, f16, s32, s8 or u8.");
+}
+
+}  // namespace detail
+
 /// Bytes of a dense array of n elements: two 4-bit codes a byte, even elements in the low half, the last half 0. Throws
 /// where that overflows.
 constexpr index_t byte_count(data_type type, index_t n) {
