@@ -85,28 +85,22 @@ TEST_CASE("parameters: their types") {
   CHECK(why(data_type::f4_e2m1, true).find("of type f4_e2m1") != std::string::npos);
 }
 
-TEST_CASE("joined dimensions: what all parameters see as one") {
+TEST_CASE("dimensions that a parameter sees as one: it varies along neither, or along both element by element") {
   const float one = 1.f;
-  const auto joined = [&](list dims, const std::vector<dnn::parameter>& given) {
-    std::array<dnn::detail::parameter_map, 2> maps;
-    for (std::size_t i = 0; i < given.size(); ++i) maps[i] = dnn::detail::map_of("it", given[i], dims, true);
-    dnn::detail::join_dims(dims, maps);
-    return dims;
+  const list dims = {2, 3, 4};
+  const auto joins = [&](int mask, const list& groups = {}) {
+    const auto map = dnn::detail::map_of("it", {&one, data_type::f32, mask, groups}, dims, true);
+    return std::array{dnn::detail::joins(map, 0, 3), dnn::detail::joins(map, 1, 4)};
   };
-  const auto scale = [&](int mask, const list& groups = {}) {
-    return dnn::parameter{&one, data_type::f32, mask, groups};
-  };
-  CHECK(joined({2, 3, 4}, {}) == list{24});
-  CHECK(joined({2, 3, 4}, {scale(0)}) == list{24});
-  CHECK(joined({2, 3, 4}, {scale(1)}) == list{2, 12});
-  CHECK(joined({2, 3, 4}, {scale(2)}) == list{2, 3, 4});
-  CHECK(joined({2, 3, 4}, {scale(4)}) == list{6, 4});
-  CHECK(joined({2, 3, 4}, {scale(6)}) == list{2, 12});
-  CHECK(joined({2, 3, 4}, {scale(7)}) == list{24});
-  CHECK(joined({2, 3, 4}, {scale(7, {1, 2})}) == list{6, 4});
-  CHECK(joined({2, 3, 4}, {scale(7, {3, 1})}) == list{2, 3, 4});
-  CHECK(joined({2, 3, 4}, {scale(1), scale(7)}) == list{2, 12});
-  CHECK(joined({2, 3, 4}, {scale(1), scale(4)}) == list{2, 3, 4});
+  CHECK(dnn::detail::joins({}, 0, 3));
+  CHECK(joins(0) == std::array{true, true});
+  CHECK(joins(1) == std::array{false, true});
+  CHECK(joins(2) == std::array{false, false});
+  CHECK(joins(4) == std::array{true, false});
+  CHECK(joins(6) == std::array{false, true});
+  CHECK(joins(7) == std::array{true, true});
+  CHECK(joins(7, {1, 2}) == std::array{true, false});
+  CHECK(joins(7, {3, 1}) == std::array{false, false});
 }
 
 TEST_CASE("choices that are none") {

@@ -30,6 +30,10 @@ const geometry geometries[] = {
     {{6, 1030}, at(2, {515}), at(1), at(3, {3, 1}), at(2)},
     {{2, 3, 4, 5}, at(5), at(10), at(15), at(12, {2, 5})},
     {{3, 1, 9}, at(7), absent, absent, at(4, {3})},
+    {{500, 3}, at(2), at(1), at(1), at(2)},
+    {{7, 40, 3, 3}, at(2), at(8), at(12), at(2)},
+    {{260, 5, 1}, at(1), at(2), absent, at(3)},
+    {{90, 4, 6}, at(6, {2, 3}), at(5), at(7, {2, 1}), at(6, {4, 1})},
 };
 
 constexpr data_type scale_types[] = {data_type::f32,     data_type::bf16,    data_type::f16,

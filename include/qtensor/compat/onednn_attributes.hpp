@@ -191,18 +191,6 @@ inline bool joins(const parameter_map& p, std::size_t d, index_t inner) {
          p.step[d] == inner * p.step[d + 1];
 }
 
-/// Makes one dimension of neighbours that all parameters see as one.
-template <std::size_t Count>
-void join_dims(std::vector<index_t>& dims, std::array<parameter_map, Count>& parameters) {
-  for (std::size_t d = dims.size() - 1; d-- > 0;) {
-    const index_t inner = dims[d + 1];
-    if (!std::all_of(parameters.begin(), parameters.end(), [&](const auto& p) { return joins(p, d, inner); })) continue;
-    dims[d + 1] *= dims[d];
-    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(d));
-    for (parameter_map& p : parameters) p.drop(d);
-  }
-}
-
 /// Memory [first, end) of a dense buffer. Throws where it is null, not aligned to its elements, or reaches over the end
 /// of memory.
 struct extent {

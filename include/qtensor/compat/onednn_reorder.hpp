@@ -4,6 +4,7 @@
 
 #include <qtensor/compat/onednn_attributes.hpp>
 #include <qtensor/compat/onednn_elements.hpp>
+#include <qtensor/simd/entry_pattern.hpp>
 #include <qtensor/simd/random.hpp>
 #include <qtensor/simd/statistics.hpp>
 
@@ -14,49 +15,51 @@ namespace pieces {
 
 // ---- The conversion ------------------------------------------------------------------------------------------------
 
-/// A call that was found valid; dims are joined as far as the parameters allow.
+/// A parameter and which of its entries belong to the elements of a dense tensor.
+struct spread_parameter : detail::parameter_map {
+  simd::entry_pattern pattern = {};
+
+  spread_parameter(const detail::parameter_map& p, std::span<const index_t> dims) : parameter_map(p) {
+    for (std::size_t d = 0; p.given() && d < dims.size(); ++d)
+      pattern.append(dims[d], step[d] == 0 ? std::max(dims[d], index_t{1}) : run[d]);
+  }
+};
+
+/// A call that was found valid.
 struct job {
   data_type from, to;
   const void* src;
   void* dst;
-  std::vector<index_t> dims;
   index_t count;
-  std::array<detail::parameter_map, 4> parameters;  // source scale and zero point, destination scale and zero point
+  spread_parameter src_scale, src_zero, dst_scale, dst_zero;
   const attributes& how;
 
-  const detail::parameter_map& src_scale() const { return parameters[0]; }
-  const detail::parameter_map& src_zero() const { return parameters[1]; }
-  const detail::parameter_map& dst_scale() const { return parameters[2]; }
-  const detail::parameter_map& dst_zero() const { return parameters[3]; }
   bool plain() const {
-    const auto absent = [](const auto& p) { return !p.given(); };
-    return how.beta == 0.f && std::all_of(parameters.begin(), parameters.end(), absent);
+    return how.beta == 0.f && !src_scale.given() && !src_zero.given() && !dst_scale.given() && !dst_zero.given();
   }
 };
 
 /// A parameter for the elements of a tile: one number, or one an element.
+template <class T>
 struct column {
   bool one = true;
-  const detail::parameter_map* map = nullptr;  // of the last read
-  index_t first = 0, behind = 0;               // its first entry, and the elements of that before the tile
-  alignas(64) float numbers[static_cast<std::size_t>(most + simd::lanes<arch>)];  // and room for a batch behind
+  index_t until = 0;                                                          // the one number serves elements so far
+  alignas(64) T numbers[static_cast<std::size_t>(most + simd::lanes<arch>)];  // and room for a batch behind
 
-  /// For n elements from column `col` of a row whose first element has entry `entry`.
-  void read(const detail::parameter_map& p, index_t entry, index_t col, index_t n) {
-    const index_t run = p.run.back(), step = p.step.back();
-    map = &p, first = entry + col / run * step, behind = col % run;
-    one = step == 0 || behind + n <= run;
-    if (one || run == 1) return load(p.type, p.data, first, one ? 1 : n, numbers);
-    tile distinct;
-    load(p.type, p.data, first, divide_up(behind + n, run), distinct);
-    simd::spread_entries<arch>(static_cast<const float*>(distinct), run, behind, n, numbers);
+  /// For elements [at, at + n) of the tensor, behind those of the last tile.
+  void read(const spread_parameter& p, index_t at, index_t n) {
+    if (at + n <= until) return;
+    const index_t alike = p.pattern.alike(at);
+    one = alike >= n, until = one ? at + alike : 0;
+    p.pattern.spread(at, one ? 1 : n, numbers, [&](index_t first, index_t count, T* list) {
+      if constexpr (std::is_same_v<T, float>)
+        load(p.type, p.data, first, count, list);
+      else
+        for (index_t i = 0; i < count; ++i) list[i] = static_cast<T>(integer_at(p.type, p.data, first + i));
+    });
   }
-  /// That of an element as an integer, which an s32 beyond 2^24 is not as a float.
-  std::int64_t integer(index_t i) const {
-    return integer_at(map->type, map->data, first + (one ? 0 : (behind + i) / map->run.back()));
-  }
-  float operator[](index_t i) const { return numbers[one ? 0 : i]; }
-  operator std::span<const float>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }
+  T operator[](index_t i) const { return numbers[one ? 0 : i]; }
+  operator std::span<const T>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }
 };
 
 // a / b, of floats and of batches.
@@ -120,8 +123,8 @@ inline void round_floats_at_random(const job& j, float* d, index_t n, index_t at
 }
 
 /// The last steps of a tile into a float type: elements [at, at + n) of the destination.
-inline void finish_floats(const job& j, float* d, index_t n, index_t at, const column& zero) {
-  if (j.dst_zero().given()) apply(d, n, zero, [](auto x, auto z) { return x + z; });
+inline void finish_floats(const job& j, float* d, index_t n, index_t at, const column<float>& zero) {
+  if (j.dst_zero.given()) apply(d, n, zero, [](auto x, auto z) { return x + z; });
   if (j.how.zero_sign == zero_sign::positive)
     for (index_t i = 0; i < n; ++i) d[i] += 0.f;
   if (j.to == data_type::bf16 && j.how.bf16_subnormals == bf16_subnormals::flushed)
@@ -150,20 +153,41 @@ inline float instead_of_nan(const job& j, float zero) {
   return range_of(j.to).low < 0 ? -infinity : infinity;
 }
 
-/// The last steps of a tile into an integer type.
-inline void finish_integers(const job& j, float* d, index_t n, index_t at, const column& zero) {
-  const integer_range range = range_of(j.to);
-  const bool shifts = j.dst_zero().given(), before = j.how.zero_point_order == zero_point_order::before_round;
-  if (shifts && !before) {
-    if (is_stochastic(j.how)) round_at_random(j, d, n, at);
+/// The last steps of a tile into an integer type whose zero points are added to rounded numbers.
+inline void finish_shifted(const job& j, float* d, index_t n, index_t at, const column<std::int32_t>& zero) {
+  if (is_stochastic(j.how)) round_at_random(j, d, n, at);
+  // Numbers and zero points within 2^30 make sums of 32 bits, which `store` saturates as floats.
+  constexpr std::uint32_t near = 1u << 30;
+  std::uint32_t beyond = 0;  // its sign
+  for (index_t i = 0; i < (zero.one ? 1 : n); ++i) beyond |= static_cast<std::uint32_t>(zero.numbers[i]) + near;
+  if (beyond >= 2 * near || simd::amax_bits<arch>(d, n) >= bits_of(static_cast<float>(near))) {
+    const integer_range range = range_of(j.to);
     for (index_t i = 0; i < n; ++i) {
       const bool none = is_nan(d[i]) && j.how.nan_to_integer == nan_to_integer::zero;
       const std::int64_t q = round_to_integer<nearest_even>(is_nan(d[i]) ? instead_of_nan(j, 0.f) : d[i]);
       store_code(j.to, j.dst, at + i, j.count,
-                 static_cast<std::uint32_t>(std::clamp(none ? q : q + zero.integer(i), range.low, range.high)));
+                 static_cast<std::uint32_t>(std::clamp(none ? q : q + zero[i], range.low, range.high)));
     }
     return;
   }
+  using ints = simd::ints<arch>;
+  alignas(64) std::int32_t sums[static_cast<std::size_t>(most)];
+  for (index_t i = 0; i < n; i += simd::lanes<arch>) {
+    const ints z = zero.one ? ints(zero[0]) : simd::load<arch>(zero.numbers + i);
+    const ints sum = simd::round_to_int(simd::load<arch>(d + i)) + z;
+    simd::store(sums + i, sum);
+    simd::store(d + i, simd::to_float(sum));
+  }
+  if (j.to == data_type::s32)
+    std::copy_n(sums, n, static_cast<std::int32_t*>(j.dst) + at);
+  else
+    store(j.to, d, n, j.dst, at, j.count);
+}
+
+/// The last steps of a tile into an integer type.
+inline void finish_integers(const job& j, float* d, index_t n, index_t at, const column<float>& zero) {
+  const integer_range range = range_of(j.to);
+  const bool shifts = j.dst_zero.given();
   if (simd::amax_bits<arch>(d, n) > infinity_bits)
     for (index_t i = 0; i < n; ++i)
       if (is_nan(d[i])) d[i] = instead_of_nan(j, shifts ? zero[i] : 0.f);
@@ -176,62 +200,46 @@ inline void finish_integers(const job& j, float* d, index_t n, index_t at, const
   store(j.to, d, n, j.dst, at, j.count);
 }
 
-/// Columns that the rows of a job share room for.
-struct columns {
-  column src_scale, src_zero, dst_scale, dst_zero;
+/// Room for the steps of a tile.
+struct tiles {
+  column<float> src_scale, src_zero, dst_scale, dst_zero;
+  column<std::int32_t> integer_zero;
   alignas(64) tile d;
   alignas(64) tile old;
 };
 
-/// Elements [col, col + n) of the row that begins at element `row`; entries are those of its first element.
-inline void reorder_piece(const job& j, index_t row, index_t col, index_t n, const std::array<index_t, 4>& entries,
-                          columns& c) {
-  const index_t at = row + col;
-  load(j.from, j.src, at, n, c.d);
-  if (j.src_zero().given()) {
-    c.src_zero.read(j.src_zero(), entries[1], col, n);
-    apply(c.d, n, c.src_zero, [](auto x, auto z) { return x - z; });
-  }
-  if (j.src_scale().given()) {
-    c.src_scale.read(j.src_scale(), entries[0], col, n);
-    apply(c.d, n, c.src_scale, [](auto x, auto s) { return s * x; });
-  }
+/// Elements [at, at + n) of the tensor.
+inline void reorder_tile(const job& j, index_t at, index_t n, tiles& t) {
+  const auto by = [&](const spread_parameter& p, column<float>& numbers, auto step) {
+    if (!p.given()) return;
+    numbers.read(p, at, n);
+    apply(t.d, n, numbers, step);
+  };
+  load(j.from, j.src, at, n, t.d);
+  by(j.src_zero, t.src_zero, [](auto x, auto z) { return x - z; });
+  by(j.src_scale, t.src_scale, [](auto x, auto s) { return s * x; });
   if (j.how.beta != 0.f) {
-    load(j.to, j.dst, at, n, c.old);
-    for (index_t i = 0; i < n; ++i) c.old[i] *= j.how.beta;
-    settle(c.old);
-    for (index_t i = 0; i < n; ++i) c.d[i] += c.old[i];
-    settle(c.d);
+    load(j.to, j.dst, at, n, t.old);
+    for (index_t i = 0; i < n; ++i) t.old[i] *= j.how.beta;
+    settle(t.old);
+    for (index_t i = 0; i < n; ++i) t.d[i] += t.old[i];
+    settle(t.d);
   }
-  if (j.dst_scale().given()) {
-    c.dst_scale.read(j.dst_scale(), entries[2], col, n);
-    if (j.how.division == division::exact)
-      apply(c.d, n, c.dst_scale, [](auto x, auto s) { return over(x, s); });
-    else
-      apply(c.d, n, c.dst_scale, [](auto x, auto s) { return x * over(decltype(s)(1.f), s); });
-  }
-  if (j.dst_zero().given()) c.dst_zero.read(j.dst_zero(), entries[3], col, n);
-  if (is_integer(j.to))
-    finish_integers(j, c.d, n, at, c.dst_zero);
+  if (j.how.division == division::exact)
+    by(j.dst_scale, t.dst_scale, [](auto x, auto s) { return over(x, s); });
   else
-    finish_floats(j, c.d, n, at, c.dst_zero);
+    by(j.dst_scale, t.dst_scale, [](auto x, auto s) { return x * over(decltype(s)(1.f), s); });
+  if (j.dst_zero.given() && is_integer(j.to) && j.how.zero_point_order == zero_point_order::after_round) {
+    t.integer_zero.read(j.dst_zero, at, n);
+    return finish_shifted(j, t.d, n, at, t.integer_zero);
+  }
+  if (j.dst_zero.given()) t.dst_zero.read(j.dst_zero, at, n);
+  (is_integer(j.to) ? finish_integers : finish_floats)(j, t.d, n, at, t.dst_zero);
 }
 
 inline void reorder_all(const job& j) {
-  columns c;
-  const index_t cols = j.dims.back();
-  std::vector<index_t> index(j.dims.size() - 1, 0);
-  for (index_t row = 0; row < j.count; row += cols) {
-    std::array<index_t, 4> entries{};
-    for (std::size_t k = 0; k < entries.size(); ++k)
-      for (std::size_t d = 0; d < index.size() && j.parameters[k].given(); ++d)
-        entries[k] += index[d] / j.parameters[k].run[d] * j.parameters[k].step[d];
-    for (index_t col = 0; col < cols; col += most) reorder_piece(j, row, col, std::min(most, cols - col), entries, c);
-    for (std::size_t d = index.size(); d-- > 0;) {
-      if (++index[d] < j.dims[d]) break;
-      index[d] = 0;
-    }
-  }
+  tiles t;
+  for (index_t at = 0; at < j.count; at += most) reorder_tile(j, at, std::min(most, j.count - at), t);
 }
 
 }  // namespace pieces
@@ -259,17 +267,25 @@ inline void reorder(std::span<const index_t> dims, data_type from, const void* s
       !biased || to == data_type::bf16 || to == data_type::f16 || to == data_type::f8_e4m3 || to == data_type::f8_e5m2,
       "oneDNN rounds stochastically to bf16, f16, f8_e4m3 and f8_e5m2, not to ", name_of(to),
       "; rounding_mode::stochastic takes any type.");
-  pieces::job j{from, to, src, dst, {dims.begin(), dims.end()}, count, {}, how};
-  j.parameters = {detail::map_of("the source scale", how.src_scale, dims, true),
-                  detail::map_of("the source zero point", how.src_zero_point, dims, false),
-                  detail::map_of("the destination scale", how.dst_scale, dims, true),
-                  detail::map_of("the destination zero point", how.dst_zero_point, dims, false)};
+  const auto spread = [&](std::string_view what, const parameter& p, bool is_scale) {
+    return pieces::spread_parameter(detail::map_of(what, p, dims, is_scale), dims);
+  };
+  const pieces::job j{from,
+                      to,
+                      src,
+                      dst,
+                      count,
+                      spread("the source scale", how.src_scale, true),
+                      spread("the source zero point", how.src_zero_point, false),
+                      spread("the destination scale", how.dst_scale, true),
+                      spread("the destination zero point", how.dst_zero_point, false),
+                      how};
   const auto read = detail::extent::of("the source", src, from, count),
              written = detail::extent::of("the destination", dst, to, count);
   require(!written.overlaps(read), "the destination overlaps the source; a reorder in place is not possible.");
-  for (const auto& p : j.parameters)
-    if (p.given())
-      require(!written.overlaps(detail::extent::of("a scale or zero point", p.data, p.type, p.count)),
+  for (const auto* p : {&j.src_scale, &j.src_zero, &j.dst_scale, &j.dst_zero})
+    if (p->given())
+      require(!written.overlaps(detail::extent::of("a scale or zero point", p->data, p->type, p->count)),
               "the destination overlaps a scale or zero point that is read.");
   if (count == 0) return;
 
@@ -283,9 +299,8 @@ inline void reorder(std::span<const index_t> dims, data_type from, const void* s
     }
     attributes zeros;  // no other number is rounded or saturated
     zeros.zero_sign = how.zero_sign, zeros.bf16_subnormals = how.bf16_subnormals;
-    return pieces::reorder_all({from, to, src, dst, {count}, count, {}, zeros});
+    return pieces::reorder_all({from, to, src, dst, count, j.src_scale, j.src_zero, j.dst_scale, j.dst_zero, zeros});
   }
-  detail::join_dims(j.dims, j.parameters);
   pieces::reorder_all(j);
 }
 
