@@ -208,6 +208,15 @@ TEST_CASE("zendnn: scales may be bf16 or f16") {
       }
 }
 
+TEST_CASE("zendnn: zero points that are no codes, near and far, beside NaNs, infinities and huge numbers") {
+  for (const std::int32_t factor : {3, 40000, 1 << 22})  // within 2^10, 2^24, 2^30
+    for (const geometry& g : geometries())
+      for (const auto& [from, to] : {std::pair{f32, s8}, std::pair{f32, u8}, std::pair{bf16, u8}, std::pair{f16, s8}}) {
+        INFO(g.text());
+        REQUIRE(compare(from, to, g, reorder_algo_t::native, f32, factor) == "");
+      }
+}
+
 TEST_CASE("zendnn: flat dims: {channels} is the last axis, {groups, group_size} runs of the array, mixed as you like") {
   const std::size_t n = 24 * 130;
   words x;

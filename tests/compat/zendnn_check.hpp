@@ -207,17 +207,21 @@ inline void set_geometry(lowoha_reorder_params_t& p, const geometry& g) {
   p.src_strides = g.strides;
 }
 
-/// Runs a static call and compares every element; "" or the first difference.
+/// Runs a static call and compares every element; "" or the first difference. Zero points are codes times a factor;
+/// where that is not 1, there are NaNs, infinities and huge numbers among the source's.
 inline std::string compare(data_type_t from, data_type_t to, const geometry& g, reorder_algo_t algo,
-                           data_type_t scale_type) {
-  const auto source = source_words(from, g.reach());
+                           data_type_t scale_type, std::int32_t zero_factor = 1) {
+  auto source = source_words(from, g.reach());
+  const float specials[] = {qtensor::quiet_nan, qtensor::infinity, -qtensor::infinity, 3e38f, -3e9f, 5e8f, -0.f};
+  for (std::size_t i = 3; zero_factor != 1 && !is_code(from) && i < source.size(); i += 29)
+    source[i] = word_of(from, specials[i % std::size(specials)]);
   const std::int64_t most = 4200;
   std::vector<std::uint32_t> scales;
   std::vector<std::int32_t> zeros;
   const bool is_signed = from == data_type_t::s8 || to == data_type_t::s8;
   for (std::int64_t i = 0; i < most; ++i) {
     scales.push_back(word_of(scale_type, i % 5 == 3 ? 1.f : 0.5f + static_cast<float>(i % 61) * 0.0625f));
-    zeros.push_back(static_cast<std::int32_t>(i * 31 % 256) - (is_signed ? 128 : 0));
+    zeros.push_back((static_cast<std::int32_t>(i * 31 % 256) - (is_signed ? 128 : 0)) * zero_factor);
   }
   const buffer src(from, source), scale(scale_type, scales);
   buffer dst(to, std::vector<std::uint32_t>(static_cast<std::size_t>(g.count())));
@@ -226,6 +230,7 @@ inline std::string compare(data_type_t from, data_type_t to, const geometry& g, 
   p.quant_params.scale = {scale.data(), scale_type, g.scale_dims};
   p.quant_params.zero_point = {zeros.data(), data_type_t::s32, g.zero_dims};
   p.algo = algo;
+  if (zero_factor != 1) p.zero_points = zero_points_t::int32;
   set_geometry(p, g);
   const status_t s = reorder(src.data(), dst.data(), p);
   if (s == status_t::failure) return s.reason();

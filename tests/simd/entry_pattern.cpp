@@ -45,7 +45,8 @@ void check_spread(const std::vector<dimension>& dims) {
         for (index_t i = 0; i < some; ++i) list[i] = static_cast<T>(first + i);
         last = std::max(last, first + some - 1);
       });
-      bool ok = pattern.entry(at) == expected[static_cast<std::size_t>(at)], one = true;
+      const auto [entry, alike, in_order] = pattern.find(at);
+      bool ok = entry == expected[static_cast<std::size_t>(at)], one = true;
       index_t greatest = 0;
       for (index_t i = 0; i < n; ++i) {
         const index_t e = expected[static_cast<std::size_t>(at + i)];
@@ -54,8 +55,11 @@ void check_spread(const std::vector<dimension>& dims) {
         greatest = std::max(greatest, e);
       }
       INFO("at ", at, " n ", n);
+      CHECK((alike >= n) <= one);
+      for (index_t i = 0; i < std::min(n, in_order); ++i)
+        ok = ok && expected[static_cast<std::size_t>(at + i)] ==
+                       expected[static_cast<std::size_t>(at)] + (at % pattern.run() + i) / pattern.run();
       CHECK(ok);
-      CHECK((pattern.alike(at) >= n) <= one);
       CHECK(last == greatest);
     }
 }
@@ -89,8 +93,10 @@ TEST_CASE("entry_pattern: stretches of one entry are known") {
   simd::entry_pattern rows;
   rows.append(4, 1);
   rows.append(10, 10);
-  CHECK(rows.alike(10) == 10);
-  CHECK(rows.alike(19) == 1);
-  CHECK(rows.entry(39) == 3);
-  CHECK(simd::entry_pattern{}.alike(7) > 1 << 20);
+  CHECK(rows.find(10).alike == 10);
+  CHECK(rows.find(19).alike == 1);
+  CHECK(rows.find(10).in_order == 30);
+  CHECK(rows.find(39).entry == 3);
+  CHECK(rows.run() == 10);
+  CHECK(simd::entry_pattern{}.find(7).alike > 1 << 20);
 }

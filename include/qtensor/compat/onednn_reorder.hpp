@@ -49,14 +49,15 @@ struct column {
   /// For elements [at, at + n) of the tensor, behind those of the last tile.
   void read(const spread_parameter& p, index_t at, index_t n) {
     if (at + n <= until) return;
-    const index_t alike = p.pattern.alike(at);
-    one = alike >= n, until = one ? at + alike : 0;
-    p.pattern.spread(at, one ? 1 : n, numbers, [&](index_t first, index_t count, T* list) {
+    const auto read = [&](index_t first, index_t count, T* list) {
       if constexpr (std::is_same_v<T, float>)
         load(p.type, p.data, first, count, list);
       else
         for (index_t i = 0; i < count; ++i) list[i] = static_cast<T>(integer_at(p.type, p.data, first + i));
-    });
+    };
+    const auto found = p.pattern.find(at);
+    one = found.alike >= n, until = one ? at + std::min(found.alike, std::numeric_limits<index_t>::max() - at) : 0;
+    one ? read(found.entry, 1, numbers) : p.pattern.spread(at, n, numbers, read);
   }
   T operator[](index_t i) const { return numbers[one ? 0 : i]; }
   operator std::span<const T>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }

@@ -9,6 +9,7 @@
 #include <qtensor/compat/zendnn_params.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
+#include <qtensor/simd/entry_pattern.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
 #include <qtensor/simd/statistics.hpp>
@@ -29,32 +30,6 @@ namespace pieces {
 using detail::job;
 using arch = simd::best_arch;
 
-/// Scale and zero point of a range (NUMERICS 6). Infinite `low`: no finite element was seen.
-struct dynamic_parameters {
-  float scale;
-  std::int32_t zero;
-
-  static dynamic_parameters of(float low, float high, bool symmetric) {
-    if (low > high) low = high = 0.f;
-    if (symmetric) return {std::max(std::max({magnitude(low), magnitude(high), 1e-10f}) / 127.f, 1e-10f), 0};
-    if (high <= low) high = low + 1.f;
-    const float scale = std::max((high - low) / 255.f, 1e-10f);
-    const double zero = std::round(static_cast<double>(-low) / static_cast<double>(scale));
-    return {scale, static_cast<std::int32_t>(std::clamp(zero, -0x1p31, 0x1p31 - 1))};
-  }
-};
-
-inline void store_scale(const job& j, index_t i, float scale) {
-  void* data = const_cast<void*>(j.scale.data);
-  if (j.scale.type == data_type_t::f32)
-    static_cast<float*>(data)[i] = scale;
-  else if (j.scale.type == data_type_t::bf16)
-    static_cast<std::uint16_t*>(data)[i] = static_cast<std::uint16_t>(encode<bf16, to_special>(scale));
-  else
-    static_cast<std::uint16_t*>(data)[i] =
-        static_cast<std::uint16_t>(encode<f16, to_special>(std::max(scale, 0x1p-14f)));
-}
-
 /// int32 by cvtps2dq, a wrapping addition, a clamp.
 template <class S>
 std::uint8_t x86_code(float x, float scale, std::int32_t zero) {
@@ -71,13 +46,32 @@ std::uint8_t x86_code(float x, float scale, std::int32_t zero) {
 inline constexpr index_t most = 1024, run = 64, least_group = 4;
 
 struct tiles {
+  static constexpr auto with_batch = static_cast<std::size_t>(most + simd::lanes<arch>);
+  alignas(64) float scales[with_batch];
+  alignas(64) std::int32_t zeros[with_batch];
   alignas(64) float values[static_cast<std::size_t>(most)];
-  alignas(64) float scales[static_cast<std::size_t>(most)];
-  alignas(64) std::int32_t zeros[static_cast<std::size_t>(most)];
-  alignas(64) std::uint8_t codes[static_cast<std::size_t>(most)];
+  alignas(64) std::byte gathered[static_cast<std::size_t>(most) * sizeof(float)];
 };
 
-/// The parameters of a piece of a row: one of each for every `group` elements.
+/// Which scales and zero points the elements of a job have.
+struct patterns {
+  simd::entry_pattern scale, zero;
+  bool same;
+
+  explicit patterns(const job& j) : scale(of(j, j.scale.at)), zero(of(j, j.zero.at)), same(scale == zero) {}
+
+ private:
+  static simd::entry_pattern of(const job& j, const detail::entry_map& at) {
+    const index_t period = std::min(at.row_period, j.rows), times = j.batch * (j.rows / period);
+    simd::entry_pattern p;
+    p.append(times, times);
+    p.append(period, at.row_step == 0 ? period : at.row_block);
+    p.append(j.cols, std::min(at.length, j.cols));
+    return p;
+  }
+};
+
+/// The parameters of a stretch of elements: one of each for every `group` of them.
 struct parameters {
   index_t n, group;
   const float* scales;
@@ -87,76 +81,86 @@ struct parameters {
   std::int32_t zero(index_t i) const { return zeros[i / group]; }
 };
 
-/// out[i] = read(entry of column col + i).
-template <class T, class Read>
-void spread(const detail::entry_map& at, index_t entry, index_t col, index_t n, T* out, Read read) {
-  index_t left = at.length - col % at.length;
-  entry += col / at.length;
-  for (index_t i = 0; i < n; ++i, --left) {
-    if (left == 0) ++entry, left = at.length;
-    out[i] = read(entry);
-  }
+/// n entries of a buffer from `first` on; those of none are 1 and 0.
+inline void read_entries(const detail::parameter& p, index_t first, index_t n, float* to) {
+  if (p.data == nullptr)
+    std::fill_n(to, n, 1.f);
+  else if (p.type == data_type_t::f32)
+    std::copy_n(static_cast<const float*>(p.data) + first, n, to);
+  else if (p.type == data_type_t::bf16)
+    simd::widen_floats<bf16>(static_cast<const std::uint16_t*>(p.data) + first, n, to);
+  else
+    simd::widen_floats<f16>(static_cast<const std::uint16_t*>(p.data) + first, n, to);
+}
+inline void read_entries(const detail::parameter& p, index_t first, index_t n, std::int32_t* to) {
+  if (p.data == nullptr)
+    std::fill_n(to, n, 0);
+  else
+    std::copy_n(static_cast<const std::int32_t*>(p.data) + first, n, to);
 }
 
-/// Parameters from column `col` of a row on, for at most `limit` elements (`most` where each has its own).
-inline parameters parameters_at(const job& j, index_t row, index_t col, index_t limit, tiles& t) {
-  const auto &s = j.scale.at, &z = j.zero.at;
-  const index_t s0 = s.entry(row), z0 = z.entry(row);
-  const index_t left = j.cols - col;
-  if (s.length >= run && z.length >= run) {
-    index_t n = std::min(limit, left), s1 = s0, z1 = z0;
-    if (s.length < j.cols) n = std::min(n, s.length - col % s.length), s1 += col / s.length;
-    if (z.length < j.cols) n = std::min(n, z.length - col % z.length), z1 += col / z.length;
-    t.scales[0] = j.scale.data != nullptr ? j.scale.scale(s1) : 1.f;
-    t.zeros[0] = j.zero.data != nullptr ? j.zero.zero(z1) : 0;
-    return {n, n, t.scales, t.zeros};
+/// Entries for elements [at, at + n), whose first is found, one for each `group` of them: where they lie, or in `room`.
+template <class T>
+const T* entries_at(const detail::parameter& p, const simd::entry_pattern& pattern,
+                    const simd::entry_pattern::position& found, index_t at, index_t n, index_t group, T* room) {
+  const index_t entries = divide_up(n, group);
+  if (found.alike >= n) {
+    T one;
+    read_entries(p, found.entry, 1, &one);
+    std::fill_n(room, entries, one);
+  } else if (pattern.run() == group && found.in_order >= n) {
+    if (detail::size_of(p.type) == sizeof(T)) return static_cast<const T*>(p.data) + found.entry;
+    read_entries(p, found.entry, entries, room);
+  } else {
+    pattern.spread(at, n, room, [&](index_t first, index_t count, T* list) { read_entries(p, first, count, list); });
   }
-  // Where both begin and end together they stay as they are, else every element gets its own.
-  const bool alike = j.scale.data == nullptr || j.zero.data == nullptr || s.length == z.length;
-  const index_t both = j.zero.data == nullptr ? s.length : z.length,
-                group = alike && both >= least_group && both < run && col % both == 0 ? both : 1;
-  const index_t n = std::min(most / group * group, left), entries = divide_up(n, group);
-  parameters p{n, group, t.scales, t.zeros};
-  const auto entry_of = [&](const detail::entry_map& at, index_t first) { return first + col / at.length; };
-  if (j.scale.data == nullptr)
-    std::fill_n(t.scales, entries, 1.f);
-  else if (s.length == group && j.scale.type == data_type_t::f32)
-    p.scales = static_cast<const float*>(j.scale.data) + entry_of(s, s0);
-  else if (s.length == group)
-    for (index_t e = 0; e < entries; ++e) t.scales[e] = j.scale.scale(entry_of(s, s0) + e);
-  else
-    spread(s, s0, col, n, t.scales, [&](index_t i) { return j.scale.scale(i); });
-  if (j.zero.data == nullptr)
-    std::fill_n(t.zeros, entries, 0);
-  else if (z.length == group)
-    p.zeros = static_cast<const std::int32_t*>(j.zero.data) + entry_of(z, z0);
-  else
-    spread(z, z0, col, n, t.zeros, [&](index_t i) { return j.zero.zero(i); });
-  return p;
+  return room;
 }
 
-/// One element of the source as a float; an f16 NaN is quieted, as the vectors do.
-inline float element(data_type_t type, const std::byte* at) {
-  if (type == data_type_t::f32) return *reinterpret_cast<const float*>(at);
-  const std::uint32_t half = *reinterpret_cast<const std::uint16_t*>(at);
+/// Parameters from element `at` on, for at most `limit` elements (`most` where each has its own).
+inline parameters parameters_at(const job& j, const patterns& of, index_t at, index_t limit, tiles& t) {
+  const auto s = of.scale.find(at), z = of.same ? s : of.zero.find(at);
+  const auto uniform = [&](index_t n) {
+    t.scales[0] = j.scale.data != nullptr ? j.scale.scale(s.entry) : 1.f;
+    t.zeros[0] = j.zero.data != nullptr ? j.zero.zero(z.entry) : 0;
+    return parameters{n, n, t.scales, t.zeros};
+  };
+  const auto listed = [&](index_t n, index_t group) {
+    return parameters{n, group, entries_at(j.scale, of.scale, s, at, n, group, t.scales),
+                      entries_at(j.zero, of.zero, z, at, n, group, t.zeros)};
+  };
+  const index_t alike = std::min(s.alike, z.alike), enough = std::min(run, limit);
+  if (alike >= limit) return uniform(limit);
+  // Groups that begin here stay as they are where kernels take them and they go on for a while, beside the others' of
+  // the same length or one of these.
+  const auto [fine, coarse] = of.scale.run() <= of.zero.run() ? std::pair{s, z} : std::pair{z, s};
+  const index_t group = std::min(of.scale.run(), of.zero.run()),
+                in_order = of.same ? fine.in_order : std::min(fine.in_order, coarse.alike);
+  const bool by_kernels = detail::is_code(j.from) || detail::is_code(j.to) || group % simd::lanes<arch> == 0;
+  const bool known = group < run ? group >= least_group : group % run == 0 && group <= 8 * run;
+  if (by_kernels && known && in_order >= std::max(enough, 2 * group) && alike == group && !j.has_wide_zeros())
+    return listed(std::min({limit, in_order, most * group}) / group * group, group);
+  if (alike >= enough) return uniform(alike);
+  return listed(std::min({limit, most, in_order >= most / 4 ? in_order : most}), 1);
+}
+
+/// A number of 16 bits as a float; an f16 NaN is quieted, as the vectors do.
+inline float element(data_type_t type, std::uint32_t half) {
   if (type == data_type_t::bf16) return decode<bf16>(half);
   const float v = decode<f16>(half);
   return is_nan(v) ? float_of(bits_of(v) | 0x00400000u) : v;
 }
 
-/// n elements of a wide source as floats: where they lie, or in the tile.
+/// n neighbours of a wide source as floats: where they lie, or in the tile.
 inline const float* floats_at(const job& j, const std::byte* at, index_t n, float* tile) {
-  const index_t size = detail::size_of(j.from);
-  if (j.col_stride == 1 && j.from == data_type_t::f32) return reinterpret_cast<const float*>(at);
-  if (j.col_stride == 1 && !j.reference) {
-    const auto* halves = reinterpret_cast<const std::uint16_t*>(at);
-    if (j.from == data_type_t::bf16)
-      simd::widen_floats<bf16>(halves, n, tile);
-    else
-      simd::widen_floats<f16>(halves, n, tile);
-  } else {
-    for (index_t i = 0; i < n; ++i) tile[i] = element(j.from, at + i * j.col_stride * size);
-  }
+  if (j.from == data_type_t::f32) return reinterpret_cast<const float*>(at);
+  const auto* halves = reinterpret_cast<const std::uint16_t*>(at);
+  if (j.reference)
+    for (index_t i = 0; i < n; ++i) tile[i] = element(j.from, halves[i]);
+  else if (j.from == data_type_t::bf16)
+    simd::widen_floats<bf16>(halves, n, tile);
+  else
+    simd::widen_floats<f16>(halves, n, tile);
   return tile;
 }
 
@@ -179,9 +183,48 @@ inline void store_floats(data_type_t type, bool by_reference, const float* y, in
     simd::narrow_floats<f16>(y, n, halves);
 }
 
+/// batch(i, n, scale, zero point) for batches of n elements from i on.
+template <class Batch>
+void for_each_batch(const parameters& p, const Batch& batch) {
+  constexpr index_t lanes = simd::lanes<arch>;
+  if (p.group == 1) {
+    for (index_t i = 0, n; i < p.n; i += n) {
+      n = std::min(lanes, p.n - i);
+      batch(i, n, simd::load_n<arch>(p.scales + i, n), simd::load_n<arch>(p.zeros + i, n));
+    }
+    return;
+  }
+  for (index_t first = 0, end; first < p.n; first = end) {
+    const simd::floats<arch> s(p.scale(first));
+    const simd::ints<arch> z(p.zero(first));
+    end = std::min(first + p.group, p.n);
+    for (index_t i = first; i < end; i += lanes) batch(i, std::min(lanes, end - i), s, z);
+  }
+}
+
+/// The numbers of codes whose zero points are none of them, which kernels take one by one: quotients within 2^30, to
+/// the nearest, and zero points within 2^29 make sums of 32 bits.
 template <class S>
-void quantize(const job& j, const float* x, const parameters& p, std::byte* to) {
+void add_wide_zeros(const float* x, const parameters& p, float* sums) {
+  using floats = simd::floats<arch>;
+  const floats far(0x1p30f);
+  for_each_batch(p, [&](index_t i, index_t n, const floats& s, const simd::ints<arch>& z) QTENSOR_INLINE_LAMBDA {
+    const floats q = simd::div(simd::load_n<arch>(x + i, n), s);
+    const floats near = simd::select(q == q, simd::max(-far, simd::min(far, q)), floats(0.f));
+    const floats sum = simd::to_float(simd::round_to_int(near) + z);
+    simd::store_n(sums + i, n, simd::max(floats(S::codes.low), simd::min(floats(S::codes.high), sum)));
+  });
+}
+
+template <class S>
+void quantize(const job& j, const float* x, parameters p, std::byte* to, tiles& t) {
+  constexpr float one = 1.f;
+  constexpr std::int32_t none = 0;
   auto* codes = reinterpret_cast<simd::code_unit_t<S>*>(to);
+  if (j.has_wide_zeros() && (p.group < p.n || !detail::is_zero_point(j.to, *p.zeros))) {
+    add_wide_zeros<S>(x, p, t.values);
+    x = t.values, p = {p.n, p.n, &one, &none};
+  }
   if (j.x86)
     for (index_t i = 0; i < p.n; ++i) to[i] = static_cast<std::byte>(x86_code<S>(x[i], p.scale(i), p.zero(i)));
   else if (j.reference)
@@ -198,7 +241,7 @@ template <class S>
 void dequantize(const job& j, const std::byte* from, const parameters& p, float* y) {
   using code = typename S::code_format;
   const auto* codes = reinterpret_cast<const simd::code_unit_t<S>*>(from);
-  if (j.far_zeros)
+  if (j.has_far_zeros())
     for (index_t i = 0; i < p.n; ++i)
       y[i] = (decode<code>(static_cast<std::uint8_t>(from[i])) - static_cast<float>(p.zero(i))) * p.scale(i);
   else if (j.reference)
@@ -215,31 +258,16 @@ void dequantize(const job& j, const std::byte* from, const parameters& p, float*
 inline void convert(const job& j, const float* x, const parameters& p, float* y) {
   using floats = simd::floats<arch>;
   const bool divides = j.from == data_type_t::f32 || (j.from == data_type_t::bf16 && j.to == data_type_t::f16);
-  const auto batch = [&](index_t i, index_t n, const floats& s, const floats& z) {
-    const floats v = simd::load_n<arch>(x + i, n);
+  for_each_batch(p, [&](index_t i, index_t n, const floats& s, const simd::ints<arch>& zero) QTENSOR_INLINE_LAMBDA {
+    const floats v = simd::load_n<arch>(x + i, n), z = simd::to_float(zero);
     const floats scaled = divides ? simd::add(simd::div(v, s), z) : simd::mul(simd::sub(v, z), s);
     simd::store_n(y + i, n, simd::select((s == floats(1.f)) & (z == floats(0.f)), v, scaled));
-  };
-  const index_t length = p.group == 1 ? p.n : p.group;
-  for (index_t first = 0; first < p.n; first += length) {
-    const floats s(p.scale(first)), z(static_cast<float>(p.zero(first)));
-    for (index_t i = first, n, end = std::min(first + length, p.n); i < end; i += n) {
-      n = std::min(simd::lanes<arch>, end - i);
-      if (p.group == 1)
-        batch(i, n, simd::load_n<arch>(p.scales + i, n), simd::to_float(simd::load_n<arch>(p.zeros + i, n)));
-      else
-        batch(i, n, s, z);
-    }
-  }
+  });
 }
 
 /// One piece, from `from` to `to`.
 inline void reorder_piece(const job& j, const std::byte* from, const parameters& p, std::byte* to, tiles& t) {
   if (detail::is_code(j.from)) {
-    if (j.col_stride != 1) {
-      for (index_t i = 0; i < p.n; ++i) t.codes[i] = static_cast<std::uint8_t>(from[i * j.col_stride]);
-      from = reinterpret_cast<const std::byte*>(t.codes);
-    }
     float* y = j.to == data_type_t::f32 ? reinterpret_cast<float*>(to) : t.values;
     if (j.from == data_type_t::s8)
       dequantize<s8>(j, from, p, y);
@@ -249,8 +277,8 @@ inline void reorder_piece(const job& j, const std::byte* from, const parameters&
     return;
   }
   const float* x = floats_at(j, from, p.n, t.values);
-  if (j.to == data_type_t::s8) return quantize<s8>(j, x, p, to);
-  if (j.to == data_type_t::u8) return quantize<u8>(j, x, p, to);
+  if (j.to == data_type_t::s8) return quantize<s8>(j, x, p, to, t);
+  if (j.to == data_type_t::u8) return quantize<u8>(j, x, p, to, t);
   if (j.scale.data != nullptr || j.zero.data != nullptr) {
     convert(j, x, p, t.values);
     x = t.values;
@@ -268,7 +296,7 @@ inline index_t rows_alike(const job& j, index_t row) {
 
 /// Codes of columns that have their own parameters, for rows that share those.
 template <class S, simd::float_source From>
-void quantize_columns(const job& j, tiles& t) {
+void quantize_columns(const job& j, const patterns& of, tiles& t) {
   using unit = simd::code_unit_t<S>;
   for (index_t b = 0; b < j.batch; ++b)
     for (index_t row = 0, rows; row < j.rows; row += rows) {
@@ -276,51 +304,84 @@ void quantize_columns(const job& j, tiles& t) {
       const auto* from = reinterpret_cast<const typename From::type*>(j.src) + b * j.batch_stride + row * j.row_stride;
       unit* to = reinterpret_cast<unit*>(j.dst) + (b * j.rows + row) * j.cols;
       for (index_t col = 0; col < j.cols;) {
-        const parameters p = parameters_at(j, row, col, most, t);
+        const index_t at = (b * j.rows + row) * j.cols + col;
+        const parameters p = parameters_at(j, of, at, std::min(most, j.cols - col), t);
         simd::encode_columns<S, From>(from + col, rows, j.row_stride, p.n, p.scales, p.zeros, to + col, j.cols);
         col += p.n;
       }
     }
 }
 template <class S>
-void quantize_columns(const job& j, tiles& t) {
+void quantize_columns(const job& j, const patterns& of, tiles& t) {
   if (j.from == data_type_t::f32)
-    quantize_columns<S, simd::from_f32>(j, t);
+    quantize_columns<S, simd::from_f32>(j, of, t);
   else if (j.from == data_type_t::bf16)
-    quantize_columns<S, simd::from_bf16>(j, t);
+    quantize_columns<S, simd::from_bf16>(j, of, t);
   else
-    quantize_columns<S, simd::from_f16>(j, t);
+    quantize_columns<S, simd::from_f16>(j, of, t);
 }
-/// Whether every column has parameters of its own, which several rows share.
+/// Whether every column of rows that are not short has parameters of its own, which several rows share.
 inline bool has_columns(const job& j) {
   const auto& s = j.scale.at;
   const auto& z = j.zero.at;
   const bool own = (s.length == 1 || s.length >= j.cols) && (z.length == 1 || z.length >= j.cols) &&
                    (s.length == 1 || z.length == 1);
-  return own && j.cols > 1 && detail::is_code(j.to) && !detail::is_code(j.from) && j.col_stride == 1 && !j.x86 &&
-         !j.reference && rows_alike(j, 0) > 1;
+  return own && j.cols >= run / 2 && detail::is_code(j.to) && !detail::is_code(j.from) && j.col_stride == 1 && !j.x86 &&
+         !j.reference && !j.has_wide_zeros() && rows_alike(j, 0) > 1;
+}
+
+/// How many elements from `at` on, in the order of the destination, lie side by side.
+inline index_t side_by_side(const job& j, index_t at) {
+  if (j.dense) return j.count() - at;
+  return j.col_stride == 1 ? j.cols - at % j.cols : 1;
+}
+
+/// n elements from `at` on, side by side: where they lie, or gathered in `room`.
+inline const std::byte* elements_at(const job& j, index_t at, index_t n, std::byte* room) {
+  const auto place = [&](index_t i) {
+    if (j.dense) return i;
+    const index_t row = i / j.cols;
+    return row / j.rows * j.batch_stride + row % j.rows * j.row_stride + i % j.cols * j.col_stride;
+  };
+  if (side_by_side(j, at) >= n) return j.src + place(at) * detail::size_of(j.from);
+  const auto gather = [&](auto* to) {
+    for (index_t i = 0, count; i < n; i += count, to += count) {
+      const auto* from = reinterpret_cast<decltype(to)>(const_cast<std::byte*>(j.src)) + place(at + i);
+      count = std::min(n - i, j.cols - (at + i) % j.cols);
+      for (index_t k = 0; k < count; ++k) to[k] = from[k * j.col_stride];
+    }
+  };
+  switch (detail::size_of(j.from)) {
+    case 1:
+      gather(reinterpret_cast<std::uint8_t*>(room));
+      break;
+    case 2:
+      gather(reinterpret_cast<std::uint16_t*>(room));
+      break;
+    default:
+      gather(reinterpret_cast<float*>(room));
+  }
+  return room;
 }
 
 /// Codes (or floats) of the whole tensor.
 inline void reorder_all(const job& j) {
   tiles t;
-  if (has_columns(j)) return j.to == data_type_t::s8 ? quantize_columns<s8>(j, t) : quantize_columns<u8>(j, t);
-  const index_t from_size = detail::size_of(j.from), to_size = detail::size_of(j.to);
+  const patterns of(j);
+  if (has_columns(j)) return j.to == data_type_t::s8 ? quantize_columns<s8>(j, of, t) : quantize_columns<u8>(j, of, t);
   // Nothing passes through a tile between f32 and codes: long runs are one call.
-  const bool direct = j.col_stride == 1 && ((j.from == data_type_t::f32 && detail::is_code(j.to)) ||
-                                            (detail::is_code(j.from) && j.to == data_type_t::f32));
-  const index_t limit = direct ? j.cols : most;
-  std::byte* to = j.dst;
-  for (index_t b = 0; b < j.batch; ++b)
-    for (index_t row = 0; row < j.rows; ++row) {
-      const std::byte* from = j.src + (b * j.batch_stride + row * j.row_stride) * from_size;
-      for (index_t col = 0; col < j.cols;) {
-        const parameters p = parameters_at(j, row, col, limit, t);
-        reorder_piece(j, from + col * j.col_stride * from_size, p, to, t);
-        col += p.n;
-        to += p.n * to_size;
-      }
-    }
+  const bool direct = (j.from == data_type_t::f32 && detail::is_code(j.to) && !j.has_wide_zeros()) ||
+                      (detail::is_code(j.from) && j.to == data_type_t::f32);
+  const index_t count = j.count();
+  for (index_t at = 0; at < count;) {
+    const index_t left = count - at, beside = side_by_side(j, at);
+    // Elements that lie apart, and rows of few, are gathered in a tile.
+    const bool gathers = beside < std::min(run, left);
+    const index_t limit = gathers ? std::min(most, left) : direct ? beside : std::min(most, beside);
+    const parameters p = parameters_at(j, of, at, limit, t);
+    reorder_piece(j, elements_at(j, at, p.n, t.gathered), p, j.dst + at * detail::size_of(j.to), t);
+    at += p.n;
+  }
 }
 
 /// Joins the finite ones of n elements to the ranges of their entries, `length` columns each.
@@ -355,33 +416,72 @@ inline void join_ranges(const float* x, index_t n, index_t length, float* low, f
   for (index_t e = 0; e < entries; ++e) low[e] = std::min(low[e], lows[e]), high[e] = std::max(high[e], highs[e]);
 }
 
+/// Scales and zero points of ranges (NUMERICS 6), as many as a tile has elements; no finite element was seen where
+/// `low` is infinite. Changes the ranges.
+inline void find_entries(job& j, index_t first, index_t n, float* low, float* high) {
+  using floats = simd::floats<arch>;
+  const bool symmetric = j.zero.data == nullptr;
+  const floats least(1e-10f);
+  alignas(64) float scales[static_cast<std::size_t>(most)];
+  for (index_t i = 0; i < n; i += simd::lanes<arch>) {
+    const index_t count = std::min(simd::lanes<arch>, n - i);
+    const floats a = simd::load_n<arch>(low + i, count), b = simd::load_n<arch>(high + i, count);
+    const auto none = a > b;
+    const floats l = simd::select(none, floats(0.f), a), top = simd::select(none, floats(0.f), b);
+    const floats h = simd::select(top <= l, simd::add(l, floats(1.f)), top);
+    const floats widest =
+        symmetric ? simd::max(simd::max(simd::max(-l, l), simd::max(-top, top)), least) : simd::sub(h, l);
+    const floats scale = simd::max(simd::div(widest, floats(symmetric ? 127.f : 255.f)), least);
+    simd::store_n(low + i, count, l);
+    simd::store_n(scales + i, count, j.scale.type == data_type_t::f16 ? simd::max(scale, floats(0x1p-14f)) : scale);
+    simd::store_n(high + i, count, scale);
+  }
+  if (!symmetric) {
+    auto* zeros = static_cast<std::int32_t*>(const_cast<void*>(j.zero.data)) + first;
+    for (index_t i = 0; i < n; ++i) {
+      const double zero = std::clamp(-double{low[i]} / double{high[i]}, -0x1p31, 0x1p31 - 1);
+      const auto whole = static_cast<std::int32_t>(zero);  // ties go away from it
+      const double rest = zero - whole;
+      zeros[i] = whole + (rest >= .5) - (rest <= -.5);
+    }
+    j.note_zeros(zeros, n);
+  }
+  void* to = const_cast<void*>(j.scale.data);
+  if (j.scale.type == data_type_t::f32)
+    std::copy_n(scales, n, static_cast<float*>(to) + first);
+  else if (j.scale.type == data_type_t::bf16)
+    simd::narrow_floats<bf16>(scales, n, static_cast<std::uint16_t*>(to) + first);
+  else
+    simd::narrow_floats<f16>(scales, n, static_cast<std::uint16_t*>(to) + first);
+}
+
 /// Scales and zero points of the dynamic modes: whole entries at a time, as many as a tile has columns for.
-inline void find_parameters(const job& j) {
-  alignas(64) float tile[static_cast<std::size_t>(most)];
+inline void find_parameters(job& j) {
+  tiles t;
   float low[static_cast<std::size_t>(most)], high[static_cast<std::size_t>(most)];
   const auto& at = j.scale.at;
-  const index_t size = detail::size_of(j.from), length = std::min(at.length, j.cols);
-  const index_t rows = at.row_step == 0 ? j.rows : at.row_block,
+  const index_t length = std::min(at.length, j.cols), rows = at.row_step == 0 ? j.rows : at.row_block,
                 width = length < most ? most / length * length : length;
+  // Short rows of columns go together, each to ranges of its own at first.
+  const index_t together = length == 1 && j.dense ? std::clamp(most / j.cols, index_t{1}, rows) : 1;
   for (index_t row = 0; row < j.rows; row += rows)
     for (index_t col = 0; col < j.cols; col += width) {
-      const index_t end = std::min(col + width, j.cols), entries = divide_up(end - col, length);
-      std::fill_n(low, entries, infinity);
-      std::fill_n(high, entries, -infinity);
+      const index_t cols = std::min(width, j.cols - col), entries = divide_up(cols, length);
+      std::fill_n(low, entries * together, infinity);
+      std::fill_n(high, entries * together, -infinity);
       for (index_t b = 0; b < j.batch; ++b)
-        for (index_t r = row; r < row + rows; ++r) {
-          const std::byte* from = j.src + (b * j.batch_stride + r * j.row_stride) * size;
-          for (index_t c = col; c < end; c += most) {
-            const index_t n = std::min(most, end - c);
-            join_ranges(floats_at(j, from + c * j.col_stride * size, n, tile), n, length, low, high);
+        for (index_t r = row; r < row + rows; r += together) {
+          const index_t first = (b * j.rows + r) * j.cols + col, count = std::min(together, row + rows - r) * cols;
+          for (index_t c = 0; c < count; c += most) {
+            const index_t n = std::min(most, count - c);
+            join_ranges(floats_at(j, elements_at(j, first + c, n, t.gathered), n, t.values), n, length, low, high);
           }
         }
-      for (index_t e = 0; e < entries; ++e) {
-        const index_t entry = at.entry(row) + col / length + e;
-        const auto p = dynamic_parameters::of(low[e], high[e], j.zero.data == nullptr);
-        store_scale(j, entry, p.scale);
-        if (j.zero.data != nullptr) static_cast<std::int32_t*>(const_cast<void*>(j.zero.data))[entry] = p.zero;
+      for (index_t e = entries; e < entries * together; ++e) {
+        low[e % entries] = std::min(low[e % entries], low[e]);
+        high[e % entries] = std::max(high[e % entries], high[e]);
       }
+      find_entries(j, at.entry(row) + col / length, entries, low, high);
     }
 }
 

@@ -109,6 +109,10 @@ constexpr bool is_code(data_type_t t) { return t == data_type_t::s8 || t == data
 constexpr bool is_wide(data_type_t t) {
   return t == data_type_t::f32 || t == data_type_t::bf16 || t == data_type_t::f16;
 }
+/// Whether a zero point is one of the codes.
+constexpr bool is_zero_point(data_type_t codes, std::int32_t zero) {
+  return codes == data_type_t::s8 ? zero >= -128 && zero <= 127 : zero >= 0 && zero <= 255;
+}
 constexpr index_t size_of(data_type_t t) {
   return is_code(t) ? 1 : t == data_type_t::bf16 || t == data_type_t::f16 ? 2 : 4;
 }
@@ -144,8 +148,22 @@ struct job {
   data_type_t from = data_type_t::none, to = data_type_t::none;
   index_t batch = 1, rows = 1, cols = 1, batch_stride = 0, row_stride = 0, col_stride = 1;
   parameter scale, zero;
+  bool dense = false;  // the elements of the source lie side by side
   bool reference = false, x86 = false;
-  bool far_zeros = false;  // beyond 2^24, where float arithmetic differs from exact
+  std::int32_t lowest_zero = 0, highest_zero = 0;
+
+  index_t count() const { return batch * rows * cols; }
+  void note_zeros(const std::int32_t* zeros, index_t n) {
+    for (index_t i = 0; i < n; ++i)
+      lowest_zero = std::min(lowest_zero, zeros[i]), highest_zero = std::max(highest_zero, zeros[i]);
+  }
+  /// Zero points beyond 2^24, where float arithmetic differs from exact.
+  bool has_far_zeros() const { return lowest_zero < -(1 << 24) || highest_zero > 1 << 24; }
+  /// Zero points that are no codes, all within 2^29; options go their own way.
+  bool has_wide_zeros() const {
+    const bool wide = is_code(to) && !(is_zero_point(to, lowest_zero) && is_zero_point(to, highest_zero));
+    return wide && lowest_zero >= -(1 << 29) && highest_zero <= 1 << 29 && !reference && !x86;
+  }
 };
 
 /// Memory [first, end).
@@ -310,21 +328,37 @@ inline refusal check_dynamic(const job& j) {
   return nullptr;
 }
 
+/// Whether n numbers are positive and finite, by their bits.
+template <class Bits, class Of>
+bool are_positive(index_t n, Bits infinity, const Of& bits) {
+  Bits worst = 0;
+  for (index_t i = 0; i < n; ++i) worst = std::max(worst, static_cast<Bits>(bits(i) - 1));
+  return worst < infinity - 1;
+}
+inline bool has_positive_scales(const parameter& scale) {
+  if (scale.type == data_type_t::f32)
+    return are_positive<std::uint32_t>(scale.at.count, infinity_bits,
+                                       [x = static_cast<const float*>(scale.data)](auto i) { return bits_of(x[i]); });
+  return are_positive<std::uint16_t>(scale.at.count, scale.type == data_type_t::bf16 ? 0x7f80 : 0x7c00,
+                                     [x = static_cast<const std::uint16_t*>(scale.data)](auto i) { return x[i]; });
+}
+
 /// Every value of static parameters, before anything is written.
 inline refusal check_values(const lowoha_reorder_params_t& p, job& j) {
-  for (index_t i = 0; j.scale.data != nullptr && i < j.scale.at.count; ++i)
-    if (const float s = j.scale.scale(i); !(s > 0.f) || !is_finite(s))
-      return refuse("scale ", i, " is ", s, "; a scale must be positive and finite.");
+  if (j.scale.data != nullptr && !has_positive_scales(j.scale))
+    for (index_t i = 0; i < j.scale.at.count; ++i)
+      if (const float s = j.scale.scale(i); !(s > 0.f) || !is_finite(s))
+        return refuse("scale ", i, " is ", s, "; a scale must be positive and finite.");
+  if (j.zero.data == nullptr) return nullptr;
+  j.note_zeros(static_cast<const std::int32_t*>(j.zero.data), j.zero.at.count);
   const data_type_t codes = is_code(j.from) ? j.from : j.to;
   const bool any = p.zero_points == zero_points_t::int32 || !is_code(codes);
-  const std::int32_t low = codes == data_type_t::s8 ? -128 : 0, high = codes == data_type_t::s8 ? 127 : 255;
-  for (index_t i = 0; j.zero.data != nullptr && i < j.zero.at.count; ++i) {
-    const std::int32_t z = j.zero.zero(i);
-    if (!any && (z < low || z > high))
-      return refuse("zero point ", i, " is ", z, "; for ", name_of(codes), " it must be in [", low, ", ", high, "].");
-    j.far_zeros = j.far_zeros || z < -(1 << 24) || z > 1 << 24;
-  }
-  return nullptr;
+  if (any || (is_zero_point(codes, j.lowest_zero) && is_zero_point(codes, j.highest_zero))) return nullptr;
+  index_t i = 0;
+  while (is_zero_point(codes, j.zero.zero(i))) ++i;
+  const bool is_signed = codes == data_type_t::s8;
+  return refuse("zero point ", i, " is ", j.zero.zero(i), "; for ", name_of(codes), " it must be in [",
+                is_signed ? -128 : 0, ", ", is_signed ? 127 : 255, "].");
 }
 
 /// Makes dense rows one long row where their parameters follow each other as their elements do, and dense batches too
@@ -385,6 +419,8 @@ inline refusal check(const lowoha_reorder_params_t& p, std::uint64_t nelems, job
   j.x86 = p.special_quotients == special_quotients_t::x86;
   if (j.scale.at.count == 1 && j.zero.at.count == 1) j.scale.at = j.zero.at = {};
   join_rows(j);
+  j.dense = j.col_stride == 1 && (j.rows == 1 || j.row_stride == j.cols) &&
+            (j.batch == 1 || j.batch_stride == j.rows * j.cols);
   return nullptr;
 }
 

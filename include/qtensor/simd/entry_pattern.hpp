@@ -32,13 +32,20 @@ class entry_pattern {
     if (depth_ > 0) levels_[depth_ - 1].run *= run;
   }
 
-  /// The entry of an element.
-  constexpr index_t entry(index_t at) const { return entry(at, depth_); }
-  /// How many elements from `at` on have the entry of `at`, which are not interrupted.
-  constexpr index_t alike(index_t at) const {
-    if (depth_ == 0) return std::numeric_limits<index_t>::max() - at;
-    return levels_[depth_ - 1].run - at % levels_[depth_ - 1].run;
+  /// Neighbours that share an entry, at the least.
+  constexpr index_t run() const { return depth_ == 0 ? std::numeric_limits<index_t>::max() : levels_[depth_ - 1].run; }
+
+  /// The entry of an element, how many elements from there on share it, and how many have it or those that follow it.
+  struct position {
+    index_t entry, alike, in_order;
+  };
+  constexpr position find(index_t at) const {
+    if (depth_ == 0) return {0, run(), run()};
+    const auto& [entries, run] = levels_[depth_ - 1];
+    const index_t nth = at / run, before = at % run, line = nth / entries, inside = nth % entries;
+    return {entry_of_line(line) + inside, run - before, (entries - inside) * run - before};
   }
+  friend constexpr bool operator==(const entry_pattern&, const entry_pattern&) = default;
 
   /// to[i] = the entry of element at + i as a T, for i < n <= longest; `read(first, count, list)` writes neighbours of
   /// the list. Up to a batch behind to[n] is written, too.
@@ -48,19 +55,18 @@ class entry_pattern {
       read(0, 1, to);
       return void(std::fill_n(to, n, to[0]));
     }
-    const level& in = levels_[depth_ - 1];
-    const index_t line = in.entries * in.run;
+    const auto& [entries, run] = levels_[depth_ - 1];
+    const index_t line = entries * run;
     while (n > 0) {
       // Lines repeat as often as the dimension around them says: one is made, the others are copies.
-      const index_t inside = at % line, times = depth_ > 1 ? levels_[depth_ - 2].run : n;
-      const index_t alike = std::min(n, depth_ > 1 ? (times - at / line % times) * line - inside : n);
+      const index_t inside = at % line, nth = at / line, times = depth_ > 1 ? levels_[depth_ - 2].run : nth + n + 1;
+      const index_t alike = std::min(n, (times - nth % times) * line - inside);
       const index_t once = std::min(alike, line), first = std::min(once, line - inside);
-      const index_t entries = entry(at / line, depth_ - 1) * in.entries;
-      const auto piece = [&](index_t begin, index_t count, T* part) {
-        if (in.run == 1) return read(entries + begin, count, part);
+      const auto piece = [&, run = run, list_begin = entry_of_line(nth)](index_t begin, index_t count, T* part) {
+        if (run == 1) return read(list_begin + begin, count, part);
         T list[static_cast<std::size_t>(longest / 2 + 2)];
-        read(entries + begin / in.run, divide_up(begin % in.run + count, in.run), list);
-        simd::spread_entries<best_arch>(static_cast<const T*>(list), in.run, begin % in.run, count, part);
+        read(list_begin + begin / run, divide_up(begin % run + count, run), list);
+        simd::spread_entries<best_arch>(static_cast<const T*>(list), run, begin % run, count, part);
       };
       piece(inside, first, to);
       if (once > first) piece(0, once - first, to + first);
@@ -73,13 +79,16 @@ class entry_pattern {
   /// `entries` that follow each other, each for `run` elements of the level inside.
   struct level {
     index_t entries, run;
+    friend constexpr bool operator==(const level&, const level&) = default;
   };
 
-  constexpr index_t entry(index_t at, std::size_t depth) const {
-    index_t found = 0, step = 1;
-    for (std::size_t d = depth; d-- > 0; step *= levels_[d].entries, at /= levels_[d].entries) {
-      at /= levels_[d].run;
-      found += at % levels_[d].entries * step;
+  /// The first entry of a line of the innermost level.
+  constexpr index_t entry_of_line(index_t nth) const {
+    index_t found = 0, step = levels_[depth_ - 1].entries;
+    for (std::size_t d = depth_ - 1; d-- > 0 && nth != 0;) {
+      nth /= levels_[d].run;
+      found += nth % levels_[d].entries * step;
+      step *= levels_[d].entries, nth /= levels_[d].entries;
     }
     return found;
   }

@@ -362,6 +362,11 @@ QTENSOR_INLINE void store_four(storage_t<F>* to, const std::array<floats<A>, 4>&
 template <usable_arch A, class T>
 void spread_entries(const T* entries, index_t group, index_t first, index_t n, T* to) {
   const T* entry = entries + first / group;
+  if (group <= lanes<A>) {  // one store each: the next one covers what is too much
+    for (index_t begin = -(first % group); begin < n; begin += group)
+      simd::store(to + std::max(begin, index_t{0}), xsimd::batch<T, A>(*entry++));
+    return;
+  }
   for (index_t begin = 0, end = group - first % group; begin < n; begin = end, end += group, ++entry)
     for (index_t i = begin; i < std::min(end, n); i += lanes<A>) simd::store(to + i, xsimd::batch<T, A>(*entry));
 }
