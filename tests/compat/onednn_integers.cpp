@@ -26,6 +26,14 @@ std::vector<T> some(index_t n, std::int64_t low, std::int64_t high) {
   return out;
 }
 
+/// Numbers up to `farthest` of both signs, every third one as far.
+std::vector<std::int32_t> spread(index_t n, std::int64_t farthest) {
+  auto out = some<std::int32_t>(n, -farthest, farthest);
+  for (std::int32_t& x : out)
+    if (random_bits()() % 3 == 0) x = static_cast<std::int32_t>(x < 0 ? -farthest : farthest);
+  return out;
+}
+
 /// u8 by s8, groups along k, all parameters for every row or column of every group; reductions are any numbers.
 struct grouped_product {
   index_t m, k, n, group;
@@ -38,9 +46,8 @@ struct grouped_product {
     const dims src = {m, k}, wei = {k, n};
     const auto x = some<std::uint8_t>(m * k, 0, 255);
     const auto w = some<std::int8_t>(k * n, -128, 127);
-    const auto src_zero = some<std::int32_t>(m, -farthest, farthest),
-               wei_zero = some<std::int32_t>(groups * n, -farthest, farthest),
-               reductions = some<std::int32_t>(m * groups, -farthest, farthest);
+    const auto src_zero = spread(m, farthest), wei_zero = spread(groups * n, farthest),
+               reductions = spread(m * groups, farthest);
     auto src_scale = some<float>(m * groups, 1, 50), wei_scale = some<float>(groups * n, 1, 50);
     for (float& s : src_scale) s /= 7.f;
     for (float& s : wei_scale) s /= 3.f;
@@ -90,7 +97,7 @@ struct grouped_product {
 }  // namespace
 
 TEST_CASE("code_product: groups and columns around vectors and tiles, zero points near and far, given reductions") {
-  for (const std::int64_t farthest : {9, 1 << 20})
+  for (const std::int64_t farthest : {9, 46340, 1 << 20})  // 46340: products of 32 bits, sums beyond
     for (const bool reduces : {false, true})
       for (const index_t group : {1, 3, 4, 16, 33})
         for (const index_t n : {1, 7, 15, 16, 17, 33, 64, 65})

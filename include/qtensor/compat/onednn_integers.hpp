@@ -20,13 +20,37 @@ T entry(std::span<const T> list, index_t i) {
 struct missing_terms {
   std::span<const std::int32_t> reductions, src_zeros, wei_zeros;
   index_t depth;  // 0 where R is of shifted codes
+  std::int64_t greatest = greatest_factor(wei_zeros);
 
-  /// Row r of a tile's sums, complete.
+  /// Row r of a tile's sums, complete. Writes up to a batch behind the tile's columns.
   void complete(const integer_tile& t, index_t r, float* to) const {
     const std::int64_t each =
         static_cast<std::int64_t>(depth) * entry(src_zeros, t.row + r) - entry(reductions, t.row + r);
-    for (index_t c = 0; c < t.cols; ++c)
-      to[c] = static_cast<float>(t.values[r * t.stride + c] + each * wei_zeros[static_cast<std::size_t>(t.col + c)]);
+    const std::int32_t *sums = t.values + r * t.stride, *zeros = wei_zeros.data() + t.col;
+    if (each >= -greatest && each <= greatest) {
+      using ints = simd::ints<arch>;
+      using words = simd::words<arch>;
+      const ints factor(static_cast<std::int32_t>(each));
+      words beyond(0u);  // the sign of sums that leave 32 bits
+      for (index_t c = 0; c < t.cols; c += simd::lanes<arch>) {
+        const index_t n = std::min(simd::lanes<arch>, t.cols - c);
+        const words sum = simd::bits_as<std::uint32_t>(simd::load_n<arch>(sums + c, n)),
+                    term = simd::bits_as<std::uint32_t>(ints(factor * simd::load_n<arch>(zeros + c, n)));
+        const words all = sum + term;
+        beyond = beyond | ((sum ^ all) & (term ^ all));
+        simd::store(to + c, simd::to_float(simd::bits_as<std::int32_t>(all)));
+      }
+      if (!simd::any(simd::bits_as<std::int32_t>(beyond) < ints(0))) return;
+    }
+    for (index_t c = 0; c < t.cols; ++c) to[c] = static_cast<float>(sums[c] + each * zeros[c]);
+  }
+
+ private:
+  /// Of factors up to this one all products with the zero points have 32 bits.
+  static std::int64_t greatest_factor(std::span<const std::int32_t> zeros) {
+    std::int64_t widest = 1;
+    for (const std::int32_t z : zeros) widest = std::max(widest, std::abs(std::int64_t{z}));
+    return std::numeric_limits<std::int32_t>::max() / widest;
   }
 };
 
@@ -222,9 +246,10 @@ class code_product {
   void find(group_numbers& by, index_t batch, index_t g, float* d) const {
     const index_t m = j_.m(), n = j_.n(), left = j_.left(batch), right = j_.right(batch);
     by.src_zeros = src_zero_.line(left, 0, g, along::rows, m, by.rooms[0]);
-    by.missing = {reductions_.line(left, 0, g, along::rows, m, by.rooms[1]), by.src_zeros,
-                  wei_zero_.each(right, g, 0, along::cols, n, by.rooms[2]),
-                  j_.how.reductions_of == reductions_of::shifted ? 0 : j_.group()};
+    if (reductions_.given())
+      by.missing = {reductions_.line(left, 0, g, along::rows, m, by.rooms[1]), by.src_zeros,
+                    wei_zero_.each(right, g, 0, along::cols, n, by.rooms[2]),
+                    j_.how.reductions_of == reductions_of::shifted ? 0 : j_.group()};
     by.add = {d,
               n,
               g == 0,
