@@ -111,6 +111,29 @@ TEST_CASE("torch: fake quantization of runs is that of each element, on every ax
     }
 }
 
+TEST_CASE("torch: fake quantization of channels of every length, few and many, small scales among them") {
+  for (const bool by_vectors : {true, false})
+    for (const index_t inner : {1, 2, 3, 5, 9, 16, 31, 63, 64, 65, 130})
+      for (const index_t channels : {1, 2, 3, 17, 511, 513}) {
+        const auto e = extents(3, channels, inner);
+        std::vector<float> values(static_cast<std::size_t>(e.size()));
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = i % 37 == 5 ? quiet_nan : static_cast<float>(static_cast<int>(i * 7919 % 2001) - 1000) * .37f;
+        std::vector<float> scales;
+        std::vector<int> zeros;
+        for (index_t c = 0; c < channels; ++c)
+          scales.push_back(.25f + .01f * static_cast<float>(c % 101)), zeros.push_back(static_cast<int>(c % 7));
+        if (!by_vectors) scales.back() = 1e-42f;
+        const auto found = torch::fake_quantize_per_channel_affine(source(values.data(), e), scales, zeros, 1, -8, 100);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const std::size_t c = i / static_cast<std::size_t>(inner) % scales.size();
+          const float want = torch::fake_quantize_element(values[i], scales[c], zeros[c], -8, 100);
+          if (bits_of(found[i]) != bits_of(want))
+            FAIL(i, " of ", channels, " channels of ", inner, ": ", found[i], ", not ", want);
+        }
+      }
+}
+
 TEST_CASE("torch: dequantize_per_channel rounds every product of doubles once, on every axis") {
   std::vector<float> values(3 * 5 * 19);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) * .61f - 70.f;

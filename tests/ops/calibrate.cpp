@@ -30,6 +30,29 @@ TEST_CASE("range_calibrator: infinities and NaN are left out and counted; no dat
   CHECK(seen.ignored() == 2);
 }
 
+TEST_CASE("range_calibrator: runs of any length are what their elements are, one after the other") {
+  using peaks = scheme<int4, per_tensor, peak_scale>;
+  using ignoring = scheme<int8, per_tensor, block_ignores>;
+  for (std::size_t n = 1; n <= 1100; n += n < 80 ? 1 : 51)
+    for (const bool special : {false, true}) {
+      std::vector<float> x = check::numbers(static_cast<int>(n), static_cast<unsigned>(n), special);
+      if (n % 3 == 0) x.back() = -1000.f;  // the first of the largest magnitudes counts, here with a minus
+      if (n % 3 == 1) x[n / 2] = -x[n / 5];
+      range_calibrator seen;
+      reference::block_statistics all;
+      index_t ignored = 0;
+      for (int batch = 0; batch < 2; ++batch) {
+        seen.add(source(x.data(), extents(static_cast<index_t>(n))));
+        for (float v : x) all.add<ignoring>(v), ignored += is_finite(v) ? 0 : 1;
+      }
+      CHECK(seen.amax() == float_of(all.amax_bits));
+      CHECK(bits_of(seen.low()) == bits_of(all.low));
+      CHECK(bits_of(seen.high()) == bits_of(all.high));
+      CHECK(seen.ignored() == ignored);
+      CHECK(seen.parameters<peaks>().scale == decode<f32>(reference::parameters_of<peaks>(all).scale_code));
+    }
+}
+
 TEST_CASE("magnitude_histogram: percentiles are bucket edges, at most 1/512 above the exact one") {
   std::vector<float> x(1000);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = (i % 2 == 0 ? 1.f : -1.f) * static_cast<float>(i + 1);

@@ -56,53 +56,82 @@ constexpr float fake_quantize_element(float x, float scale, std::int64_t zero_po
 
 namespace detail {
 
-/// What fake_quantize_element takes for every channel, by vectors where all steps from the zero point are integers of
-/// f32 and reciprocals finite.
+inline namespace QTENSOR_ABI {
+
+/// Fake quantization of elements in order, `inner` of each channel and then those of the next, over and over: by
+/// vectors where all steps from zero points are integers of f32 and reciprocals finite.
 class fake_channels {
+  using A = simd::best_arch;
+  static constexpr index_t step = simd::lanes<A>, tile = 512, long_run = 64;
+  enum parameter { scale, inverse, low, high, parameters };
+  using entries = std::array<const float*, parameters>;
+
  public:
   template <class Scales, class ZeroPoints>
-  fake_channels(const Scales& scales, const ZeroPoints& zero_points, index_t count, std::int64_t low, std::int64_t high)
-      : low_(low), high_(high) {
+  fake_channels(const Scales& scales, const ZeroPoints& zero_points, index_t count, index_t inner, std::int64_t first,
+                std::int64_t last)
+      : inner_(inner), first_(first), last_(last) {
     constexpr std::int64_t most = std::int64_t{1} << 23;
-    for (index_t c = 0; c < count; ++c) {
-      const auto scale = static_cast<float>(scales[c]), inverse = rounded(1.f / scale);
-      const auto zero = static_cast<std::int64_t>(zero_points[c]);
-      scales_.push_back(scale), zeros_.push_back(zero), inverses_.push_back(inverse);
-      lows_.push_back(static_cast<float>(low - zero)), highs_.push_back(static_cast<float>(high - zero));
-      by_vectors_ = by_vectors_ && is_finite(inverse) && zero - low <= most && high - zero <= most;
+    zeros_.resize(static_cast<std::size_t>(count * divide_up(tile, count * inner)));  // channels of a tile, or all
+    for (auto& values : values_) values.resize(zeros_.size() + step);
+    for (std::size_t i = 0; i < zeros_.size(); ++i) {
+      const index_t c = static_cast<index_t>(i) % count;
+      const std::int64_t zero = zeros_[i] = static_cast<std::int64_t>(zero_points[c]);
+      const float s = values_[scale][i] = static_cast<float>(scales[c]);
+      values_[inverse][i] = rounded(1.f / s);
+      values_[low][i] = static_cast<float>(first - zero), values_[high][i] = static_cast<float>(last - zero);
+      by_vectors_ = by_vectors_ && is_finite(values_[inverse][i]) && zero - first <= most && last - zero <= most;
     }
   }
-  index_t count() const { return static_cast<index_t>(scales_.size()); }
 
-  /// to[i] = x[i] as it comes back from channel `first`, or (Each) from channel first + i.
-  template <bool Each, simd::usable_arch A = simd::best_arch>
-  void run(index_t first, const float* x, index_t n, float* to) const {
-    constexpr index_t step = simd::lanes<A>;
-    index_t i = 0;
-    for (; by_vectors_ && i + step <= n; i += step) {
-      const auto of_channel = [&](const std::vector<float>& values) {
-        if constexpr (Each)
-          return simd::load<A>(values.data() + first + i);
-        else
-          return simd::floats<A>(values[static_cast<std::size_t>(first)]);
-      };
-      const auto v = simd::load<A>(x + i);
-      const auto q = simd::min(of_channel(highs_), simd::max(of_channel(lows_), simd::mul(v, of_channel(inverses_))));
-      const auto steps = simd::select(simd::mask_as<std::int32_t>(v == v), simd::round_to_int(q), simd::ints<A>(0));
-      simd::store(to + i, simd::mul(simd::to_float(steps), of_channel(scales_)));
-    }
-    for (; i < n; ++i) {
-      const auto c = static_cast<std::size_t>(Each ? first + i : first);
-      to[i] = fake_quantize_element(x[i], scales_[c], zeros_[c], low_, high_);
+  /// to[i] = x[i] as it comes back, where x[0] is element `first`.
+  void operator()(index_t first, const float* x, index_t n, float* to) const {
+    const index_t period = static_cast<index_t>(zeros_.size()) * inner_;
+    for (index_t i = 0, count; i < n; i += count, first += count) {
+      const index_t at = first % period, c = at / inner_, inside = at % inner_, left = std::min(n - i, period - at);
+      count = by_vectors_ && inner_ < long_run ? inner_ == 1 ? left : std::min(left, tile)
+                                               : std::min(left, inner_ - inside);
+      entries of_channel;
+      for (std::size_t k = 0; k < parameters; ++k) of_channel[k] = values_[k].data() + c;
+      if (!by_vectors_) {
+        for (index_t k = i; k < i + count; ++k)
+          to[k] = fake_quantize_element(x[k], *of_channel[scale], zeros_[static_cast<std::size_t>(c)], first_, last_);
+      } else if (inner_ >= long_run) {
+        run<false>(of_channel, x + i, count, to + i);
+      } else if (inner_ == 1) {
+        run<true>(of_channel, x + i, count, to + i);
+      } else {
+        alignas(64) float spread[parameters][tile + step];
+        for (std::size_t k = 0; k < parameters; ++k) {
+          simd::spread_entries<A>(of_channel[k], inner_, inside, count, spread[k]);
+          of_channel[k] = spread[k];
+        }
+        run<true>(of_channel, x + i, count, to + i);
+      }
     }
   }
 
  private:
-  std::int64_t low_, high_;
+  /// By entries of one channel, or (Each) of one for every element.
+  template <bool Each>
+  static void run(const entries& p, const float* x, index_t n, float* to) {
+    for (index_t i = 0; i < n; i += step) {
+      const auto of = [&](parameter k) { return Each ? simd::load<A>(p[k] + i) : simd::floats<A>(*p[k]); };
+      const auto v = simd::load_n<A>(x + i, std::min(step, n - i));
+      const auto q = simd::min(of(high), simd::max(of(low), simd::mul(v, of(inverse))));
+      const auto steps = simd::select(simd::mask_as<std::int32_t>(v == v), simd::round_to_int(q), simd::ints<A>(0));
+      simd::store_n(to + i, std::min(step, n - i), simd::mul(simd::to_float(steps), of(scale)));
+    }
+  }
+
+  index_t inner_;
+  std::int64_t first_, last_;
   bool by_vectors_ = true;
   std::vector<std::int64_t> zeros_;
-  std::vector<float> scales_, inverses_, lows_, highs_;
+  std::array<std::vector<float>, parameters> values_;
 };
+
+}  // namespace QTENSOR_ABI
 
 }  // namespace detail
 
@@ -243,15 +272,12 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   const auto& rows = as_floats(elements);
   std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
   if (out.empty()) return out;
-  const detail::fake_channels parameters(s, z, s.step == 0 && z.step == 0 ? 1 : channels, quant_min, quant_max);
-  ops::for_each_piece(rows, 0, rows.rows(), 1, [&](index_t row, index_t col, index_t n, const float* floats) {
-    float* to = out.data() + row * rows.cols() + col;
-    if (parameters.count() == 1)
-      parameters.run<false>(0, floats, n, to);
-    else if (on == rank - 1)
-      parameters.run<true>(col, floats, n, to);
-    else
-      parameters.run<false>(ops::row_index(row, x.extents.to_array())[static_cast<std::size_t>(on)], floats, n, to);
+  const bool one = s.step == 0 && z.step == 0;
+  index_t inner = one ? x.extents.size() : 1;
+  for (int axis_inside = rank - 1; !one && axis_inside > on; --axis_inside) inner *= x.extents[axis_inside];
+  const detail::fake_channels quantize(s, z, one ? 1 : channels, inner, quant_min, quant_max);
+  ops::for_each_flat_piece(rows, 1, ops::tile_floats, [&](index_t, index_t first, index_t n, const float* floats) {
+    quantize(first, floats, n, out.data() + first);
   });
   return out;
 }

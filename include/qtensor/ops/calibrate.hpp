@@ -20,9 +20,15 @@ class range_calibrator {
   template <tile_source X>
   void add(const X& x) {
     ops::for_each_piece(as_floats(x), 0, x.rows(), 1, [&](index_t, index_t, index_t n, const float* floats) {
-      for (index_t i = 0; i < n; ++i) {
-        seen_.add<with_ignored>(floats[i]);
-        ignored_ += is_finite(floats[i]) ? 0 : 1;
+      constexpr index_t most = 256;
+      for (index_t first = 0, count; first < n; first += count) {
+        count = std::min(most, n - first);
+        const simd::range r = simd::min_max<simd::best_arch>(floats + first, count);
+        if (r.all_finite && r.min >= seen_.own_low && r.max <= seen_.own_high) continue;  // nothing new
+        for (index_t i = first; i < first + count; ++i) {
+          seen_.add<with_ignored>(floats[i]);
+          ignored_ += is_finite(floats[i]) ? 0 : 1;
+        }
       }
     });
   }
