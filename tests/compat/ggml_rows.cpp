@@ -42,7 +42,15 @@ void check_there_and_back(index_t rows, index_t length) {
       }
   CHECK(different == 0);
   const auto back = ggml::to_blocks<Blocks>(flat);
-  if constexpr (!Blocks::has_code_sum)
+  if constexpr (Blocks::has_code_sum)
+    for (index_t col = 0; col < length; col += 32) {
+      std::int64_t sum = 0;
+      for (index_t i = col; i < std::min(col + 32, length); ++i)
+        sum += static_cast<std::int8_t>(t.view().storage_code({1, 0, i}));
+      const float scaled = static_cast<float>(sum) * decode<f16>(t.view().storage_scale_code({1, 0, col}));
+      CHECK(back.view().storage_code_sum({1, 0, col}) == encode<f16, nearest_even, to_special>(scaled));
+    }
+  else
     CHECK(bytes(back.blocks().begin(), back.blocks().end()) == bytes(t.blocks().begin(), t.blocks().end()));
 }
 

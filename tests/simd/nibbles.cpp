@@ -48,10 +48,11 @@ void every_length() {
 
 }  // namespace
 
-TEST_CASE("pack_codes, unpack_codes: every length to 4 batches + 3, both ends fenced, 2, 4, 6 and 8 bits") {
+TEST_CASE("pack_codes, unpack_codes: every length to 4 batches + 3, both ends fenced, 2, 4, 5, 6 and 8 bits") {
   check::on_every_arch([](auto arch) {
     every_length<decltype(arch), 2>();
     every_length<decltype(arch), 4>();
+    every_length<decltype(arch), 5>();
     every_length<decltype(arch), 6>();
     every_length<decltype(arch), 8>();
   });

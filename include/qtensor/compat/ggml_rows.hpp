@@ -54,12 +54,14 @@ std::uint32_t respelled(std::uint32_t code, float factor, const char* what) {
   }
 }
 
-/// The whole groups of one row, blocks or planar: their codes, one a byte, and the codes of their scales.
+/// The whole groups of one row, blocks or planar: their codes, one a byte, and the codes of their scales and offsets.
 template <class View>
 class row_groups {
   using S = typename View::scheme_type;
   using code = typename S::code_format;
   using scale_format = typename S::scale_format;
+  using offset_format = typename S::offset_format;
+  using place = interleaved_block<S>;
   using A = simd::best_arch;
 
  public:
@@ -67,11 +69,12 @@ class row_groups {
   static constexpr index_t size = simd::detail::static_group<typename S::granularity_type>;
   /// Whether vectors move them.
   static constexpr bool move = [] {
-    if (size == 0 || size % 16 != 0 || S::has_offset || S::has_code_sum) return false;
+    if (size == 0 || size % 16 != 0) return false;
     if constexpr (S::is_interleaved)
       return simd::block_decodable<S>;
     else
-      return (code::bits == 4 || code::bits == 8) && std::is_same_v<typename S::layout::order, low_first>;
+      return (code::bits == 4 || code::bits == 5 || code::bits == 8) &&
+             std::is_same_v<typename S::layout::order, low_first>;
   }();
   /// Groups that stand together in memory.
   static constexpr index_t together = [] {
@@ -84,59 +87,82 @@ class row_groups {
   row_groups(const View& w, const typename View::index_array& row) : codes_(w.row(row)) {
     if constexpr (!S::is_interleaved) {
       scales_ = w.storage_scales(row);
-      scale_step_ = w.scale_grid().stride[row.size() - 1];
+      if constexpr (S::has_offset) offsets_ = w.memory().offsets + w.scale_grid().entry(row);
+      step_ = w.scale_grid().stride[row.size() - 1];
     }
   }
   void read(index_t g, std::uint8_t* codes) const {
     if constexpr (S::is_interleaved)
-      simd::detail::split_codes<S, A>(place(g), codes);
+      simd::detail::split_codes<S, A>(code_place(g), codes);
     else
-      simd::unpack_codes<A, code::bits>(place(g), size, codes);
+      simd::unpack_codes<A, code::bits>(code_place(g), size, codes);
   }
   void write(index_t g, const std::uint8_t* codes) const {
     if constexpr (S::is_interleaved)
-      simd::detail::join_codes<S, A>(codes, place(g));
+      simd::detail::join_codes<S, A>(codes, code_place(g));
     else
-      simd::pack_codes<A, code::bits>(codes, size, place(g));
+      simd::pack_codes<A, code::bits>(codes, size, code_place(g));
   }
-  std::uint32_t scale(index_t g) const {
-    if constexpr (S::is_interleaved)
-      return qtensor::detail::code_of<scale_format>(qtensor::detail::load_unit<scale_format>(scale_place(g)));
-    else
-      return qtensor::detail::code_of<scale_format>(scales_[g * scale_step_]);
+  std::uint32_t scale(index_t g) const { return parameter<scale_format>(scale_place(g)); }
+  void set_scale(index_t g, std::uint32_t value) const { set_parameter<scale_format>(scale_place(g), value); }
+  std::uint32_t offset(index_t g) const requires(S::has_offset) { return parameter<offset_format>(offset_place(g)); }
+  void set_offset(index_t g, std::uint32_t value) const requires(S::has_offset) {
+    set_parameter<offset_format>(offset_place(g), value);
   }
-  void set_scale(index_t g, std::uint32_t value) const {
-    if constexpr (S::is_interleaved)
-      qtensor::detail::store_unit<scale_format>(scale_place(g), value);
-    else
-      scales_[g * scale_step_] = qtensor::detail::unit_from<scale_format>(value);
+  /// The sum of a group's codes times its scale, once that is set.
+  void set_sum(index_t g, const std::uint8_t* codes) const requires(S::has_code_sum) {
+    using format = typename S::layout::code_sum_format;
+    const auto sum = static_cast<float>(simd::detail::sum_of_codes<S>(codes));
+    qtensor::detail::store_unit<format>(block(g) + place::sum_at, encode<format, nearest_even, to_special>(
+                                                                      rounded(sum * decode<scale_format>(scale(g)))));
   }
 
  private:
   using byte =
       std::conditional_t<std::is_same_v<typename View::access_type, read_write>, std::uint8_t, const std::uint8_t>;
-  byte* scale_place(index_t g) const {
-    using block = interleaved_block<S>;
-    return reinterpret_cast<byte*>(codes_) + g / together * block::bytes({}) + g % together * block::scale_bytes;
+  byte* block(index_t g) const { return reinterpret_cast<byte*>(codes_) + g / together * place::bytes({}); }
+  auto scale_place(index_t g) const {
+    if constexpr (S::is_interleaved)
+      return block(g) + g % together * place::scale_bytes;
+    else
+      return scales_ + g * step_;
   }
-  byte* place(index_t g) const {
-    if constexpr (S::is_interleaved) {
-      using block = interleaved_block<S>;
-      return reinterpret_cast<byte*>(codes_) + g / together * block::bytes({}) + block::codes_at +
-             g % together * block::code_bytes({});
-    } else {
+  auto offset_place(index_t g) const {
+    if constexpr (S::is_interleaved)
+      return block(g) + place::offset_at;
+    else
+      return offsets_ + g * step_;
+  }
+  byte* code_place(index_t g) const {
+    if constexpr (S::is_interleaved)
+      return block(g) + place::codes_at + g % together * place::code_bytes({});
+    else
       return reinterpret_cast<byte*>(codes_) + g * size * code::bits / 8;
-    }
+  }
+  template <format F, class Place>
+  static std::uint32_t parameter(Place at) {
+    if constexpr (S::is_interleaved)
+      return qtensor::detail::code_of<F>(qtensor::detail::load_unit<F>(at));
+    else
+      return qtensor::detail::code_of<F>(*at);
+  }
+  template <format F, class Place>
+  static void set_parameter(Place at, std::uint32_t value) {
+    if constexpr (S::is_interleaved)
+      qtensor::detail::store_unit<F>(at, value);
+    else
+      *at = qtensor::detail::unit_from<F>(value);
   }
 
   typename View::code_pointer codes_;
   typename View::scale_pointer scales_{};
-  index_t scale_step_ = 0;
+  typename View::offset_pointer offsets_{};
+  index_t step_ = 0;
 };
 
 /// Groups of one row to those of another, some at a time.
-template <class Spelling, class From, class To, class ScaleOf>
-void move_row(const From& from, const To& to, index_t groups, const ScaleOf& scale_of) {
+template <class Spelling, class From, class To, class ScaleOf, class OffsetOf>
+void move_row(const From& from, const To& to, index_t groups, const ScaleOf& scale_of, const OffsetOf& offset_of) {
   using A = simd::best_arch;
   constexpr index_t step = 4 * simd::lanes<A>, at_once = 1024 / From::size;
   constexpr std::size_t entries = Spelling::count <= 16 ? 16 : 256;
@@ -160,6 +186,8 @@ void move_row(const From& from, const To& to, index_t groups, const ScaleOf& sca
     for (index_t g = 0; g < n; ++g) {
       to.write(first + g, codes + g * From::size);
       to.set_scale(first + g, scale_of(from.scale(first + g)));
+      if constexpr (requires { from.offset(g); }) to.set_offset(first + g, offset_of(from.offset(first + g)));
+      if constexpr (requires { to.set_sum(g, codes); }) to.set_sum(first + g, codes + g * From::size);
     }
   }
 }
@@ -203,6 +231,9 @@ auto moved(const T& from) {
       return static_cast<std::uint32_t>(known);
     }
   };
+  const auto offset_of = [](auto code) {
+    return respelled<typename From::offset_format, typename To::offset_format>(code, 1.f, "offset");
+  };
   using source = row_groups<view_type>;
   using result = row_groups<std::remove_const_t<decltype(to)>>;
   if constexpr (source::move && result::move) {
@@ -211,7 +242,7 @@ auto moved(const T& from) {
     if (view.size() > 0 && length % (source::size * source::together * result::together) == 0) {
       for (index_t row = 0; row < view.size() / length; ++row) {
         const index_array at = ops::row_index(row, sizes);
-        move_row<spelling>(source(view, at), result(to, at), groups, scale_of);
+        move_row<spelling>(source(view, at), result(to, at), groups, scale_of, offset_of);
       }
       return out;
     }
@@ -219,9 +250,7 @@ auto moved(const T& from) {
   reference::for_each_block(
       view.scale_grid(), view.storage_extents(), [&](const index_array& first, const index_array& n) {
         to.set_storage_scale_code(first, scale_of(view.storage_scale_code(first)));
-        if constexpr (To::has_offset)
-          to.set_storage_offset_code(first, respelled<typename From::offset_format, typename To::offset_format>(
-                                                view.storage_offset_code(first), 1.f, "offset"));
+        if constexpr (To::has_offset) to.set_storage_offset_code(first, offset_of(view.storage_offset_code(first)));
         reference::for_each_index(
             first, n, [&](const index_array& i) { to.set_storage_code(i, spelling::codes[view.storage_code(i)]); });
         reference::detail::store_code_sum(to, first, n,

@@ -21,25 +21,24 @@ constexpr index_t packed_bytes(index_t n) {
   return divide_up(n * Bits, 8);
 }
 
-/// Codes in the smallest group that fills whole bytes (4-bit: 2 in 1 byte; 6-bit: 4 in 3; 2-bit: 4 in 1; 8-bit: 1).
+/// Codes in the smallest group that fills whole bytes (4-bit: 2 in 1 byte; 5-bit: 8 in 5; 6-bit: 4 in 3; 2-bit: 4 in 1;
+/// 8-bit: 1).
 template <int Bits>
-inline constexpr index_t codes_per_group = Bits == 8   ? 1
-                                           : Bits == 4 ? 2
-                                                       : 4;
+inline constexpr index_t codes_per_group = 8 / (Bits & -Bits);
 
 namespace detail {
 
 // One group of codes is a little-endian number: code k at bit Bits * k. Only `count` codes are read or written.
 template <int Bits>
 inline void pack_group(const std::uint8_t* codes, index_t count, std::uint8_t* to) {
-  std::uint32_t group = 0;
-  for (index_t k = 0; k < count; ++k) group |= (codes[k] & low_bits(Bits)) << (Bits * k);
+  std::uint64_t group = 0;
+  for (index_t k = 0; k < count; ++k) group |= std::uint64_t{codes[k] & low_bits(Bits)} << (Bits * k);
   for (index_t b = 0; b < packed_bytes<Bits>(count); ++b) to[b] = static_cast<std::uint8_t>(group >> (8 * b));
 }
 template <int Bits>
 inline void unpack_group(const std::uint8_t* from, index_t count, std::uint8_t* codes) {
-  std::uint32_t group = 0;
-  for (index_t b = 0; b < packed_bytes<Bits>(count); ++b) group |= static_cast<std::uint32_t>(from[b]) << (8 * b);
+  std::uint64_t group = 0;
+  for (index_t b = 0; b < packed_bytes<Bits>(count); ++b) group |= std::uint64_t{from[b]} << (8 * b);
   for (index_t k = 0; k < count; ++k) codes[k] = static_cast<std::uint8_t>(group >> (Bits * k) & low_bits(Bits));
 }
 
@@ -66,18 +65,12 @@ inline void pack_eight(const std::uint8_t* codes, std::uint8_t* to) {
   std::uint64_t v;
   std::memcpy(&v, codes, 8);
   v = bring_together<Bits, 4>(bring_together<Bits, 2>(bring_together<Bits, 1>(v)));
-  const auto low = static_cast<std::uint32_t>(v);
-  const auto high = static_cast<std::uint16_t>(Bits == 2 ? v : v >> 32);
-  if constexpr (Bits == 6) std::memcpy(to, &low, 4);
-  std::memcpy(to + Bits - 2, &high, 2);
+  std::memcpy(to, &v, Bits);
 }
 template <int Bits>
 inline void unpack_eight(const std::uint8_t* from, std::uint8_t* codes) {
-  std::uint32_t low = 0;
-  std::uint16_t high;
-  if constexpr (Bits == 6) std::memcpy(&low, from, 4);
-  std::memcpy(&high, from + Bits - 2, 2);
-  std::uint64_t v = low | std::uint64_t{high} << (8 * (Bits - 2));
+  std::uint64_t v = 0;
+  std::memcpy(&v, from, Bits);
   v = take_apart<Bits, 1>(take_apart<Bits, 2>(take_apart<Bits, 4>(v)));
   std::memcpy(codes, &v, 8);
 }
@@ -90,7 +83,7 @@ QTENSOR_INLINE bytes<A> packed_sixes(const words<A>& v) {
                               ((v >> 6) & (six << 18)));
 }
 template <int Bits>
-inline constexpr bool by_eights = (Bits == 2 || Bits == 6) && std::endian::native == std::endian::little;
+inline constexpr bool by_eights = Bits != 4 && std::endian::native == std::endian::little;
 
 /// From this length on codes bypass the caches: neither side fits the last-level cache of a core.
 inline constexpr index_t streaming_codes = index_t{32} << 20;
@@ -165,13 +158,14 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, bool s
 }  // namespace detail
 
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
-/// of the last byte are 0. Bits is 2, 4, 6 or 8; codes and to may not overlap. Rows: call once for each row.
+/// of the last byte are 0. Bits is 2, 4, 5, 6 or 8; codes and to may not overlap. Rows: call once for each row.
 /// `past_caches`: what is packed bypasses the caches; call stream_fence<A>() after the last run.
-/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; 2 bits 2, in
-/// 64-bit words.
+/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; 2 and 5 bits 2,
+/// in 64-bit words.
 template <usable_arch A, int Bits>
 void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool past_caches) {
-  static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
+  static_assert(Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8,
+                "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
   if constexpr (Bits == 8)
     if (past_caches) return simd::stream_bytes<A>(codes, n, to);
   const bool aligned = detail::packs_registers<A, Bits> && begins_line(to);
@@ -195,7 +189,8 @@ void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
 /// and writes codes[0, n), nothing else.
 template <usable_arch A, int Bits>
 void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
-  static_assert(Bits == 2 || Bits == 4 || Bits == 6 || Bits == 8, "qtensor: codes are packed with 2, 4, 6 or 8 bits.");
+  static_assert(Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8,
+                "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
   if (n < detail::streaming_codes) return detail::unpack_run<A, Bits>(from, n, codes);
   if constexpr (Bits == 4 || Bits == 6)
     if (begins_line(codes)) {

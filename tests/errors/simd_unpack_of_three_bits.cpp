@@ -1,4 +1,4 @@
-// EXPECT-FIRST: qtensor: codes are packed with 2, 4, 6 or 8 bits
+// EXPECT-FIRST: qtensor: codes are packed with 2, 4, 5, 6 or 8 bits
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/nibbles.hpp>
 
