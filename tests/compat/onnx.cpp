@@ -145,6 +145,60 @@ TEST_CASE("onnx: packed arrays run across rows; tensors start every row on a byt
   CHECK(ints(onnx::from_arrays<linear<e2m1>>(even, one, {}, extents(2, 2)).codes()) == std::vector<int>{0x21, 0x43});
 }
 
+TEST_CASE("onnx: packed codes in rows that end inside bytes, there and back along every axis") {
+  const auto check = []<class S>(std::type_identity<S>, const auto& e, const onnx::attributes& how) {
+    using code = typename S::code_format;
+    const index_t count = e.size();
+    index_t inner = 1, outer = 1;
+    for (int a = 0; a < e.rank; ++a) (a < how.axis ? outer : inner) *= a == how.axis ? 1 : e[a];
+    const index_t blocks = how.block_size > 0 ? divide_up(e[how.axis], how.block_size) : e[how.axis];
+    const auto scale_of = [&](index_t i) {
+      const index_t on = i / inner % e[how.axis];
+      if (how.block_size == 0) return on;
+      return (i / inner / e[how.axis] * blocks + on / how.block_size) * inner + i % inner;
+    };
+    const index_t entries = how.block_size > 0 ? outer * blocks * inner : blocks;
+    floats x(static_cast<std::size_t>(count)), scales(static_cast<std::size_t>(entries)), y(x), z(x);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = i % 29 == 7 ? quiet_nan : i % 31 == 5 ? -infinity : static_cast<float>(static_cast<int>(i * 37 % 41) - 20);
+    for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 1.f + .25f * static_cast<float>(i % 9);
+    bytes zeros(static_cast<std::size_t>(S::has_zero_point ? onnx::unit_count<code>(entries) : 0)),
+        codes(static_cast<std::size_t>(onnx::unit_count<code>(count))), want = codes;
+    for (index_t i = 0; i < entries && S::has_zero_point; ++i)
+      onnx::detail::store<code>(zeros.data(), i, static_cast<std::uint32_t>(i * 5) & low_bits(code::bits));
+    const auto zero_of = [&](index_t i) {
+      if (!S::has_zero_point) return std::int32_t{0};
+      return static_cast<std::int32_t>(decode<code>(onnx::detail::load<code>(zeros.data(), scale_of(i))));
+    };
+    const auto t = onnx::quantize_linear<S>(source(x.data(), e), scales, zeros, how);
+    onnx::to_packed(t, codes);
+    onnx::dequantize_linear(t, y);
+    onnx::dequantize_linear<S>(codes, scales, zeros, e, how, z);
+    for (index_t i = 0; i < count; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const element_scale s{scales[static_cast<std::size_t>(scale_of(i))]};
+      const std::uint32_t c = quantize_element<S>(x[at], s, zero_of(i));
+      onnx::detail::store<code>(want.data(), i, c);
+      const float value = dequantize_element<S>(c, s, zero_of(i));
+      if (bits_of(y[at]) != bits_of(value) || bits_of(z[at]) != bits_of(value))
+        FAIL("element ", i, " of ", std::string(name<S>), ", axis ", how.axis, ": ", y[at], " and ", z[at], ", not ",
+             value);
+    }
+    CHECK(codes == want);
+  };
+  const auto every_axis = [&](auto scheme, const auto& e) {
+    for (int axis = 0; axis < e.rank; ++axis)
+      for (const index_t block : {0, 1, 2, 3}) check(scheme, e, {.axis = axis, .block_size = block});
+  };
+  for (const index_t n : {1, 2, 3, 4, 5, 7, 9, 31, 33, 97}) {
+    every_axis(std::type_identity<linear<int4>>{}, extents(3, 5, 3, n));
+    every_axis(std::type_identity<linear<uint4>>{}, extents(2, 70, n));
+    every_axis(std::type_identity<linear<int2>>{}, extents(2, 5, 7, n));
+    every_axis(std::type_identity<linear<uint2>>{}, extents(3, 2, n));
+    every_axis(std::type_identity<linear<e2m1>>{}, extents(2, 3, 3, n));
+  }
+}
+
 TEST_CASE("onnx: DequantizeLinear from memory and from a tensor, zero points packed too, to any float type") {
   const bytes codes = {0x21, 0x43, 0x65, 0x87, 0x09}, zeros = {0xF1, 0x02};  // 1, -1, 2
   const floats scales = {1.f, 2.f, .5f};

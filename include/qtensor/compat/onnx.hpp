@@ -256,11 +256,17 @@ void dequantize_linear(codes_in<S> x, scales_in<S> scales, codes_in<S> zero_poin
   using code = typename S::code_format;
   using view = tensor_view<S, Extents>;
   detail::check_units<output_of<Out, S>>("elements of y", y.size(), extents.size());
-  if (!detail::rows_fill_bytes<code>(extents[Extents::rank - 1]))
-    return dequantize_linear<Out>(from_arrays<S>(x, scales, zero_points, extents, how), y);
-  const axis_blocks g = granularity_of(extents, how, static_cast<index_t>(scales.size()));
-  detail::check_zero_points<S>(zero_points, static_cast<index_t>(scales.size()));
+  const auto count = static_cast<index_t>(scales.size());
+  const axis_blocks g = granularity_of(extents, how, count);
+  detail::check_zero_points<S>(zero_points, count);
   detail::check_units<code>("codes", x.size(), extents.size());
+  if constexpr (is_packed<code>)
+    if (!detail::rows_fill_bytes<code>(extents[Extents::rank - 1])) {
+      using bytes = linear<pieces::byte_format<code>, typename S::scale_format>;
+      const auto zeros = pieces::as_bytes<code>(zero_points.data(), zero_points.empty() ? 0 : count);
+      return dequantize_linear<bytes, output_of<Out, S>>(pieces::as_bytes<code>(x.data(), extents.size()), scales,
+                                                         zeros, extents, how, y);
+    }
   typename view::arrays memory{};
   memory.codes = x.data();
   memory.scales = scales.data();

@@ -12,6 +12,7 @@
 #include <qtensor/tensor/view_of.hpp>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace qtensor::compat::onnx {
 
@@ -295,6 +296,32 @@ void store_run(const float* x, index_t n, unit<F>* to) {
     simd::narrow_floats<F>(x, n, to);
   else
     simd::encode_uniform<with<scheme<F, per_tensor, static_only, nan>, P...>>(x, n, element_scale{1.f}, 0, to);
+}
+
+/// The format of a byte that has all numbers of a packed one.
+template <format F>
+requires(is_packed<F>) using byte_format =
+    std::conditional_t<!F::is_integer, e4m3, std::conditional_t<F::is_signed, int8, uint8>>;
+/// A packed array of n codes as those of the same numbers in bytes.
+template <format F>
+std::vector<unit<byte_format<F>>> as_bytes(const unit<F>* packed, index_t n) {
+  using A = simd::best_arch;
+  constexpr index_t step = 4 * simd::lanes<A>;
+  static constexpr auto spelled = [] {
+    std::array<std::uint8_t, 16> table{};
+    for (std::uint32_t c = 0; c < 1u << F::bits; ++c)
+      table[c] = static_cast<std::uint8_t>(encode<byte_format<F>>(decode<F>(c)));
+    return table;
+  }();
+  const simd::byte_table<A, 16> table(spelled.data());
+  std::vector<unit<byte_format<F>>> to(static_cast<std::size_t>(n));
+  auto* const bytes = reinterpret_cast<std::uint8_t*>(to.data());
+  simd::unpack_codes<A, F::bits>(packed, n, bytes);
+  for (index_t i = 0, count; i < n; i += count) {
+    count = std::min(step, n - i);
+    simd::store_n(bytes + i, count, table(simd::load_n<A>(bytes + i, count)));
+  }
+  return to;
 }
 
 /// Casts as many of n elements as come in whole bytes, and says how many that are.

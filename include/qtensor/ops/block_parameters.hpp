@@ -301,6 +301,17 @@ void load_adjacent_zero_points(const View& w, const typename View::index_array& 
   for (; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
 }
 
+/// Scales (and zero points) that are stored, of all blocks of n rows or panels of a tile (padded_rows, narrow_panels)
+/// from the one at an index on.
+template <tensor_view_type View, class Tile>
+void load_tile(const View& w, const typename View::index_array& at, index_t n, const Tile& tile,
+               const parameters_view& p) {
+  tile.load_entries(at, n, p.scales, [&](index_t count, float* to) { load_adjacent_scales(w, at, count, to); });
+  if constexpr (View::scheme_type::has_zero_point)
+    tile.load_entries(at, n, p.zero_points,
+                      [&](index_t count, std::int32_t* to) { load_adjacent_zero_points(w, at, count, to); });
+}
+
 /// out[i] = entry for i < n, by vectors: some at a time are too few for a call, and too many one by one.
 template <class T>
 void fill_entries(T entry, index_t n, T* out) {

@@ -15,6 +15,12 @@ struct narrow_panels {
   index_t blocks;  ///< along a row
   index_t most;    ///< panels of a tile, at least two
 
+  /// Parameters of all blocks of n panels: see padded_rows.
+  template <class Index, class T, class Load>
+  void load_entries(const Index&, index_t n, T* to, const Load& load) const {
+    load(n * blocks, to);
+  }
+
   /// Those of a tensor of several panels, one below the other, whose parameters follow each other from panel to panel;
   /// nothing else has a tile, nor panels that fill vectors by themselves.
   template <tensor_view_type View>

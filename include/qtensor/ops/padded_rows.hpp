@@ -18,33 +18,51 @@ constexpr index_t padded_block(index_t elements) {
   return round_up(length, byte_step<S>);
 }
 
+/// Whether rows of n elements that share parameters are padded to whole bytes: short ones that end inside one.
+template <class S>
+constexpr bool ends_inside_bytes(index_t n) {
+  constexpr index_t longest = 96;
+  return n <= longest && n % byte_step<S> != 0;
+}
+
 /// How the rows of a tensor lie in such a tile.
 struct padded_rows {
   static constexpr index_t rows = 1;  ///< that share parameters
 
-  index_t cols;    ///< elements of a row
-  index_t length;  ///< elements from one row of the tile to the next
-  index_t block;   ///< elements of it that share a scale
-  index_t blocks;  ///< along a row
-  index_t most;    ///< rows of a tile, at most all
+  index_t cols;       ///< elements of a row
+  index_t length;     ///< elements from one row of the tile to the next
+  index_t block;      ///< elements of it that share a scale
+  index_t blocks;     ///< along a row
+  index_t most;       ///< rows of a tile, at most all
+  index_t alike = 1;  ///< rows side by side that share parameters, which are only read where there are several
 
-  /// Those of a tensor of several short rows, whose parameters follow each other from row to row; nothing else has a
-  /// tile.
+  /// Those of a tensor of several short rows, whose parameters follow each other from row to row; or, where they are
+  /// `stored` already, of rows that end inside bytes, a few of which share theirs. Nothing else has a tile.
   template <tensor_view_type View>
-  static std::optional<padded_rows> of(const View& w) {
+  static std::optional<padded_rows> of(const View& w, bool stored = false) {
     using S = typename View::scheme_type;
     constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
     constexpr index_t longest = tile_floats / 8;  // longer rows take longer to copy than their ends would
+    constexpr index_t few = 8;                    // more rows take longer one by one than as a panel of their own
     const auto extents = w.storage_extents();
     const auto& grid = w.scale_grid();
     const index_t cols = extents[last];
-    if (cols == 0 || cols > longest || w.size() == cols || !rows_follow_each_other(grid, extents)) return {};
-    if constexpr (S::has_zero_point)
-      if (w.zero_grid().block != grid.block || !rows_follow_each_other(w.zero_grid(), extents)) return {};
+    if (cols == 0 || cols > longest || w.size() == cols) return {};
     const index_t blocks = divide_up(cols, grid.block[last]);
+    const bool may_share = stored && blocks == 1 && ends_inside_bytes<S>(cols);
+    index_t alike = 1;
+    const auto have_tile = [&](const auto& entries) {
+      if (rows_follow_each_other(entries, extents)) return true;
+      if (last == 0 || !may_share || entries.stride[last - (last > 0)] != 1) return false;
+      alike = entries.block[last - (last > 0)];
+      return alike < few;
+    };
+    if (!have_tile(grid)) return {};
+    if constexpr (S::has_zero_point)
+      if (w.zero_grid().block != grid.block || !have_tile(w.zero_grid())) return {};
     const index_t block = blocks == 1 ? padded_block<S>(cols) : grid.block[last], length = blocks * block;
     if (length > longest || length % byte_step<S> != 0) return {};
-    return padded_rows{cols, length, block, blocks, std::min(tile_floats / length, w.size() / cols)};
+    return padded_rows{cols, length, block, blocks, std::min(tile_floats / length, w.size() / cols), alike};
   }
 
   /// Whether rows are blocks that kernels take apart where these follow each other.
@@ -52,19 +70,22 @@ struct padded_rows {
     constexpr index_t long_row = 256;
     return blocks == 1 && length != cols && cols < long_row;
   }
+  /// Parameters of all blocks of n rows from the one at an index on, by load(count, to), which reads `count` neighbours
+  /// from its own on. Up to a batch behind them is written, too.
+  template <class Index, class T, class Load>
+  void load_entries(const Index& at, index_t n, T* to, const Load& load) const {
+    if (alike == 1) return load(n * blocks, to);
+    const index_t inside = at[at.size() - 2] % alike;
+    T found[tile_floats];
+    load(divide_up(inside + n, alike), found);
+    simd::spread_entries<simd::best_arch>(found, alike, inside, n, to);
+  }
   /// Code units from one row of the tile to the next.
   template <class S>
   index_t step() const {
     return unit_of_element<S>(length);
   }
 };
-
-/// Whether rows of n elements that share parameters are padded to whole bytes: short ones that end inside one.
-template <class S>
-constexpr bool ends_inside_bytes(index_t n) {
-  constexpr index_t longest = 96;
-  return n <= longest && n % byte_step<S> != 0;
-}
 
 /// Code units of a row of n elements.
 template <class S>

@@ -174,7 +174,7 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
         constexpr bool in_groups = decltype(q)::in_groups;
         if (same && encode_across(x, q, step)) return;
         if constexpr (!has_one_scale<S>)
-          if (const auto padding = q.padding()) return encode_padded_rows(x, q, *padding);
+          if (const auto padding = q.padding(true)) return encode_padded_rows(x, q, *padding);
         if constexpr (!has_one_scale<S> && !in_groups)
           if (const auto narrow = narrow_panels::of(out)) return narrow_panel_quantizer(x, q, *narrow).encode();
         if constexpr (!in_groups)

@@ -169,7 +169,7 @@ void quantize_padded_rows(const X& x, const Quantizer& q, const padded_rows& til
 /// The same under scales (and zero points) that are stored.
 template <tile_source X, class Quantizer>
 void encode_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile) {
-  parameters_memory<typename Quantizer::scheme_type> parameters(tile.most * tile.blocks);
+  parameters_memory<typename Quantizer::scheme_type> parameters(tile.most * tile.blocks + simd::lanes<simd::best_arch>);
   const parameters_view p = parameters.view();
   for_each_padded_tile(x, q, tile, [&](const auto& at, index_t n, const auto* elements) {
     q.load_tile(at, n, tile, p);

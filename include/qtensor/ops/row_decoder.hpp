@@ -93,7 +93,7 @@ class row_decoder {
   std::optional<padded_rows> padding() const {
     if constexpr (decodes_runs<S> && last > 0) {
       if (blocks_.one_block || (blocks_.flat && std::same_as<F, f32>)) return {};
-      const auto tile = padded_rows::of(w_);
+      const auto tile = padded_rows::of(w_, true);
       if (tile && (!blocks_.flat || tile->ends_in_vectors())) return tile;
     }
     return {};
@@ -109,8 +109,7 @@ class row_decoder {
       std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       std::fill_n(codes, tile.most * tile.step<S>(), detail::code_unit_t<S>{});
       for_each_row_tile(w_.storage_extents(), tile.most, [&](index_t, index_t n, const index_array& at) {
-        load_adjacent_scales(w_, at, n * tile.blocks, scales);
-        if constexpr (S::has_zero_point) load_adjacent_zero_points(w_, at, n * tile.blocks, zeros);
+        load_tile(w_, at, n, tile, {scales, S::has_zero_point ? zeros : nullptr});
         simd::copy_rows(w_.row(at), w_.row_strides()[last - 1], n, units_of_row<S>(tile.cols), codes, tile.step<S>());
         simd::decode_grouped<S, F>(codes, n * tile.length, tile.block, scales, S::has_zero_point ? zeros : nullptr,
                                    numbers, w_.tensor_scale());

@@ -293,10 +293,10 @@ class row_quantizer {
     else
       encode_piece<S, From>(x, n, length, p, tensor_scale(), blocks, codes(row, col), asks);
   }
-  /// How short rows lie in a tile, where that is the faster way.
-  std::optional<padded_rows> padding() const {
+  /// How short rows lie in a tile, where that is the faster way. `stored`: their parameters are known.
+  std::optional<padded_rows> padding(bool stored = false) const {
     if (rows_.one_block || (rows_.flat && rows_.block_length < extents_[last])) return {};
-    auto tile = padded_rows::of(out_);
+    auto tile = padded_rows::of(out_, stored);
     if (!tile || (rows_.flat && !tile->ends_in_vectors())) return {};
     tile->most = std::clamp(tile_length() / tile->length, index_t{1}, tile->most);
     return tile;
@@ -304,8 +304,7 @@ class row_quantizer {
   /// Scales (and zero points) that are stored, of all blocks of n panels of a tile from the one at `at` on.
   template <class Tile>
   void load_tile(const index_array& at, index_t n, const Tile& tile, const parameters_view& p) const {
-    load_adjacent_scales(out_, at, n * tile.blocks, p.scales);
-    if constexpr (S::has_zero_point) load_adjacent_zero_points(out_, at, n * tile.blocks, p.zero_points);
+    ops::load_tile(out_, at, n, tile, p);
   }
   /// Codes of n rows of a tile, from the one at `at` on.
   void encode_rows(const index_array& at, index_t n, const padded_rows& tile, const element* x,
