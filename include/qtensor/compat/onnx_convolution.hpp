@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <qtensor/compat/onnx_requantize.hpp>
 #include <qtensor/compat/onnx_types.hpp>
 #include <qtensor/ops/batches.hpp>
 #include <qtensor/ops/convolution_sinks.hpp>
@@ -143,22 +144,24 @@ struct integer_convolution {
 /// The sink of the reference's rule.
 template <byte_code Y>
 struct reference_sink {
-  std::span<const float> scales;
+  const reference_requantization<Y, false>& how;
   std::span<const std::int32_t> bias;
-  Y zero_point;
   convolution_result<Y> to;
 
   void operator()(const convolution_tile& t) const {
+    using simd::best_arch;
+    constexpr index_t step = simd::lanes<best_arch>;
+    alignas(64) std::int32_t codes[static_cast<std::size_t>(step)];
     for (index_t r = 0; r < t.pixels; ++r)
-      for (index_t c = 0; c < t.channels; ++c) {
-        const auto o = static_cast<std::size_t>(t.channel + c);
-        const auto more = bias.empty() ? 0u : static_cast<std::uint32_t>(bias[o]);
-        const auto sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(t.sums[r * t.stride + c]) + more);
-        const double scale = static_cast<double>(scales[scales.size() == 1 ? 0 : o]);
-        const double shifted = rounded(static_cast<double>(sum) * scale) + static_cast<double>(zero_point);
-        const double inside = std::clamp(shifted, static_cast<double>(std::numeric_limits<Y>::min()),
-                                         static_cast<double>(std::numeric_limits<Y>::max()));
-        *to.at(t.batch, t.pixel + r, t.channel + c) = static_cast<Y>(std::nearbyint(inside));
+      for (index_t c = 0; c < t.channels; c += step) {
+        const index_t n = std::min(step, t.channels - c);
+        auto sums = simd::load_n<best_arch>(t.sums + r * t.stride + c, n);
+        if (!bias.empty()) sums = sums + simd::load_n<best_arch>(bias.data() + t.channel + c, n);
+        simd::store(codes, sums);
+        simd::store(codes, how.template codes<false>(codes, 0, t.channel + c));
+        for (index_t i = 0; i < n; ++i)
+          *to.at(t.batch, t.pixel + r, t.channel + c + i) = static_cast<Y>(
+              std::clamp<std::int32_t>(codes[i], std::numeric_limits<Y>::min(), std::numeric_limits<Y>::max()));
       }
   }
 };
@@ -184,7 +187,9 @@ void qlinear(const integer_convolution& node, float x_scale, std::span<const flo
     return convolve_into<scheme_type>(node.weights, node.input, floats, 1.f, y_zero_point, to, by);
   }
   ops::check_scales(floats, node.plan.shape.outputs);
-  convolve(node.weights, node.input, reference_sink<Y>{scales, bias, y_zero_point, to}, by);
+  const reference_requantization<Y, false> how({&x_scale, 1}, w_scale, y_scale, {}, y_zero_point,
+                                               node.plan.shape.outputs);
+  convolve(node.weights, node.input, reference_sink<Y>{how, bias, to}, by);
 }
 
 }  // namespace pieces

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <cmath>
 #include <concepts>
+#include <qtensor/compat/onnx_requantize.hpp>
 #include <qtensor/compat/onnx_types.hpp>
 #include <qtensor/ops/batches.hpp>
 #include <qtensor/ops/code_matrix.hpp>
 #include <qtensor/ops/product_int8.hpp>
-#include <qtensor/ops/requantize.hpp>
 #include <vector>
 
 // Tensors are dense and row-major, multiplied as numpy.matmul does: the last two axes are matrices, the leading ones
@@ -126,34 +125,19 @@ void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::
   check("b_scale", p.b_scale, node.batches.n);
   check("y_scale", {&p.y_scale, 1}, 1);
   const auto a_scales = node.template for_run<float>(p.a_scale);
-  if (rule == matmul_rule::runtime) {
-    const ops::requantization<Y> how(a_scales, p.b_scale, p.y_scale, {}, p.y_zero_point, node.batches.n);
-    return node.run(
+  const auto run = [&]<class How>(std::type_identity<How>) {
+    const How how(a_scales, p.b_scale, p.y_scale, {}, p.y_zero_point, node.batches.n);
+    node.run(
         y,
         [&](const matrix_ref<Y>& to) {
-          return ops::store_requantized<Y>{how, to};
+          return ops::store_requantized<Y, simd::best_arch, How>{how, to};
         },
         by);
-  }
-  const auto at = [](std::span<const float> list, index_t i) {
-    return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
   };
-  node.run(
-      y,
-      [&](const matrix_ref<Y>& to) {
-        return [&, to](const integer_tile& t) {
-          for (index_t r = 0; r < t.rows; ++r) {
-            const float by_row = at(a_scales, t.row + r);
-            for (index_t c = 0; c < t.cols; ++c) {
-              const float s = rounded(rounded(by_row * at(p.b_scale, t.col + c)) / p.y_scale);
-              const double q = std::nearbyint(static_cast<double>(t.values[r * t.stride + c]) * static_cast<double>(s) +
-                                              static_cast<double>(p.y_zero_point));
-              to(t.row + r, t.col + c) = static_cast<Y>(static_cast<std::int64_t>(q));
-            }
-          }
-        };
-      },
-      by);
+  if (rule == matmul_rule::runtime)
+    run(std::type_identity<ops::requantization<Y>>{});
+  else
+    run(std::type_identity<pieces::reference_requantization<Y, true>>{});
 }
 
 }  // namespace QTENSOR_ABI

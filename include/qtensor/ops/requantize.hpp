@@ -26,19 +26,28 @@ class requantization {
     columns_ = line_array<float>(n);
     for (index_t c = 0; c < outputs; ++c) columns_[c] = columns[columns.size() == 1 ? 0 : static_cast<std::size_t>(c)];
     if (!has_row_scales())
-      for (index_t c = 0; c < outputs; c += step) simd::store(columns_.data() + c, factors(0, c));
+      for (index_t c = 0; c < outputs; c += step) simd::store(columns_.data() + c, factors<true>(0, c));
     shifts_ = line_array<float>::for_overwrite(n);
     std::fill_n(shifts_.data(), n, -0.f);  // changes no number
     std::ranges::copy(shifts, shifts_.data());
   }
   bool has_row_scales() const { return rows_.size() != 1; }
+  std::int32_t zero_point() const { return zero_; }
+  /// The factors f of a vector of columns.
+  template <bool HasRowScales>
+  QTENSOR_INLINE simd::floats<A> factors(index_t row, index_t column) const {
+    const simd::floats<A> columns = simd::load<A>(columns_.data() + column);
+    if constexpr (!HasRowScales) return columns;
+    return simd::div(simd::mul(simd::floats<A>(rows_[static_cast<std::size_t>(row)]), columns),
+                     simd::floats<A>(divisor_));
+  }
 
   /// A vector of sums as codes that are not saturated yet.
   template <bool HasRowScales>
   QTENSOR_INLINE simd::ints<A> codes(const std::int32_t* sums, index_t row, index_t column) const {
     const simd::floats<A> x =
         simd::mul(simd::add(simd::to_float(simd::load<A>(sums)), simd::load<A>(shifts_.data() + column)),
-                  HasRowScales ? factors(row, column) : simd::load<A>(columns_.data() + column));
+                  factors<HasRowScales>(row, column));
     const simd::floats<A> limit(0x1p23f);  // beyond every code and zero point
     const simd::ints<A> code =
         simd::round_to_int(simd::min(limit, simd::max(simd::floats<A>(-0x1p23f), x))) + simd::ints<A>(zero_);
@@ -46,23 +55,17 @@ class requantization {
   }
 
  private:
-  QTENSOR_INLINE simd::floats<A> factors(index_t row, index_t column) const {
-    return simd::div(
-        simd::mul(simd::floats<A>(rows_[static_cast<std::size_t>(row)]), simd::load<A>(columns_.data() + column)),
-        simd::floats<A>(divisor_));
-  }
-
   std::span<const float> rows_;
   float divisor_;
   std::int32_t zero_;
   line_array<float> columns_, shifts_;  // scales, or factors where all rows share them
 };
 
-/// The sink that writes these codes to rows of memory, four batches at a time.
-template <class Y, simd::usable_arch A = simd::best_arch>
+/// The sink that writes these codes, or those of a rule of the same form, to rows of memory, four batches at a time.
+template <class Y, simd::usable_arch A = simd::best_arch, class How = requantization<Y, A>>
 struct store_requantized {
   static constexpr bool runs_beside = true;
-  const requantization<Y, A>& how;
+  const How& how;
   matrix_ref<Y> y;
 
   void operator()(const integer_tile& t) const {
