@@ -103,7 +103,7 @@ int main() {
   ROW("", with<nvfp4, tensor_scale<f32>>);
   ROW("codes from the top of a byte down: an exchange layout", with<mxfp4, planar<high_first>>);
   ROW("", scheme<nf4, group<32>>);
-  ROW("more than 8 bits a code: no smaller than bf16, kept for exchange", scheme<int16, per_tensor>);
+  ROW("", scheme<int16, per_tensor>);
   ROW("more than 8 bits a code: no smaller than f32, kept for exchange", scheme<int32, per_tensor>);
   ROW("", with<int8_per_tensor, stochastic<1>>);
   ROW("", with<mxfp4, stochastic<1>>);

@@ -167,6 +167,11 @@ struct qtensor::simd::kernel<qtensor::simd::op::decode, qtensor::stored<thirds_s
 
 TEST_CASE("int8: every length and granularity, both ends fenced") { check_runs<stored<int8_group<32>>>(); }
 TEST_CASE("uint8 with zero points of 32 bits") { check_runs<stored<scheme<uint8, group<32>, zero_point<int32>>>>(); }
+TEST_CASE("integers of 16 bits, with zero points and offsets") {
+  check_runs<stored<scheme<int16, group<32>, zero_point<int32>>>>();
+  check_runs<stored<scheme<uint16, group<32>>>>();
+  check_runs<stored<scheme<uint16, group<32>, offset<f32>, static_only>>>();
+}
 TEST_CASE("int4 with zero points") { check_runs<stored<scheme<int4, group<32>, zero_point<int8>>>>(); }
 TEST_CASE("uint2 with offsets") { check_runs<stored<scheme<uint2, group<32>, offset<f32>, static_only>>>(); }
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<stored<mxfp8_e4m3>>(); }

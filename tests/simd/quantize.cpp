@@ -31,13 +31,18 @@ void check_run(index_t n, index_t group) {
       const float s0 = n > 0 ? scales[0] : 1.f;
       if (group == 0) {
         reference::uniform(x.data(), n, {s0, tensor_scale}, z0, want.data());
-        kernel::uniform(x.data(), n, {s0, tensor_scale}, z0, got.data(), t);
+        simd::detail::run_hinted<kernel>(t, [&](auto... hint) {
+          kernel::uniform(x.data(), n, {s0, tensor_scale}, z0, got.data(), hint...);
+        });
       } else if (group == 1) {
         reference::vector(x.data(), n, scales.data(), z, tensor_scale, want.data());
-        kernel::vector(x.data(), n, scales.data(), z, tensor_scale, got.data(), t);
+        simd::detail::run_hinted<kernel>(
+            t, [&](auto... hint) { kernel::vector(x.data(), n, scales.data(), z, tensor_scale, got.data(), hint...); });
       } else {
         reference::grouped(x.data(), n, group, scales.data(), z, tensor_scale, want.data());
-        kernel::grouped(x.data(), n, group, scales.data(), z, tensor_scale, got.data(), t);
+        simd::detail::run_hinted<kernel>(t, [&](auto... hint) {
+          kernel::grouped(x.data(), n, group, scales.data(), z, tensor_scale, got.data(), hint...);
+        });
       }
       simd::stream_fence<simd::best_arch>();
       compare_codes<S, Arch>(got.data(), want.data(), x.data(), n, "group " + std::to_string(group));
@@ -161,6 +166,14 @@ struct qtensor::simd::kernel<qtensor::simd::op::encode, signs, A> {
 TEST_CASE("int8: every length and granularity, both ends fenced") { check_runs<int8_group<32>>(); }
 TEST_CASE("uint8 with zero points: every length and granularity, both ends fenced") {
   check_runs<scheme<uint8, group<32>, zero_point<int32>, static_only>>();
+}
+TEST_CASE("integers of 16 bits, by every policy: every length and granularity, both ends fenced") {
+  check_runs<scheme<int16, group<32>>>();
+  check_runs<scheme<uint16, group<32>, zero_point<int32>, static_only>>();
+  check_runs<with<scheme<int16, group<32>, zero_point<int16>, static_only>, reciprocal, nearest_away, nan_to_max>>();
+  check_runs<with<scheme<uint16, group<32>, zero_point<uint16>, static_only>, zp_before_round, nan_to_zero>>();
+  check_runs<
+      with<scheme<int16, group<16>, scale_as<f16>>, divide_in<f16>, toward_negative, stored_range<-300, 2000>>>();
 }
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<mxfp8_e4m3>(); }
 TEST_CASE("mxfp4: every length and granularity, both ends fenced") { check_runs<mxfp4>(); }

@@ -109,6 +109,7 @@ void check_every_number(std::int32_t zero) {
 TEST_CASE("16-bit numbers: integers, with zero points and without") {
   check_readings<int8_group<32>>();
   check_readings<scheme<uint8, group<32>, zero_point<int32>, static_only>>();
+  check_readings<scheme<uint16, group<32>, zero_point<int32>, static_only>>();
 }
 TEST_CASE("16-bit numbers: minifloats, also of 4 bits") {
   check_readings<mxfp8_e4m3>();

@@ -63,7 +63,7 @@ struct no_zero_points {
 
 /// How codes of F lie in memory.
 template <class F, class A>
-using codes_of = std::conditional_t<F::bits == 8, code_bytes<A>, code_bits<F::bits, A>>;
+using codes_of = std::conditional_t<F::bits % 8 == 0, code_bytes<A>, code_bits<F::bits, A>>;
 
 namespace detail {
 
@@ -97,19 +97,22 @@ template <class F>
 inline constexpr bool has_negative_zero = bits_of(decode_table<F>[sign_code<F>]) ==
                                           (bits_of(decode_table<F>[0]) ^ sign_bit);
 
-/// Biased exponents of the finite values of F but 0.
+/// Biased exponents of the finite values of F but 0; none of integers of 16 bits.
 struct exponent_range {
   int low = 255, high = 0;
 };
 template <class F>
 inline constexpr exponent_range exponents_of = [] {
   exponent_range range;
-  for (const float v : decode_table<F>) {
-    const int e = static_cast<int>((bits_of(v) & magnitude_bits) >> 23);
-    if (v == 0.f || e == 255) continue;
-    range.low = e < range.low ? e : range.low;
-    range.high = e > range.high ? e : range.high;
-  }
+  if constexpr (F::bits > 8)
+    return range;
+  else
+    for (const float v : decode_table<F>) {
+      const int e = static_cast<int>((bits_of(v) & magnitude_bits) >> 23);
+      if (v == 0.f || e == 255) continue;
+      range.low = e < range.low ? e : range.low;
+      range.high = e > range.high ? e : range.high;
+    }
   return range;
 }();
 
@@ -313,9 +316,29 @@ inline constexpr bool has_words = requires(const Codes& c) {
 template <class F, class A, decoding How>
 struct value_decoder;
 
-/// Integers; a zero point is subtracted exactly, before the conversion.
+/// Integers of 16 bits, in the bytes that they are.
 template <class F, class A>
-struct value_decoder<F, A, decoding::integers> {
+requires(F::bits == 16) struct value_decoder<F, A, decoding::integers> {
+  template <class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const code_bytes<A>& codes, const Zero& zero) const {
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const std::uint8_t* from = codes.from + 2 * k * lanes<A>;
+      ints<A> c;
+      if constexpr (F::is_signed)
+        c = simd::widen_i16<A>(reinterpret_cast<const std::int16_t*>(from));
+      else
+        c = simd::bits_as<std::int32_t>(simd::widen_u16<A>(reinterpret_cast<const std::uint16_t*>(from)));
+      if constexpr (!std::same_as<Zero, no_zero_points<A>>) c = c - zero(k);
+      v[static_cast<std::size_t>(k)] = simd::to_float(c);
+    }
+    return v;
+  }
+};
+/// Narrower ones; a zero point is subtracted exactly, before the conversion.
+template <class F, class A>
+requires(F::bits <= 8) struct value_decoder<F, A, decoding::integers> {
   static QTENSOR_INLINE ints<A> count(const std::uint8_t* codes) {
     if constexpr (F::is_signed && F::bits == 8) {
       return simd::widen_i8<A>(codes);
@@ -537,20 +560,24 @@ struct value_decoder<F, A, decoding::many_floats> {
 
 }  // namespace detail
 
-/// Formats with a vector decoder: 2, 4, 6 or 8 bits, whatever they mean.
+/// Formats with a vector decoder: 2, 4, 6 or 8 bits, whatever they mean, ...
 template <class F>
 concept vector_decodable_format = format<F> &&(F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8);
+/// ... and integers of 16 bits.
+template <class F>
+concept wide_integer = format<F> && F::is_integer && F::bits == 16;
 
 /// Schemes with one: their codes lie in order in an array of their own.
 template <class S>
 concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> &&
-    vector_decodable_format<typename S::code_format>;
+    (vector_decodable_format<typename S::code_format> || wide_integer<typename S::code_format>);
 
 /// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
 /// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
 /// with tables of 128 bytes (AVX-512 VBMI, NEON), without 20 (HiFloat8 30); 4 bits 12.
-template <vector_decodable_format F, usable_arch A>
-using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
+template <format F, usable_arch A>
+requires(vector_decodable_format<F> ||
+         wide_integer<F>) using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
 /// The same where values are wanted as two bytes, if F's are bf16 numbers: its planes(codes) are theirs.
 template <vector_decodable_format F, usable_arch A>

@@ -176,7 +176,7 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
 /// bits.
 enum class columns_are { any, plain, far };
 
-/// The vector kernel of every scheme whose codes have 2, 4, 6 or 8 bits, in order.
+/// The vector kernel of every scheme whose codes have 2, 4, 6 or 8 bits, or are integers of 16, in order.
 template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
@@ -404,9 +404,13 @@ struct vector_decoder {
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {
-    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(step)];  // a register, of which codes may take a part
+    constexpr index_t registers = std::max(format::bits / 8, 1);  // of which codes may take a part
+    alignas(64) std::uint8_t bytes[static_cast<std::size_t>(registers * step)];
     alignas(64) storage_t<F> values[static_cast<std::size_t>(step)];
-    simd::store(bytes, simd::load_n<A>(codes, packed_bytes<format::bits>(n)));
+    if constexpr (registers == 1)
+      simd::store(bytes, simd::load_n<A>(codes, packed_bytes<format::bits>(n)));
+    else
+      std::fill(std::copy_n(codes, packed_bytes<format::bits>(n), bytes), std::end(bytes), std::uint8_t{0});
     detail::store_four<F, detail::numbers_are::any, A>(
         values, detail::decode_block<S, A>(decode, bytes, detail::held_arrays<S, A>(p, n), p.p.tensor_scale));
     std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof *out);

@@ -244,4 +244,11 @@ concept vector_encodable =
     detail::vector_format<typename S::code_format> &&
     detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
 
+/// Integers of 16 bits, likewise.
+template <class S>
+concept wide_encodable =
+    quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&
+    S::code_format::is_integer && S::code_format::bits == 16 &&
+    detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
+
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -33,7 +33,8 @@ struct counting {
 
 }  // namespace detail
 
-/// Zero points that vectors can take: |zero| <= 2^14; with two products the quotients they allow must stay within 256.
+/// Zero points that vectors can take: |zero| <= 2^14, of 16-bit codes 2^22; with two products the quotients they allow
+/// must stay within 256.
 template <class S, usable_arch A>
 constexpr std::array<std::int32_t, 2> regular_zero_points() {
   using range = detail::counting<S>;
@@ -41,6 +42,8 @@ constexpr std::array<std::int32_t, 2> regular_zero_points() {
     return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
   else if constexpr (detail::divides_by_products<S, A>)
     return {static_cast<std::int32_t>(range::high) - 256, static_cast<std::int32_t>(range::low) + 256};
+  else if constexpr (S::code_format::bits > 8)
+    return {-(1 << 22), 1 << 22};
   else
     return {-(1 << 14), 1 << 14};
 }
@@ -125,6 +128,18 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
 }
 
 }  // namespace detail
+
+/// The code of every number of batch k, by the right quotient, under regular zero points.
+template <wide_encodable S, usable_arch A, class Parameters>
+QTENSOR_INLINE ints<A> encode_wide(const floats<A>& x, const Parameters& p, int k) {
+  using range = detail::counting<S>;
+  constexpr quotient_by by = detail::safe_quotient<S>;
+  const ints<A> zero = p.zero_points(k);
+  ints<A> code = detail::careful_counts<S>(quotients<S, by>(x, p.template divide<by>(k)), zero);
+  if constexpr (range::adds_after) code = code + zero;
+  return simd::min(ints<A>(static_cast<std::int32_t>(range::high)),
+                   simd::max(ints<A>(static_cast<std::int32_t>(range::low)), code));
+}
 
 /// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to
 /// divide by and which zero points to add: divide<By>(k) and zero_points(k) for batch k.

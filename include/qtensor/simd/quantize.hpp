@@ -479,6 +479,81 @@ requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector
   using reading = vector_encoder<detail::encoding_form<S>, A, From>;
 };
 
+/// The one of 16-bit integers.
+template <wide_encodable S, usable_arch A, float_source From = from_f32>
+struct wide_encoder {
+  using unit = code_unit_t<S>;
+  using element = typename From::type;
+
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+    if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
+      return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
+    run(x, n, detail::uniform_parameters<S, detail::safe_quotient<S>, A>(s, zero_point), codes);
+  }
+  static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
+                     float tensor_scale, unit* codes) {
+    run(x, n, detail::vector_parameters<S, A>{scales, zero_points, tensor_scale}, codes);
+    if (!detail::any_irregular<S, A>(scales, zero_points, n)) return;
+    for (index_t i = 0; i < n; ++i)
+      if (detail::is_irregular<S, A>(scales[i], zero_points, i))
+        reference_encoder<S, From>::uniform(x + i, 1, {scales[i], tensor_scale},
+                                            zero_points != nullptr ? zero_points[i] : 0, codes + i);
+  }
+  static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, unit* codes) {
+    constexpr index_t long_group = 2 * step, chunk = 512;
+    if (group >= std::min(n, long_group)) {
+      for (index_t i = 0, g = 0; i < n; i += group, ++g)
+        uniform(x + i, std::min(group, n - i), {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0,
+                codes + i);
+      return;
+    }
+    alignas(64) float own_scales[chunk + lanes<A>];
+    alignas(64) std::int32_t own_zeros[chunk + lanes<A>];
+    for (index_t i = 0; i < n; i += chunk) {
+      const index_t count = std::min(chunk, n - i);
+      spread_entries<A>(scales, group, i, count, own_scales);
+      if (zero_points != nullptr) spread_entries<A>(zero_points, group, i, count, own_zeros);
+      vector(x + i, count, own_scales, zero_points != nullptr ? own_zeros : nullptr, tensor_scale, codes + i);
+    }
+  }
+
+ private:
+  static constexpr index_t step = 4 * lanes<A>;
+
+  /// Four batches at a time, the last ones by way of a padded copy.
+  template <class Parameters>
+  static void run(const element* x, index_t n, Parameters p, unit* codes) {
+    const auto four = [&](const element* from, unit* to) QTENSOR_INLINE_LAMBDA {
+#pragma GCC unroll 2
+      for (int k = 0; k < 4; k += 2) {
+        const auto code = [&](int b) QTENSOR_INLINE_LAMBDA {
+          return simd::bits_as<std::uint32_t>(encode_wide<S>(From::template load<A>(from + b * lanes<A>), p, b));
+        };
+        simd::store(reinterpret_cast<std::uint16_t*>(to) + k * lanes<A>, simd::low_halves<A>(code(k), code(k + 1)));
+      }
+    };
+    index_t i = 0;
+    for (; i + step <= n; i += step, p.next()) four(x + i, codes + i);
+    if (i == n) return;
+    detail::tail_space<A> space;
+    p.pad(space, n - i);
+    alignas(64) element tail[static_cast<std::size_t>(step)];
+    alignas(64) unit kept[static_cast<std::size_t>(step)];
+    std::fill(std::copy(x + i, x + n, tail), std::end(tail), element{});
+    four(tail, kept);
+    std::copy_n(kept, n - i, codes + i);
+  }
+};
+
+template <wide_encodable S, usable_arch A>
+requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : wide_encoder<detail::encoding_form<S>, A> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = arch_name<A>;
+  template <float_source From>
+  using reading = wide_encoder<detail::encoding_form<S>, A, From>;
+};
+
 namespace detail {
 
 template <class S, class A, class From>
