@@ -111,6 +111,39 @@ TEST_CASE("reduce: the same folds from a col_major tensor, a transposed source a
   CHECK(expected(0)(2) == acc);
 }
 
+TEST_CASE("reduce: rows of every length, any number of them beside each other: each is folded by itself, in order") {
+  std::vector<std::uint32_t> x(3 * 19 * 41);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint32_t>(i * i % 8191);
+  const auto in_order = [](std::uint32_t a, std::uint32_t b) { return a * 31 + b; };
+  for (index_t rows = 0; rows <= 19; ++rows)
+    for (index_t cols : {0, 1, 7, 31, 32, 33, 41}) {
+      CAPTURE(rows);
+      CAPTURE(cols);
+      const std::size_t row = static_cast<std::size_t>(cols), slice = static_cast<std::size_t>(rows) * row;
+      const auto in_rows = values(x.data(), extents(rows, cols));
+      const auto place = generated(extents(rows, cols), [](const auto& at) { return at[1]; });
+      const auto sums = reduce(in_rows, 5u, dimensions(1), in_order);
+      const auto outer = reduce(values(x.data(), extents(3, rows, cols)), 5u, dimensions(0, 2), in_order);
+      const auto [both, places] = reduce(std::tuple(in_rows, place), std::tuple(5u, index_t{0}), dimensions(1),
+                                         [&](std::uint32_t a, index_t p, std::uint32_t b, index_t q) {
+                                           return std::tuple(in_order(a, b), (p * 3 + q) % 8191);
+                                         });
+      for (index_t r = 0; r < rows; ++r) {
+        const auto first = x.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(r) * row);
+        const auto fold = [&](std::uint32_t seed, std::size_t i) {
+          return std::accumulate(first + static_cast<std::ptrdiff_t>(i * slice),
+                                 first + static_cast<std::ptrdiff_t>(i * slice + row), seed, in_order);
+        };
+        index_t want = 0;
+        for (index_t c = 0; c < cols; ++c) want = (want * 3 + c) % 8191;
+        REQUIRE(sums(r) == fold(5, 0));
+        REQUIRE(outer(r) == fold(fold(fold(5, 0), 1), 2));
+        REQUIRE(both(r) == sums(r));
+        REQUIRE(places(r) == want);
+      }
+    }
+}
+
 TEST_CASE("reduce: N inputs: arg-max by value and position, the first of the largest") {
   const auto x = codes_in<u8>(extents(2, 4), .5f, 10, {3, 9, 9, 1, 200, 7, 7, 7});
   const auto position = generated(extents(2, 4), [](const auto& at) { return at[1]; });

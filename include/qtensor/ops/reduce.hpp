@@ -224,16 +224,20 @@ auto lines_of(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& a
       inputs);
 }
 
-/// Calls use(lines), with lines of neighbours where a single input has them so: loops over those are the faster ones.
-template <class... X, std::size_t Rank, class Use>
-void with_lines(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& at, int axis, const Use& use) {
+/// Calls use(line_through): index -> lines_of it, as lines of neighbours where a single input has them so: loops over
+/// those are the faster ones.
+template <class... X, class Use>
+void with_lines(const std::tuple<X...>& inputs, int axis, const Use& use) {
   using first_type = std::tuple_element_t<0, std::tuple<X...>>;
-  if constexpr (sizeof...(X) == 1 && requires(const first_type& x) { x.line(at, axis).unit(); }) {
-    const auto line = std::get<0>(inputs).line(at, axis);
-    if (line.step == 1)
-      return use([unit = line.unit()](index_t i) { return std::tuple<typename X::value_type...>(unit(i)); });
+  using index_array = index_of_rank<first_type::rank>;
+  if constexpr (sizeof...(X) == 1 && requires(const first_type& x) { x.line(index_array{}, axis).unit(); }) {
+    const first_type& x = std::get<0>(inputs);
+    if (x.line(index_array{}, axis).step == 1)
+      return use([&x, axis](const index_array& at) {
+        return [unit = x.line(at, axis).unit()](index_t i) { return std::tuple<typename X::value_type...>(unit(i)); };
+      });
   }
-  use(lines_of(inputs, at, axis));
+  use([&inputs, axis](const index_array& at) { return lines_of(inputs, at, axis); });
 }
 
 /// Which dimensions are folded, and what is left.
@@ -288,17 +292,26 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
   const index_t length = panels ? kept[a] : folded[a];
   (panels ? kept : folded)[a] = length > 0 ? 1 : 0;
 
-  const auto result = [&](const index_array& at) {
-    state acc = seed;
+  // Results next to each other along the longest kept axis, a step of each in turn: while one waits for its steps, the
+  // CPU goes on with the next.
+  const int beside = static_cast<int>(std::max_element(kept.begin(), kept.end()) - kept.begin());
+  struct chain {
+    index_array at;
+    state acc;
+  };
+  const auto in_turn = [&]<std::size_t... I>(const index_array& at, std::index_sequence<I...>) {
+    std::array all{chain{I == 0 ? at : moved_along(at, beside, static_cast<index_t>(I)), seed}...};
     reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-      with_lines(inputs, sum_of(at, along), axis, [&](const auto& line) {
-        state here = acc;  // in registers: nothing that is read can be it
-        for (index_t i = 0; i < length; ++i) here = fold.step(here, fold.leaf(line(i)));
-        acc = here;
+      with_lines(inputs, axis, [&](const auto& line_through) {
+        const std::array line{line_through(sum_of(all[I].at, along))...};
+        std::array here{all[I].acc...};  // in registers: nothing that is read can be it
+        for (index_t i = 0; i < length; ++i) ((here[I] = fold.step(here[I], fold.leaf(line[I](i)))), ...);
+        ((all[I].acc = here[I]), ...);
       });
     });
-    write(shape.result_index(at), fold.finish(seed, acc));
+    (write(shape.result_index(all[I].at), fold.finish(seed, all[I].acc)), ...);
   };
+  const auto result = [&](const index_array& at) { in_turn(at, std::index_sequence<0>{}); };
   constexpr index_t panel = 512;
   std::vector<state> acc(panels ? static_cast<std::size_t>(std::min(panel, length)) : 0, seed);
   const auto results = [&](index_array at) {
@@ -306,7 +319,8 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
       const index_t count = std::min(panel, length - at[a]);
       std::fill(acc.begin(), acc.end(), seed);
       reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
-        with_lines(inputs, sum_of(at, along), axis, [&](const auto& line) {
+        with_lines(inputs, axis, [&](const auto& line_through) {
+          const auto line = line_through(sum_of(at, along));
           state* const to = acc.data();
           for (index_t i = 0; i < count; ++i) to[i] = fold.step(to[i], fold.leaf(line(i)));
         });
@@ -323,10 +337,14 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
       if (folder.run()) return;
     }
   }
-  if (panels)
-    reference::for_each_index(index_array{}, kept, results);
-  else
-    reference::for_each_index(index_array{}, kept, result);
+  if (panels) return reference::for_each_index(index_array{}, kept, results);
+  constexpr index_t chains = 8, shortest = 32;  // short ones do not wait for long
+  const auto b = static_cast<std::size_t>(beside);
+  const index_t count = std::exchange(kept[b], 1), in_chains = length < shortest ? 0 : count / chains * chains;
+  reference::for_each_index(index_array{}, kept, [&](index_array at) {
+    for (; at[b] < in_chains; at[b] += chains) in_turn(at, std::make_index_sequence<chains>{});
+    for (; at[b] < count; ++at[b]) result(at);
+  });
 }
 
 /// What holds results of one element type: a quantized tensor, dense elements, or one element where no axis is left.

@@ -69,7 +69,7 @@ void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::s
   leading[last] = counts[last] > 0 ? 1 : 0;
   std::vector<state> acc(static_cast<std::size_t>(std::min(panel, counts[last])), seed);
   const auto at_least = [](index_t a, index_t b) { return a > 0 ? divide_up(a, b) : 0; };  // a / b upwards, if positive
-  reference::for_each_index(index_array{}, leading, [&](index_array window_index) {
+  const auto fold_row = [&](const auto& line_through, index_array window_index) {
     for (index_t first = 0; first < counts[last]; first += panel) {
       const index_t n = std::min(panel, counts[last] - first);
       std::fill(acc.begin(), acc.end(), seed);
@@ -90,34 +90,35 @@ void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::s
           for (index_t tap = 0; tap < w.sizes[last]; ++tap) holes(0, n);
           return;
         }
-        with_lines(inputs, at, Rank - 1, [&](const auto& line) {
-          for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-            // Window i of the panel meets the dilated input at start + i * stride.
-            const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
-            const index_t reach = (extents[last] - 1) * base + 1;
-            const index_t from = std::min(n, at_least(-start, stride)),
-                          to = std::min(n, at_least(reach - start, stride));
-            state* const states = acc.data();
-            holes(0, from);
-            if (base == 1 && stride == 1) {
-              for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
-            } else if (base == 1) {
-              for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
-            } else {
-              for (index_t i = from; i < to; ++i) {
-                const index_t place = start + i * stride;
-                states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
-              }
+        const auto line = line_through(at);
+        for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+          // Window i of the panel meets the dilated input at start + i * stride.
+          const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
+          const index_t reach = (extents[last] - 1) * base + 1;
+          const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
+          state* const states = acc.data();
+          holes(0, from);
+          if (base == 1 && stride == 1) {
+            for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
+          } else if (base == 1) {
+            for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
+          } else {
+            for (index_t i = from; i < to; ++i) {
+              const index_t place = start + i * stride;
+              states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
             }
-            holes(std::max(from, to), n);
           }
-        });
+          holes(std::max(from, to), n);
+        }
       });
       for (index_t i = 0; i < n; ++i) {
         window_index[last] = first + i;
         write(static_cast<const index_array&>(window_index), fold.finish(seed, acc[static_cast<std::size_t>(i)]));
       }
     }
+  };
+  with_lines(inputs, Rank - 1, [&](const auto& line_through) {
+    reference::for_each_index(index_array{}, leading, [&](const index_array& at) { fold_row(line_through, at); });
   });
 }
 
