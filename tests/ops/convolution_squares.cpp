@@ -23,11 +23,16 @@ void check_both_ways(const problem& p, const By& by = {}) {
   for (const bool allowed : {true, false}) {
     qt::simd::squares_allowed = allowed;
     compare<arch>(p, data, want, by);
-    std::vector<std::int32_t> y(want.size(), 77);
-    const qt::convolution_result<std::int32_t> to{y.data(), s.pixels(), s.outputs * s.pixels(), 1, s.pixels()};
-    qt::convolve_into(packed, {data.x.data(), p.x_sign, p.x_zero}, to, by);
     INFO(p.text());
+    std::vector<std::int32_t> y(want.size(), 77), last(want.size(), 77);
+    const index_t pixels = s.pixels(), outputs = s.outputs, all = outputs * pixels;
+    const qt::convolution_result<std::int32_t> to{y.data(), pixels, all, 1, pixels},
+        to_last{last.data(), pixels, all, outputs, 1};
+    qt::convolve_into(packed, {data.x.data(), p.x_sign, p.x_zero}, to, by);
+    qt::convolve_into(packed, {data.x.data(), p.x_sign, p.x_zero}, to_last, by);
     REQUIRE(std::equal(y.begin(), y.end(), want.begin()));
+    for (index_t i = 0; i < s.result_batch() * all; ++i)
+      REQUIRE(*to_last.at(i / all, i % pixels, i / pixels % outputs) == y[static_cast<std::size_t>(i)]);
   }
   qt::simd::squares_allowed = true;
 }

@@ -22,6 +22,17 @@ inline constexpr index_t convolution_stride = std::max(simd::int_tile<A>::panel,
 
 namespace ops {
 
+/// Pixels that a sink wants at once where it runs beside sums: two, or what it or its result `y` says.
+template <class Sink>
+index_t fewest_pixels(const Sink& sink) {
+  if constexpr (requires { sink.fewest_pixels(); })
+    return sink.fewest_pixels();
+  else if constexpr (requires { sink.y.fewest_pixels(); })
+    return sink.y.fewest_pixels();
+  else
+    return 2;
+}
+
 /// The driver of one convolution over an executor.
 template <simd::usable_arch A, class Sink>
 class convolution_run {
@@ -139,7 +150,7 @@ class convolution_run {
                                                 squares_.panel(g, p),
                                                 {taps.offsets, taps.count, squares_.segment_quads()},
                                                 start};
-            square_convolution<A, Sink, decltype(give)>(operands, channels, give)
+            square_convolution<A, Sink, decltype(give)>(operands, channels, give, fewest_pixels(sink_))
                 .over(band.places(rows), band.first_pixel());
             continue;
           }
@@ -218,6 +229,7 @@ class distant_zero_sink {
 
   distant_zero_sink(const packed_convolution<A>& w, std::int64_t distance, const Sink& sink)
       : s_(w.shape()), tap_sums_(w.tap_sums().data()), distance_(static_cast<std::int32_t>(distance)), sink_(sink) {}
+  index_t fewest_pixels() const { return ops::fewest_pixels(sink_); }
   void operator()(const convolution_tile& t) const {
     const index_t cols = s_.axes[2].out();
     for (index_t r = 0, n = 0; r < t.pixels; r += n) {

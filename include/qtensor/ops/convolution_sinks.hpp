@@ -19,6 +19,8 @@ struct convolution_result {
   T* at(index_t batch, index_t pixel, index_t channel) const {
     return data + batch * batch_stride + pixel * pixel_stride + channel * channel_stride;
   }
+  /// To be stored at once: where channels lie apart, enough for lines of pixels.
+  index_t fewest_pixels() const { return channel_stride == 1 ? 2 : simd::square_edge; }
 };
 
 /// The result of a layout: `result_in(y, plan.result("NHWC"))`. Throws where pixels are not evenly spaced, as between
@@ -171,6 +173,7 @@ class float_sink {
   static constexpr bool runs_beside = simd::runs_beside<Next>;
   float_sink(const channel_scales<A>& scales, index_t pixels, const Next& next)
       : scales_(scales), pixels_(pixels), next_(next) {}
+  index_t fewest_pixels() const { return ops::fewest_pixels(next_); }
 
   void operator()(const convolution_tile& t) const {
     if constexpr (std::same_as<Next, store_numbers>)
@@ -260,6 +263,7 @@ class code_sink {
   static bool takes(float scale, std::int32_t zero_point) {
     return simd::regular_zero_point<S, A>(zero_point) && is_finite(scale) && scale > 0.f;
   }
+  index_t fewest_pixels() const { return ops::fewest_pixels(to_); }
 
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
     // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.

@@ -77,8 +77,9 @@ class square_convolution {
   };
 
  public:
-  square_convolution(const simd::square_taps<A>& panel, index_t channels, const Give& give)
-      : panel_(panel), halves_(channels > width / 2 ? 2 : 1), give_(give) {}
+  /// At least so many pixels are given away at once, where there are as many.
+  square_convolution(const simd::square_taps<A>& panel, index_t channels, const Give& give, index_t fewest_pixels)
+      : panel_(panel), halves_(channels > width / 2 ? 2 : 1), fewest_pixels_(fewest_pixels), give_(give) {}
 
   /// All places of some runs, the first of which begins at the units of a pixel.
   template <class Unit>
@@ -105,11 +106,11 @@ class square_convolution {
   /// has room for little else beside a step. After many steps that take longer to read, all at once costs nothing.
   void sum(const block& b) {
     constexpr auto stays = simd::resident::rows;
-    constexpr index_t least_share = 2, many_steps = 64;
+    constexpr index_t many_steps = 64;
     const bool is_square = b.places > edge;
     const index_t later_steps = (is_square ? halves_ : 1) * (panel_.taps.count * (panel_.taps.quads / edge) - 1);
     const index_t share = later_steps < many_steps
-                              ? std::max(divide_up(last_.places, std::max(later_steps, index_t{1})), least_share)
+                              ? std::max(divide_up(last_.places, std::max(later_steps, index_t{1})), fewest_pixels_)
                               : 0;
     const auto give_share = [&] {
       if (share > 0) give(share);
@@ -141,6 +142,7 @@ class square_convolution {
 
   simd::square_taps<A> panel_;
   index_t halves_;  // of the panel that have channels
+  index_t fewest_pixels_;
   const Give& give_;
   place_runs runs_{};
   std::optional<session> session_;
