@@ -36,15 +36,15 @@ void check(const X& x, const window<Rank>& w, float init = 0.f, const Output&...
   both(max, other);
 }
 
-template <class S>
-auto image(index_t rows, index_t cols) {
-  std::vector<int> codes(static_cast<std::size_t>(rows * cols));
+template <class S, class... Extent>
+auto image(Extent... extent) {
+  std::vector<int> codes(static_cast<std::size_t>((extent * ...)));
   std::uint32_t state = 7;
   for (int& c : codes) {
     state = state * 1664525u + 1013904223u;
     c = static_cast<int>(state >> 24);
   }
-  return codes_in<S>(extents(rows, cols), .1f, std::is_same_v<S, u8> ? 100 : -3, codes);
+  return codes_in<S>(extents(extent...), .1f, std::is_same_v<S, u8> ? 100 : -3, codes);
 }
 
 }  // namespace
@@ -86,6 +86,36 @@ TEST_CASE("windows on bytes: channels last, rank 4, and column-major tensors") {
   check(x, window<4>{.sizes = {1, 3, 3, 1}, .strides = {1, 2, 2, 1}, .padding_low = {0, 1, 1, 0}});
   const auto columns = quantize<i8, col_major>(source(data.data(), extents(72, 66)), 1.f, 1);
   check(columns, window<2>{.sizes = {3, 2}});
+}
+
+TEST_CASE("windows on bytes: small planes of every width, with channels before them and behind") {
+  for (index_t wide = 1; wide <= 20; ++wide) {
+    CAPTURE(wide);
+    const index_t stride = 1 + wide % 3, low = wide % 4 - 1, high = wide % 2;
+    check(image<i8>(2, 19, 5, wide), window<4>{.sizes = {1, 1, 3, 2},
+                                               .strides = {1, 1, 1 + wide % 2, stride},
+                                               .padding_low = {0, 0, high, low},
+                                               .padding_high = {0, 0, 0, 1 + high}});
+    check(image<u8>(2, 7, wide, 13), window<4>{.sizes = {1, 2, 3, 1},
+                                               .strides = {1, 1, stride, 1},
+                                               .padding_low = {0, high, low, 0},
+                                               .padding_high = {0, 1, 1 + high, 0}});
+  }
+}
+
+TEST_CASE("windows on bytes: blocks that are part of an axis, between axes of windows and of none") {
+  const window<4> planes{.sizes = {1, 1, 3, 3}, .strides = {1, 1, 2, 2}, .padding_low = {0, 0, 1, 1}};
+  check(image<i8>(2, 160, 11, 10), planes);  // some channels at a time
+  check(image<u8>(3, 2, 70, 130), planes);   // some rows
+  check(image<i8>(2, 4, 5, 600), planes);    // a row
+  check(image<u8>(2, 4, 33, 20),             // some columns with all channels, two rows and two images at a time
+        window<4>{.sizes = {2, 2, 2, 1}, .strides = {1, 2, 1, 1}, .padding_low = {1, 0, 1, 0}});
+  check(image<i8>(2, 2, 900, 20),
+        window<4>{.sizes = {2, 1, 5, 1}, .strides = {1, 1, 3, 1}, .padding_high = {0, 1, 7, 0}});
+  const auto x = image<u8>(40, 90);
+  for (const auto& part :
+       {x.view().template slice<1>(3, 50), x.view().template slice<0>(2, 30).template slice<1>(0, 64)})
+    check(part, window<2>{.sizes = {3, 3}, .padding_low = {0, 1}});
 }
 
 TEST_CASE("windows on bytes: results known in advance are those that were asked for") {

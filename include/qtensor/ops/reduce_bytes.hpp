@@ -185,21 +185,24 @@ class known_results {
   known_results(std::int64_t low, std::int64_t high, index_t count) : low_(low) {
     if (high - low >= 0 && high - low <= 2 * count + 256) items_.resize(static_cast<std::size_t>(high - low + 1));
   }
-  /// out[c] = the unit of the result that make(which[c]) computes, for c < n.
+  /// out[c] = the unit of the result that make(which[c * step]) computes, for c < n.
   template <class Index, class Make>
-  void write(const Index* which, index_t n, const Writer& writer, const Make& make, unit* out) {
+  void write(const Index* which, index_t step, index_t n, const Writer& writer, const Make& make, unit* out) {
     if (items_.empty()) {
-      for (index_t c = 0; c < n; ++c) out[c] = writer.unit_of(make(which[c]));
+      for (index_t c = 0; c < n; ++c) out[c] = writer.unit_of(make(which[c * step]));
       return;
     }
     // A pointer of its own: `out` may be bytes, which could be anything's.
     item* const items = items_.data();
     const std::int64_t low = low_;
-    for (index_t c = 0; c < n; ++c) {
-      item& one = items[which[c] - low];
-      if (!one.known) one = {writer.unit_of(make(which[c])), true};
-      out[c] = one.value;
-    }
+    const auto look_up = [=, &writer, &make](index_t apart) QTENSOR_INLINE_LAMBDA {
+      for (index_t c = 0; c < n; ++c) {
+        item& one = items[which[c * apart] - low];
+        if (!one.known) one = {writer.unit_of(make(which[c * apart])), true};
+        out[c] = one.value;
+      }
+    };
+    step == 1 ? look_up(1) : look_up(step);  // a number that the compiler knows
   }
 
  private:
@@ -348,7 +351,7 @@ class byte_folder {
     if constexpr (writes_units)
       if (shape_.kept_axes[shape_.kept_rank - 1] == side_)
         return known.write(
-            which.data(), n, write_.first(), [&](Index i) { return std::get<0>(result_of(code_of(i))); },
+            which.data(), 1, n, write_.first(), [&](Index i) { return std::get<0>(result_of(code_of(i))); },
             write_.first().units(shape_.result_index(at)));
     for (index_t c = 0; c < n; ++c) finish(moved_along(at, side_, c), code_of(which[static_cast<std::size_t>(c)]));
   }

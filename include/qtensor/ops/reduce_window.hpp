@@ -144,7 +144,7 @@ class known_means {
       if constexpr (are_codes)
         if (whole)
           return known_.write(
-              line.first, n, out_,
+              line.first, 1, n, out_,
               [&](auto unit) {
                 return mean(typename Sums::unit_line{&unit, line.type}(0).real());
               },
