@@ -43,8 +43,8 @@ using i16 = scheme<int16, per_tensor, zero_point<int16>, static_only, zp_before_
 }  // namespace
 
 TEST_CASE("folds on lanes: products and saturating sums, every width of the block and its rest") {
-  for (index_t cols : {4, 33, 64, 65, 130}) {
-    const auto x = some<u8>(extents(40, cols), .01f, 7, 105);
+  for (index_t cols : {1, 2, 4, 16, 17, 33, 64, 65, 130}) {
+    const auto x = some<u8>(extents(cols < 33 ? 1024 / cols + 9 : 40, cols), .01f, 7, 105);
     check(x, requantize_to<u8>(.02f, 30), 1.f);
     check(x, requantize_to<i16>(.003f, -5), 1.f);
     check(x, requantize_to<i32>(.001f, 11), 1.f);
@@ -65,6 +65,18 @@ TEST_CASE("folds on lanes: products that run away, to infinity and to NaN, and s
   }
   check(x, requantize_to<i32>(1e-6f), 200.f);
   check(codes_in<u8>(extents(60, 40), 1e37f, 0, std::vector<int>(2400, 250)), requantize_to<i32>(1e37f), 1e37f);
+}
+
+TEST_CASE("folds on lanes: sums beyond what floats hold of integers, up to the largest code") {
+  const auto x = some<u8>(extents(2000, 3), .1f, 3, 200);
+  for (const float scale : {.003f, 1e-5f, 1e-8f}) {
+    check(x, requantize_to<i32>(scale), 0.f);
+    check(x, requantize_to<i32>(scale, 5), 0.f);
+    check(x, requantize_to<with<i32, zp_after_round>>(scale), 0.f);
+    const auto seed = number_like(x, 0.f);
+    const auto to = requantize_to<i32>(scale);
+    CHECK(reduce(x, seed, dimensions(0, 1), to, add) == reduce(x, seed, dimensions(0, 1), to, unknown(add)));
+  }
 }
 
 TEST_CASE("folds on lanes: cubes and column-major tensors") {

@@ -227,11 +227,11 @@ class byte_folder {
   using leaves_type = byte_leaves<Fold, typename plan::from>;
   static constexpr std::uint8_t flip = leaves_type::flip;
   static constexpr bool has_lanes = plan::is_add || plan::is_multiply;
-  static constexpr index_t width = simd::fold_width<arch>;
+  static constexpr index_t width = simd::fold_vectors * simd::lanes<arch>;
   static constexpr bool writes_units = requires(Write & write) {
     requires std::remove_reference_t<decltype(write.first())>::has_units;
   };
-  static constexpr index_t fewest_lanes = 4;  // fewer results are sooner done one by one
+  static constexpr index_t fewest_lanes = 2;  // one result is sooner done by itself
   static constexpr index_t tile = 256;        // results whose runs are turned together
 
  public:
@@ -470,10 +470,7 @@ class byte_folder {
       for (index_t first = 0; exact && first < length_; first += width) {
         const index_t count = std::min(width, length_ - first);
         lanes.start();
-        for_each_run(at, [&](const std::uint8_t* row) {
-          count == width ? lanes.down(row + first, rows_, stride_)
-                         : lanes.down_some(row + first, rows_, stride_, count);
-        });
+        for_each_run(at, [&](const std::uint8_t* row) { lanes.down(row + first, rows_, stride_, count); });
         exact = lanes.exact();
         for (index_t c = 0; exact && c < count; ++c) finish(moved_along(at, axis_, first + c), lanes.code(c));
       }

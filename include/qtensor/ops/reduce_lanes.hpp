@@ -9,9 +9,9 @@
 #include <vector>
 
 // Each lane does what the fold does for its result, in the same order: dequantize, operate, divide, add the zero point,
-// clamp and round, every operation rounded to f32. Codes without their zero point are floats here, exact below 2^24;
-// where a code of 32 bits leaves that range, or a NaN turns up, the lanes' answer is thrown away and the results are
-// folded step by step.
+// clamp and round, every operation rounded to f32. Codes without their zero point are floats here, exact below 2^24,
+// and above where the zero point is 0, as steps give floats. Where another code of 32 bits leaves that range, or a NaN
+// turns up, the lanes' answer is thrown away and the results are folded step by step.
 namespace qtensor::inline QTENSOR_ABI::ops {
 
 template <class Rule>
@@ -37,7 +37,7 @@ class lane_folder {
 
  public:
   /// Results of a block.
-  static constexpr index_t width = simd::fold_width<arch>;
+  static constexpr index_t width = simd::fold_vectors * simd::lanes<arch>;
 
   lane_folder(const Leaves& leaves, const quantized_number<accumulator>& seed)
       : zero_(leaves.type.zero_point), start_(static_cast<float>(seed.integer() - zero_)) {
@@ -51,7 +51,7 @@ class lane_folder {
              std::is_same_v<typename accumulator::zero_point_order, zp_before_round>,
              accumulator::codes.low - zero,
              accumulator::codes.high - zero,
-             wide ? 0x1p23f : infinity};
+             wide && zero_ != 0 ? 0x1p23f : infinity};
     if (!accumulator::has_zero_point) rule_.zero_before = false;
     for (std::size_t i = 0; i < 256; ++i) reals_[i] = leaves.number(leaves.code[i]).real();
   }
@@ -62,35 +62,41 @@ class lane_folder {
     std::fill(k_, k_ + width, start_);
     exact_ = true;
   }
-  /// Steps over bytes that lie side by side for the results: x[s * stride + c].
-  void down(const std::uint8_t* x, index_t steps, index_t stride) {
-    exact_ = exact_ && simd::fold_lanes<op, arch>(x, steps, stride, Leaves::flip, reals_.data(), rule_, k_);
+  /// Steps over bytes that lie side by side for `count` results: x[s * stride + c].
+  void down(const std::uint8_t* x, index_t steps, index_t stride, index_t count) {
+    if (count == width) return add(x, steps, stride, width);
+    turn(steps, count, [&](index_t s, index_t c) { return x[s * stride + c]; });
   }
-  /// The same for `count` results only, the other lanes on copies of the first.
-  void down_some(const std::uint8_t* x, index_t steps, index_t stride, index_t count) {
-    for (index_t first = 0; first < steps; first += tile_steps) {
-      const index_t n = std::min(tile_steps, steps - first);
-      for (index_t s = 0; s < n; ++s)
-        for (index_t c = 0; c < width; ++c) tile_[s * width + c] = x[(first + s) * stride + (c < count ? c : 0)];
-      down(tile_, n, width);
-    }
-  }
-  /// Steps along runs of bytes, one run a result; count of them, the other lanes on copies of the first.
+  /// Steps along runs of bytes, one run a result; count of them.
   void along(const std::uint8_t* const* x, index_t count, index_t steps) {
-    for (index_t first = 0; first < steps; first += tile_steps) {
-      const index_t n = std::min(tile_steps, steps - first);
-      for (index_t c = 0; c < width; ++c) {
-        const std::uint8_t* const run = x[c < count ? c : 0] + first;
-        for (index_t s = 0; s < n; ++s) tile_[s * width + c] = run[s];
-      }
-      down(tile_, n, width);
-    }
+    turn(steps, count, [&](index_t s, index_t c) { return x[c][s]; });
   }
   /// Whether the codes are those of the fold.
   bool exact() const { return exact_; }
-  std::int64_t code(index_t c) const { return static_cast<std::int64_t>(k_[c]) + zero_; }
+  std::int64_t code(index_t c) const {
+    return std::min(static_cast<std::int64_t>(k_[c]) + zero_, qtensor::detail::highest_code<accumulator>);
+  }
 
  private:
+  /// Steps over tiles of the bytes of `count` results, the other lanes of their vectors on copies of the first.
+  template <class Byte>
+  void turn(index_t steps, index_t count, const Byte& byte) {
+    const index_t all = count <= simd::lanes<arch> ? simd::lanes<arch> : width;
+    for (index_t first = 0; first < steps; first += tile_steps) {
+      const index_t n = std::min(tile_steps, steps - first);
+      for (index_t c = 0; c < all; ++c)
+        for (index_t s = 0; s < n; ++s) tile_[s * all + c] = byte(first + s, c < count ? c : 0);
+      add(tile_, n, all, all);
+    }
+  }
+  void add(const std::uint8_t* x, index_t steps, index_t stride, index_t count) {
+    const auto fold = [&]<index_t Vectors>(std::integral_constant<index_t, Vectors>) {
+      return simd::fold_lanes<op, arch, Vectors>(x, steps, stride, Leaves::flip, reals_.data(), rule_, k_);
+    };
+    using vectors = std::integral_constant<index_t, simd::fold_vectors>;
+    exact_ = exact_ && (count == width ? fold(vectors{}) : fold(std::integral_constant<index_t, 1>{}));
+  }
+
   std::int64_t zero_;
   float start_;
   bool usable_ = false, exact_ = true;

@@ -28,29 +28,28 @@ struct multiply_reals {
   }
 };
 
-/// Results that fold_lanes works on at a time.
-template <usable_arch A>
-inline constexpr index_t fold_width = 4 * lanes<A>;
+/// Batches that fold_lanes works on at a time, where there are results for more than one.
+inline constexpr index_t fold_vectors = 4;
 
-/// k[c] for c < fold_width: `steps` steps of real = Op(k * scale, leaves[x[s * stride + c] ^ flip]) and the rule, each
-/// operation rounded to f32. False where some |q| was above rule.largest or NaN; k is then of no use. Reads fold_width
-/// bytes a step. Cost: a division, a look-up and 8-10 operations a step for each batch of floats.
-template <class Op, usable_arch A>
+/// k[c] for c < Vectors * lanes: `steps` steps of real = Op(k * scale, leaves[x[s * stride + c] ^ flip]) and the rule,
+/// each operation rounded to f32. False where some |q| was above rule.largest or NaN; k is then of no use. Reads as
+/// many bytes a step. Cost: a division, a look-up and 8-10 operations a step for each batch of floats.
+template <class Op, usable_arch A, index_t Vectors>
 bool fold_lanes(const std::uint8_t* x, index_t steps, index_t stride, std::uint8_t flip, const float* leaves,
                 const fold_rule& rule, float* k) {
-  constexpr index_t step = lanes<A>, chains = 4;
+  constexpr index_t step = lanes<A>;
   const floats<A> scale(rule.scale), zero(rule.zero_point), nothing(0.f);
   // Clamped where the rule does it: beside the zero point, or without it.
   const float shift = rule.zero_before ? rule.zero_point : 0.f;
   const floats<A> low(rule.low + shift), high(rule.high + shift);
   const words<A> mask(std::uint32_t{flip}), no_sign(magnitude_bits);
-  floats<A> state[chains];
+  floats<A> state[Vectors];
   words<A> worst(0u);
 #pragma GCC unroll 4
-  for (index_t c = 0; c < chains; ++c) state[c] = simd::load<A>(k + c * step);
+  for (index_t c = 0; c < Vectors; ++c) state[c] = simd::load<A>(k + c * step);
   for (index_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 4
-    for (index_t c = 0; c < chains; ++c) {
+    for (index_t c = 0; c < Vectors; ++c) {
       const floats<A> leaf = simd::lookup<A>(leaves, simd::widen_u8<A>(x + s * stride + c * step) ^ mask);
       floats<A> q = simd::div(Op::of(simd::mul(state[c], scale), leaf), scale);
       worst = simd::max(worst, simd::bits_as<std::uint32_t>(q) & no_sign);
@@ -64,7 +63,7 @@ bool fold_lanes(const std::uint8_t* x, index_t steps, index_t stride, std::uint8
     }
   }
 #pragma GCC unroll 4
-  for (index_t c = 0; c < chains; ++c) simd::store(k + c * step, state[c]);
+  for (index_t c = 0; c < Vectors; ++c) simd::store(k + c * step, state[c]);
   return simd::reduce_max(worst) <= bits_of(rule.largest);
 }
 
