@@ -265,12 +265,14 @@ class byte_folder {
     (along ? folded_ : kept_)[a] = 1;
     if (along) {
       join_runs();
-      // Runs shorter than a vector are turned, so that their results lie side by side.
       const auto last_kept = std::find(shape_.is_folded.rbegin(), shape_.is_folded.rend(), false);
-      turns_ = length_ < 4 * simd::lanes<arch> && last_kept != shape_.is_folded.rend();
-      if (turns_) {
+      if (last_kept != shape_.is_folded.rend()) {
         side_ = static_cast<int>(shape_.is_folded.rend() - last_kept) - 1;
         beside_ = std::exchange(kept_[static_cast<std::size_t>(side_)], 1);
+        // Runs shorter than a vector are turned, so that their results lie side by side.
+        turns_ = length_ < 4 * simd::lanes<arch>;
+      }
+      if (turns_) {
         rows_ = length_;
         turned_ = line_array<std::uint8_t>(round_up(length_, 8) * tile);
       }
@@ -282,11 +284,11 @@ class byte_folder {
       folded_[down] = 1;
       stride_ = step_along(shape_.last_folded);
     }
-    const bool panels = !along || turns_;
+    runs_ = along && !turns_;
     if constexpr (plan::is_extreme)
-      panels ? extremes_of_panels() : extremes_along();
+      extremes();
     else if (plan::is_add && adds_exactly<typename plan::to> && sums_.segment >= 64)
-      panels ? sums_of_panels() : sums_along();
+      sums();
     else
       along ? lanes_along() : lanes_down();
     return true;
@@ -324,18 +326,18 @@ class byte_folder {
   /// Calls visit(at, n) for panels of n results side by side, the first at an index.
   template <class Visit>
   void for_each_panel(Visit visit) const {
-    const index_t most = turns_ ? tile : beside_;
+    const index_t most = turns_ || runs_ ? tile : beside_;
     for_each_kept([&](const index_array& at) {
       for (index_t first = 0; first < beside_; first += most)
         visit(moved_along(at, side_, first), std::min(most, beside_ - first));
     });
   }
-  /// Calls visit(bytes, stride) for the rows of a panel: rows_ of them follow, that far apart.
+  /// Calls visit(bytes, stride) for the rows of a panel: rows_ of them follow, that far apart; or for its runs.
   template <class Visit>
   void for_each_rows(const index_array& at, index_t n, Visit visit) {
-    const index_t step = turns_ ? step_along(side_) : 0;
+    const index_t step = turns_ || runs_ ? step_along(side_) : stride_;
     for_each_run(at, [&](const std::uint8_t* first) {
-      if (!turns_) return visit(first, stride_);
+      if (!turns_) return visit(first, step);
       // Squares of 8, whose bytes beyond a run are of the next ones where these follow.
       const index_t whole = step == length_ ? round_up(length_, 8) : length_;
       const index_t safe = std::max(index_t{0}, n - divide_up(whole - length_, length_));
@@ -364,51 +366,27 @@ class byte_folder {
       return std::pair(low, high);
   }
 
-  void extremes_along() const {
-    using which = typename extreme_of<typename plan::rule>::type;
-    for_each_kept([&](const index_array& at) {
-      std::uint8_t best = which::none;
-      for_each_run(at, [&](const std::uint8_t* run) {
-        best = which::of(best, simd::extreme_bytes<which, arch>(run, length_, flip));
-      });
-      finish(at, plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[best]}));
-    });
-  }
-  void extremes_of_panels() {
+  void extremes() {
     using which = typename extreme_of<typename plan::rule>::type;
     auto known = known_panels(0, 255);
     std::vector<std::uint8_t> best;
     for_each_panel([&](const index_array& at, index_t n) {
       best.assign(static_cast<std::size_t>(n), which::none);
       for_each_rows(at, n, [&](const std::uint8_t* first, index_t stride) {
-        simd::extreme_columns<which, arch>(first, rows_, stride, n, flip, best.data());
+        if (!runs_) return simd::extreme_columns<which, arch>(first, rows_, stride, n, flip, best.data());
+        for (std::uint8_t& one : best) {
+          one = which::of(one, simd::extreme_bytes<which, arch>(first, length_, flip));
+          first += stride;
+        }
       });
       finish_panel(at, best, known,
                    [&](std::uint8_t i) { return plan::rule::integer(seed_.integer(), std::int64_t{leaves_.code[i]}); });
     });
   }
 
-  void sums_along() const {
-    std::vector<index_array> others;
-    for_each_kept([&](const index_array& at) {
-      std::int64_t sum = seed_.integer() - zero_;
-      bool exact = true;
-      for_each_run(at, [&](const std::uint8_t* run) {
-        for (index_t i = 0; exact && i < length_; i += sums_.segment) {
-          exact = small(sum);
-          sum += sums_.template row<arch>(run + i, std::min(sums_.segment, length_ - i), flip);
-        }
-      });
-      if (exact)
-        finish(at, sum + zero_);
-      else
-        others.push_back(at);
-    });
-    if (!others.empty()) lanes_along(others);
-  }
-  void sums_of_panels() {
+  void sums() {
     const std::int64_t start = seed_.integer() - zero_;
-    const std::int64_t each = sums_.largest * rows_ * dynamic_extents<X::rank>(folded_).size();
+    const std::int64_t each = sums_.largest * (runs_ ? length_ : rows_) * dynamic_extents<X::rank>(folded_).size();
     const std::int64_t most = std::min(limit_, each + (start < 0 ? -start : start));
     auto known = known_panels(-most, most);
     std::vector<std::int64_t> sum;
@@ -419,6 +397,16 @@ class byte_folder {
       scratch.resize(sum.size());
       bool exact = true;
       for_each_rows(at, n, [&](const std::uint8_t* first, index_t stride) {
+        if (runs_) {
+          for (std::int64_t& one : sum) {
+            for (index_t i = 0; exact && i < length_; i += sums_.segment) {
+              exact = small(one);
+              one += sums_.template row<arch>(first + i, std::min(sums_.segment, length_ - i), flip);
+            }
+            first += stride;
+          }
+          return;
+        }
         for (index_t r = 0; exact && r < rows_; r += sums_.segment) {
           exact = std::all_of(sum.begin(), sum.end(), [&](std::int64_t one) { return small(one); });
           sums_.template columns<arch>(first + r * stride, std::min(sums_.segment, rows_ - r), stride, flip, scratch,
@@ -426,7 +414,7 @@ class byte_folder {
         }
       });
       if (exact) return finish_panel(at, sum, known, [&](std::int64_t k) { return k + zero_; });
-      if (!turns_) return lanes_down(at);
+      if (!turns_ && !runs_) return lanes_down(at);
       for (index_t c = 0; c < n; ++c) others.push_back(moved_along(at, side_, c));
     });
     if (!others.empty()) lanes_along(others);
@@ -492,10 +480,10 @@ class byte_folder {
   int axis_;
   index_array kept_, folded_;
   index_t length_ = 0, rows_ = 0, stride_ = 0;  // of a run or a row of results; of the columns
-  // Results lie side by side along an axis, so many, where they are columns, or runs that are turned.
+  // Results lie side by side along an axis, so many: as columns, or as runs, which may be turned.
   int side_ = 0;
   index_t beside_ = 1;
-  bool turns_ = false;
+  bool turns_ = false, runs_ = false;
   line_array<std::uint8_t> turned_;
 };
 

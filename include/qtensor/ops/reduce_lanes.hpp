@@ -65,11 +65,11 @@ class lane_folder {
   /// Steps over bytes that lie side by side for `count` results: x[s * stride + c].
   void down(const std::uint8_t* x, index_t steps, index_t stride, index_t count) {
     if (count == width) return add(x, steps, stride, width);
-    turn(steps, count, [&](index_t s, index_t c) { return x[s * stride + c]; });
+    turn(steps, count, stride, [&](index_t c) { return x + c; });
   }
   /// Steps along runs of bytes, one run a result; count of them.
   void along(const std::uint8_t* const* x, index_t count, index_t steps) {
-    turn(steps, count, [&](index_t s, index_t c) { return x[c][s]; });
+    turn(steps, count, 1, [&](index_t c) { return x[c]; });
   }
   /// Whether the codes are those of the fold.
   bool exact() const { return exact_; }
@@ -78,14 +78,17 @@ class lane_folder {
   }
 
  private:
-  /// Steps over tiles of the bytes of `count` results, the other lanes of their vectors on copies of the first.
-  template <class Byte>
-  void turn(index_t steps, index_t count, const Byte& byte) {
+  /// Steps over tiles of the bytes of `count` results, those of result c `apart` from first_of(c) on; the other lanes
+  /// of their vectors on copies of the first.
+  template <class First>
+  void turn(index_t steps, index_t count, index_t apart, const First& first_of) {
     const index_t all = count <= simd::lanes<arch> ? simd::lanes<arch> : width;
     for (index_t first = 0; first < steps; first += tile_steps) {
       const index_t n = std::min(tile_steps, steps - first);
-      for (index_t c = 0; c < all; ++c)
-        for (index_t s = 0; s < n; ++s) tile_[s * all + c] = byte(first + s, c < count ? c : 0);
+      for (index_t c = 0; c < all; ++c) {
+        const std::uint8_t* const from = first_of(c < count ? c : 0) + first * apart;
+        for (index_t s = 0; s < n; ++s) tile_[s * all + c] = from[s * apart];
+      }
       add(tile_, n, all, all);
     }
   }
