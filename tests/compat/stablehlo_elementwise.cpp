@@ -185,6 +185,100 @@ TEST_CASE("stablehlo elementwise: to_destination_type: requantize, quantize, deq
   CHECK(mentions(sentence([&] { shlo::to_destination_type(u8, {}, basic_type::bf16); }), "its expressed type"));
 }
 
+namespace {
+
+/// Elements of any kind, special ones among them.
+shlo::tensor mixed(const shlo::element_type& type, index_t n, index_t seed) {
+  const double special[] = {0.0, -0.0, inf, -inf, not_a_number, 0x1p31, -0x1p31, 1e38, -1e-44, .5, -.5, 254.5};
+  shlo::tensor x(type, {n});
+  for (index_t i = 0; i < n; ++i) {
+    const index_t b = (i + seed) * 7919 % 4093;
+    if (shlo::is_float(type.stored()))
+      x.set(i, {b % 3 == 0 ? special[b % 12] : static_cast<double>(b % 401 - 200) * .375, 0});
+    else
+      x.set(i, {0.0, static_cast<shlo::wide_integer>(b * 77003 - 120000000) * (b % 5 == 0 ? 40 : 1)});
+  }
+  return x;
+}
+bool same_elements(const shlo::tensor& x, index_t i, const shlo::scalar& wanted) {
+  const shlo::scalar is = x.at(i);
+  return is.integer == wanted.integer &&
+         ((std::isnan(is.real) && std::isnan(wanted.real)) ||
+          (is.real == wanted.real && std::signbit(is.real) == std::signbit(wanted.real)));
+}
+
+}  // namespace
+
+TEST_CASE("stablehlo elementwise: whole tensors equal their elements") {
+  using shlo::unary, shlo::binary, shlo::direction;
+  const std::vector<std::array<const char*, 3>> types = {
+      {"f32", "f32", "f32"},
+      {"f16", "f16", "f16"},
+      {"bf16", "bf16", "bf16"},
+      {"f64", "f64", "f64"},
+      {"!quant.uniform<i8:f32, 0.1:3>", "!quant.uniform<i8:f32, 0.7:-128>", "!quant.uniform<i8:f32, 0.3:5>"},
+      {"!quant.uniform<ui4:f16, 0.1:3>", "f16", "!quant.uniform<ui4:f16, 2:15>"},
+      {"!quant.uniform<i32:f32, 0.001:-2147483648>", "!quant.uniform<i32:f32, 0.01:7>",
+       "!quant.uniform<i32:f32, 0.01>"},
+      {"bf16", "!quant.uniform<ui16:bf16, 0.02:40000>", "!quant.uniform<ui16<90:50000>:bf16, 0.02:99>"},
+      {"!quant.uniform<i64:f32, 0.1:3>", "!quant.uniform<i64:f32, 0.7>", "!quant.uniform<i64:f32, 0.3:5>"}};
+  for (const auto& spelled : types) {
+    const auto a = shlo::parse_type(spelled[0]), b = shlo::parse_type(spelled[1]), y = shlo::parse_type(spelled[2]);
+    for (index_t n = 1; n < 600; n += n < 40 ? 1 : 471) {
+      const auto v = mixed(a, n, 1), w = mixed(b, n, 2000);
+      const auto all = [&](const auto& name, const shlo::tensor& result, const auto& element) {
+        for (index_t i = 0; i < n; ++i)
+          if (!same_elements(result, i, element(i))) FAIL(name, ", element ", i, " of ", n, " of ", spelled[0]);
+      };
+      for (const unary op : {unary::abs, unary::ceil, unary::floor, unary::negate, unary::sign})
+        all("unary", shlo::elementwise(op, v, y), [&](index_t i) { return shlo::apply(op, a, v.at(i), y); });
+      for (const binary op :
+           {binary::add, binary::divide, binary::maximum, binary::minimum, binary::multiply, binary::subtract})
+        all("binary", shlo::elementwise(op, v, w, y),
+            [&](index_t i) { return shlo::apply(op, a, v.at(i), b, w.at(i), y); });
+      for (const direction d :
+           {direction::eq, direction::ne, direction::ge, direction::gt, direction::le, direction::lt})
+        all("compare", shlo::compare(d, v, w), [&](index_t i) {
+          return shlo::scalar{0.0, shlo::compare(d, a, v.at(i), b, w.at(i))};
+        });
+      const auto less = shlo::compare(direction::lt, v, w);
+      const auto chosen = [&](bool first, index_t i) {
+        return first ? shlo::to_destination_type(a, v.at(i), y) : shlo::to_destination_type(b, w.at(i), y);
+      };
+      all("select", shlo::select(less, v, w, y), [&](index_t i) { return chosen(less.at(i).integer != 0, i); });
+      shlo::tensor no(basic_type::i1, {});
+      all("select of one", shlo::select(no, v, w, y), [&](index_t i) { return chosen(false, i); });
+    }
+  }
+}
+
+TEST_CASE("stablehlo elementwise: select copies integers and codes, the other bits of their bytes aside") {
+  for (const char* type : {"i1", "i2", "ui4", "i8", "ui16", "i32", "i64", "!quant.uniform<i4:f32, 1>",
+                           "!quant.uniform<i8<-9:9>:f32, 1>", "!quant.uniform<i32:f32, 0.3>"}) {
+    INFO(type);
+    shlo::tensor a(shlo::parse_type(type), {37}), b = a, pred(basic_type::i1, {37});
+    for (std::size_t i = 0; i < a.bytes().size(); ++i)
+      a.bytes()[i] = static_cast<std::byte>(i * 37 + 11), b.bytes()[i] = static_cast<std::byte>(i * 91 + 7);
+    for (std::size_t i = 0; i < 37; ++i) pred.bytes()[i] = static_cast<std::byte>(i % 3 * 2);
+    const auto y = shlo::select(pred, a, b, a.type());
+    shlo::tensor wanted(a.type(), {37});
+    for (index_t i = 0; i < 37; ++i) wanted.set(i, i % 3 != 0 ? a.at(i) : b.at(i));
+    CHECK(std::equal(y.bytes().begin(), y.bytes().end(), wanted.bytes().begin()));
+  }
+}
+
+TEST_CASE("stablehlo elementwise: convert of whole tensors equals their elements, from and to every type") {
+  for (int from = 0; from <= static_cast<int>(basic_type::f64); ++from)
+    for (int to = 0; to <= static_cast<int>(basic_type::f64); ++to)
+      for (const index_t n : {1, 15, 16, 17, 40, 513}) {
+        const auto a = static_cast<basic_type>(from), b = static_cast<basic_type>(to);
+        const auto x = mixed(a, n, 5), y = shlo::convert(x, b);
+        for (index_t i = 0; i < n; ++i)
+          if (!same_elements(y, i, shlo::to_destination_type(a, x.at(i), b)))
+            FAIL("element ", i, " of ", n, " of ", shlo::name_of(a), " to ", shlo::name_of(b));
+      }
+}
+
 TEST_CASE("stablehlo elementwise: constraints by name") {
   const auto f = reals("f32", {1, 2});
   const auto q = reals("!quant.uniform<i8:f32, 1>", {1, 2}), w = reals("!quant.uniform<i16:f32, 1>", {1, 2});

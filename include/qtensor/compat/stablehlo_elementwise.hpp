@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <functional>
 #include <qtensor/compat/stablehlo.hpp>
 
 namespace qtensor::compat::stablehlo {
@@ -90,30 +91,29 @@ inline wide_integer apply(binary op, basic_type type, wide_integer a, wide_integ
   return a;
 }
 
-template <class T>
-bool holds(direction d, T a, T b) {
+/// Calls use(f) with the function that compares two numbers.
+template <class Use>
+auto in_direction(direction d, const Use& use) {
   switch (d) {
     case direction::eq:
-      return a == b;
+      return use(std::equal_to<>{});
     case direction::ne:
-      return a != b;
+      return use(std::not_equal_to<>{});
     case direction::ge:
-      return a >= b;
+      return use(std::greater_equal<>{});
     case direction::gt:
-      return a > b;
+      return use(std::greater<>{});
     case direction::le:
-      return a <= b;
-    case direction::lt:
-      return a < b;
+      return use(std::less_equal<>{});
+    default:
+      return use(std::less<>{});
   }
-  return false;
+}
+template <class T>
+bool holds(direction d, T a, T b) {
+  return in_direction(d, [&](const auto& holds) { return holds(a, b); });
 }
 
-/// An element as what it is computed in: a quantized one is dequantized.
-inline scalar expressed(const element_type& type, const scalar& x, index_t channel) {
-  return type.is_quantized() ? scalar{type.quantized().dequantize(x.integer, channel), 0} : x;
-}
-inline scalar expressed(const tensor& x, index_t i) { return expressed(x.type(), x.at(i), x.channel(i)); }
 /// An operation on what it is computed in.
 template <class Op, class... Scalars>
 scalar computed(Op op, basic_type type, const Scalars&... x) {
@@ -122,11 +122,6 @@ scalar computed(Op op, basic_type type, const Scalars&... x) {
 inline bool compared(direction d, basic_type type, const scalar& x, const scalar& y) {
   return is_float(type) ? holds(d, x.real, y.real) : holds(d, x.integer, y.integer);
 }
-/// What was computed as an element of the result: quantized where that is.
-inline scalar stored(const element_type& type, const scalar& x, index_t channel) {
-  return type.is_quantized() ? scalar{0.0, type.quantized().quantize(x.real, channel)} : x;
-}
-
 inline void check_same_shape(const tensor& a, const tensor& b) {
   require(a.shape() == b.shape(), "the operands have different shapes; constraint: same(shape(operands...)).");
 }
@@ -165,56 +160,6 @@ inline bool compare(direction d, const element_type& a, const scalar& x, const e
 /// float to quantized is quantize, quantized to float is dequantize, everything else is convert.
 scalar to_destination_type(const element_type& from, const scalar& x, const element_type& to, index_t channel = 0);
 
-/// Unary operations: the result has the operand's shape and the type given.
-inline tensor elementwise(unary op, const tensor& x, const element_type& result) {
-  detail::check_types(x.type(), result);
-  tensor y(result, x.shape());
-  for (index_t i = 0; i < x.size(); ++i)
-    y.set(i, detail::stored(result, detail::computed(op, result.computed(), detail::expressed(x, i)), y.channel(i)));
-  return y;
-}
-/// Binary operations on tensors of one shape. A float operand beside a quantized one is taken as it is (hybrid).
-inline tensor elementwise(binary op, const tensor& a, const tensor& b, const element_type& result) {
-  detail::check_same_shape(a, b);
-  detail::check_types(a.type(), result);
-  detail::check_types(b.type(), result);
-  tensor y(result, a.shape());
-  for (index_t i = 0; i < a.size(); ++i) {
-    const scalar v = detail::expressed(a, i), w = detail::expressed(b, i);
-    y.set(i, detail::stored(result, detail::computed(op, result.computed(), v, w), y.channel(i)));
-  }
-  return y;
-}
-/// compare: a tensor of i1.
-inline tensor compare(direction d, const tensor& a, const tensor& b) {
-  detail::check_same_shape(a, b);
-  require(a.type().computed() == b.type().computed(), "the operands are computed in ", name_of(a.type().computed()),
-          " and ", name_of(b.type().computed()),
-          "; constraint: element types agree, of quantized ones the expressed "
-          "types.");
-  tensor y(basic_type::i1, a.shape());
-  for (index_t i = 0; i < a.size(); ++i)
-    y.set(i, {0.0, detail::compared(d, a.type().computed(), detail::expressed(a, i), detail::expressed(b, i))});
-  return y;
-}
-/// select: on_true where pred holds, else on_false, as the result's type (dequantize_select_quantize). pred has one
-/// element or the shape of the others.
-inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on_false, const element_type& result) {
-  require(pred.type() == element_type(basic_type::i1), "pred is ", name_of(pred.type().stored()),
-          "; constraint: element_type(pred) = i1.");
-  require(pred.shape().empty() || pred.shape() == on_true.shape(),
-          "pred has another shape; constraint: rank(pred) = 0 or shape(pred) = shape(on_true).");
-  detail::check_same_shape(on_true, on_false);
-  detail::check_types(on_true.type(), result);
-  detail::check_types(on_false.type(), result);
-  tensor y(result, on_true.shape());
-  for (index_t i = 0; i < y.size(); ++i) {
-    const tensor& from = pred.at(pred.shape().empty() ? 0 : i).integer != 0 ? on_true : on_false;
-    y.set(i, from.type() == result ? from.at(i) : detail::stored(result, detail::expressed(from, i), y.channel(i)));
-  }
-  return y;
-}
-
 namespace detail {
 
 /// convert between types that are not quantized. Floats become integers toward zero, saturating, NaN as 0 (left open by
@@ -247,12 +192,160 @@ inline scalar to_destination_type(const element_type& from, const scalar& x, con
   return to.is_quantized() ? detail::stored(to, v, channel) : detail::converted(computed, v, to.stored());
 }
 
-/// convert: between booleans, integers and floats. Quantized tensors have uniform_quantize and uniform_dequantize.
-inline tensor convert(const tensor& x, basic_type to) {
-  require(!x.type().is_quantized(), "the operand of convert is quantized; use uniform_dequantize.");
-  tensor y(to, x.shape());
-  for (index_t i = 0; i < x.size(); ++i) y.set(i, detail::converted(x.type().stored(), x.at(i), to));
+inline namespace QTENSOR_ABI {
+
+namespace pieces {
+
+/// The operations on batches of floats; larger and smaller as `detail::larger` has them.
+inline floats apply(unary op, const floats& x) {
+  const simd::words<arch> bits = simd::bits_as<std::uint32_t>(x), sign(sign_bit);
+  const floats minus = simd::bits_as<float>(bits ^ sign);
+  switch (op) {
+    case unary::abs:
+      return simd::bits_as<float>(bits & ~sign);
+    case unary::ceil:
+      return simd::bits_as<float>(simd::bits_as<std::uint32_t>(simd::floor(minus)) ^ sign);
+    case unary::floor:
+      return simd::floor(x);
+    case unary::negate:
+      return minus;
+    default: {
+      const floats one = simd::bits_as<float>((bits & sign) | simd::bits_as<std::uint32_t>(floats(1.f)));
+      return simd::select((x < floats(0.f)) | (x > floats(0.f)), one, x);
+    }
+  }
+}
+inline floats apply(binary op, const floats& a, const floats& b) {
+  const auto bits = [](const floats& x) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::uint32_t>(x); };
+  switch (op) {
+    case binary::add:
+      return simd::add(a, b);
+    case binary::subtract:
+      return simd::sub(a, b);
+    case binary::multiply:
+      return simd::mul(a, b);
+    case binary::divide:
+      return simd::div(a, b);
+    case binary::maximum:
+      return simd::select(a == b, simd::bits_as<float>(bits(a) & bits(b)), simd::select(a == a, simd::max(a, b), a));
+    default:
+      return simd::select(a == b, simd::bits_as<float>(bits(a) | bits(b)), simd::select(a == a, simd::min(a, b), a));
+  }
+}
+
+}  // namespace pieces
+
+/// Unary operations: the result has the operand's shape and the type given. Cost: of floats and quantized types as
+/// `retype` has it, of others element by element.
+inline tensor elementwise(unary op, const tensor& x, const element_type& result) {
+  detail::check_types(x.type(), result);
+  tensor y(result, x.shape());
+  if (pieces::compute_tiles(
+          y, [op](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return pieces::apply(op, v); }, x))
+    return y;
+  for (index_t i = 0; i < x.size(); ++i)
+    y.set(i, detail::stored(result, detail::computed(op, result.computed(), detail::expressed(x, i)), y.channel(i)));
   return y;
 }
+/// Binary operations on tensors of one shape. A float operand beside a quantized one is taken as it is (hybrid).
+inline tensor elementwise(binary op, const tensor& a, const tensor& b, const element_type& result) {
+  detail::check_same_shape(a, b);
+  detail::check_types(a.type(), result);
+  detail::check_types(b.type(), result);
+  tensor y(result, a.shape());
+  const auto batch = [op](const pieces::floats& v, const pieces::floats& w)
+                         QTENSOR_INLINE_LAMBDA { return pieces::apply(op, v, w); };
+  if (op != binary::and_ && op != binary::or_ && pieces::compute_tiles(y, batch, a, b)) return y;
+  for (index_t i = 0; i < a.size(); ++i) {
+    const scalar v = detail::expressed(a, i), w = detail::expressed(b, i);
+    y.set(i, detail::stored(result, detail::computed(op, result.computed(), v, w), y.channel(i)));
+  }
+  return y;
+}
+/// compare: a tensor of i1.
+inline tensor compare(direction d, const tensor& a, const tensor& b) {
+  detail::check_same_shape(a, b);
+  require(a.type().computed() == b.type().computed(), "the operands are computed in ", name_of(a.type().computed()),
+          " and ", name_of(b.type().computed()),
+          "; constraint: element types agree, of quantized ones the expressed "
+          "types.");
+  tensor y(basic_type::i1, a.shape());
+  const bool done = detail::in_direction(d, [&](const auto& holds) {
+    return pieces::read_tiles(
+        [&](index_t first, index_t n, const pieces::tile& v, const pieces::tile& w) {
+          std::byte* const to = y.bytes().data() + first;
+          for (index_t i = 0; i < n; ++i) to[i] = std::byte{holds(v.numbers[i], w.numbers[i])};
+        },
+        a, b);
+  });
+  for (index_t i = 0; !done && i < a.size(); ++i)
+    y.set(i, {0.0, detail::compared(d, a.type().computed(), detail::expressed(a, i), detail::expressed(b, i))});
+  return y;
+}
+/// select: on_true where pred holds, else on_false, as the result's type (dequantize_select_quantize). pred has one
+/// element or the shape of the others.
+inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on_false, const element_type& result) {
+  require(pred.type() == element_type(basic_type::i1), "pred is ", name_of(pred.type().stored()),
+          "; constraint: element_type(pred) = i1.");
+  require(pred.shape().empty() || pred.shape() == on_true.shape(),
+          "pred has another shape; constraint: rank(pred) = 0 or shape(pred) = shape(on_true).");
+  detail::check_same_shape(on_true, on_false);
+  detail::check_types(on_true.type(), result);
+  detail::check_types(on_false.type(), result);
+  const auto as_result = [&](const tensor& x) {
+    const bool stays = x.type() == result && !is_float(result.stored());
+    if (stays && bits_of(result.stored()) >= 8) return x;
+    tensor y(result, x.shape());
+    if (!stays)
+      pieces::retype(x, y);
+    else
+      for (index_t i = 0; i < x.size(); ++i) y.set(i, x.at(i));
+    return y;
+  };
+  const std::byte* const chosen = pred.bytes().data();
+  if (pred.shape().empty()) return as_result(chosen[0] != std::byte{0} ? on_true : on_false);
+  tensor y = as_result(on_true);
+  const tensor other = as_result(on_false);
+  const auto choose = [&]<class Unit>(Unit) {
+    const auto* const from = reinterpret_cast<const Unit*>(other.bytes().data());
+    auto* const to = reinterpret_cast<Unit*>(y.bytes().data());
+    for (index_t i = 0; i < y.size(); ++i) to[i] = chosen[i] != std::byte{0} ? to[i] : from[i];
+  };
+  switch (bytes_of(result.stored())) {
+    case 1:
+      choose(std::uint8_t{});
+      break;
+    case 2:
+      choose(std::uint16_t{});
+      break;
+    case 4:
+      choose(std::uint32_t{});
+      break;
+    default:
+      choose(std::uint64_t{});
+  }
+  return y;
+}
+/// convert: between booleans, integers and floats. Quantized tensors have uniform_quantize and uniform_dequantize.
+/// Cost: between floats up to f32 and integers up to i32 as `retype` has it.
+inline tensor convert(const tensor& x, basic_type to) {
+  require(!x.type().is_quantized(), "the operand of convert is quantized; use uniform_dequantize.");
+  const basic_type from = x.type().stored();
+  // Integers are codes of scale 1 and zero point 0.
+  const auto as_codes = [](basic_type type) { return quantized_type::per_tensor(type, basic_type::f32, 1.0); };
+  const auto same = [](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return v; };
+  const auto cut = [](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return simd::truncate(v); };
+  if (is_float(from) && is_integer(to))
+    if (tensor y(as_codes(to), x.shape()); pieces::compute_tiles(y, cut, x)) return y.bitcast(to);
+  tensor y(to, x.shape());
+  if (is_float(from) && pieces::compute_tiles(y, same, x)) return y;
+  const bool rounds_once = to == basic_type::f32 || bits_of(from) <= 16;
+  if (is_integer(from) && is_float(to) && rounds_once && pieces::compute_tiles(y, same, x.bitcast(as_codes(from))))
+    return y;
+  for (index_t i = 0; i < x.size(); ++i) y.set(i, detail::converted(from, x.at(i), to));
+  return y;
+}
+
+}  // namespace QTENSOR_ABI
 
 }  // namespace qtensor::compat::stablehlo
