@@ -179,23 +179,32 @@ inline namespace QTENSOR_ABI {
 
 namespace pieces {
 
-/// Elements as the numbers they are computed with: floats, or doubles where those are f64.
+/// Elements as the numbers they are computed with, floats, or doubles where those are f64: where they lie, or a copy.
 template <class T>
-std::vector<T> real_numbers(const tensor& x) {
-  require(is_float(x.type().computed()), "an operand is ", name_of(x.type().stored()),
-          "; products are of float or quantized tensors.");
-  if (x.type().is_quantized()) return real_numbers<T>(uniform_dequantize(x));
-  if (x.type().stored() == (sizeof(T) == 4 ? basic_type::f32 : basic_type::f64)) return x.to_vector<T>();
-  std::vector<T> out(static_cast<std::size_t>(x.size()));
-  for (index_t i = 0; i < x.size(); ++i) out[static_cast<std::size_t>(i)] = static_cast<T>(x.at(i).real);
-  return out;
-}
+class real_numbers {
+ public:
+  explicit real_numbers(const tensor& x) : x_(x) {
+    require(is_float(x.type().computed()), "an operand is ", name_of(x.type().stored()),
+            "; products are of float or quantized tensors.");
+    if (x.type().is_quantized()) kept_ = uniform_dequantize(x);
+    constexpr basic_type type = sizeof(T) == 4 ? basic_type::f32 : basic_type::f64;
+    if (tensor().type().stored() != type) kept_ = convert(tensor(), type);
+  }
+  bool empty() const { return x_.size() == 0; }
+  const T* data() const { return reinterpret_cast<const T*>(tensor().bytes().data()); }
+
+ private:
+  const stablehlo::tensor& tensor() const { return kept_ ? *kept_ : x_; }
+
+  const stablehlo::tensor& x_;
+  std::optional<stablehlo::tensor> kept_;
+};
 
 /// One operand of a product as matrices, a row for each free index: its numbers, and where its matrices, their rows and
 /// their terms begin.
 template <class T>
 struct dot_operand {
-  std::vector<T> numbers;
+  real_numbers<T> numbers;
   std::vector<index_t> batches, free, terms;
 
   index_t matrices() const { return static_cast<index_t>(batches.size()); }
@@ -232,7 +241,7 @@ class window_operand {
  public:
   window_operand(const tensor& lhs, const convolution_dimension_numbers& d, const detail::convolution_geometry& g,
                  bool groups_of_batches)
-      : numbers_(real_numbers<T>(lhs)),
+      : numbers_(lhs),
         group_step_(groups_of_batches ? g.batches * detail::stride_along(lhs.shape(), d.input_batch)
                                       : g.inputs * detail::stride_along(lhs.shape(), d.input_feature)),
         groups_(g.groups),
@@ -281,7 +290,7 @@ class window_operand {
     taps_ *= axis.taps;
   }
 
-  std::vector<T> numbers_;
+  real_numbers<T> numbers_;
   index_t group_step_, groups_, inputs_, input_step_, rows_, taps_ = 1;
   std::vector<index_t> places_;  // [row][tap]
 };
@@ -338,27 +347,28 @@ void for_each_dot(const Multiply& multiply, const A& a, const dot_operand<typena
   }
 }
 
-/// A result's sums in the type they are computed in, dense; quantized where the result is.
+/// The sums of a result in its shape, floats or doubles, and what they are as its elements.
 class product_sums {
  public:
   product_sums(const element_type& result, const std::vector<index_t>& shape)
-      : y_(result, shape), sums_(result.is_quantized() ? tensor(result.computed(), shape) : tensor(result, {0})) {}
-  index_t size() const { return y_.size(); }
+      : result_(result), sums_(result.computed() == basic_type::f64 ? basic_type::f64 : basic_type::f32, shape) {
+    if (result.is_quantized()) result.quantized().check_shape(shape);
+  }
+  index_t size() const { return sums_.size(); }
   /// `n` sums to places from `place` on, `step` apart.
   template <class T>
   void set(index_t place, index_t step, const T* sums, index_t n) {
-    tensor& to = y_.type().is_quantized() ? sums_ : y_;
-    if (bytes_of(to.type().stored()) == sizeof(T)) {
-      T* memory = reinterpret_cast<T*>(to.bytes().data()) + place;
-      for (index_t i = 0; i < n; ++i) memory[i * step] = sums[i];
-    } else {
-      for (index_t i = 0; i < n; ++i) to.set(place + i * step, {static_cast<double>(sums[i]), 0});
-    }
+    T* memory = reinterpret_cast<T*>(sums_.bytes().data()) + place;
+    for (index_t i = 0; i < n; ++i) memory[i * step] = sums[i];
   }
-  tensor take() { return y_.type().is_quantized() ? uniform_quantize(sums_, y_.type().quantized()) : std::move(y_); }
+  tensor take() {
+    if (result_.computed() != sums_.type().stored()) sums_ = convert(sums_, result_.computed());
+    return result_.is_quantized() ? uniform_quantize(sums_, result_.quantized()) : std::move(sums_);
+  }
 
  private:
-  tensor y_, sums_;
+  element_type result_;
+  tensor sums_;
 };
 
 }  // namespace pieces
