@@ -261,6 +261,34 @@ TEST_CASE("stablehlo convolution: every float type is the definition, in any ord
     }
 }
 
+TEST_CASE("stablehlo convolution: depthwise, channels side by side, is the definition") {
+  const shlo::convolution_dimension_numbers outputs_first{0, 2, {1}, 1, 2, {0}, 0, 1, {2}};
+  for (const basic_type type : {basic_type::bf16, basic_type::f16, basic_type::f32, basic_type::f64})
+    for (const index_t channels : {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 40, 63, 64, 65, 130})
+      for (const bool last : {true, false}) {
+        auto x = any_numbers(type, {2, 9, channels}, 3), w = any_numbers(type, {3, 1, channels}, 4);
+        w.set(channels - 1, {std::numeric_limits<double>::infinity(), 0});
+        const auto y = shlo::convolution(
+            x, w, last ? numbers : outputs_first,
+            {.window_strides = {2}, .rhs_dilation = {2}, .padding = {{{1, 3}}}, .feature_group_count = channels}, type);
+        const index_t places = (1 + 9 + 3 - 5) / 2 + 1;
+        REQUIRE(y.size() == 2 * places * channels);
+        for (index_t b = 0; b < 2; ++b)
+          for (index_t o = 0; o < places; ++o)
+            for (index_t c = 0; c < channels; ++c) {
+              double sum = 0.0;
+              for (index_t k = 0; k < 3; ++k) {
+                const index_t at = 2 * o + 2 * k - 1;
+                const double seen = at < 0 || at >= 9 ? 0.0 : x.at((b * 9 + at) * channels + c).real;
+                sum = stepped(type, sum, seen, w.at(k * channels + c).real);
+              }
+              const double is = y.at(last ? (b * places + o) * channels + c : (b * channels + c) * places + o).real;
+              if (!(std::isnan(is) && std::isnan(sum)) && is != sum)
+                FAIL(shlo::name_of(type), ", ", channels, " channels: (", b, ", ", o, ", ", c, ")");
+            }
+      }
+}
+
 TEST_CASE("stablehlo convolution: no spatial dimension and four, nothing to sum, infinite weights meet padding") {
   const shlo::convolution_dimension_numbers none{0, 1, {}, 0, 1, {}, 0, 1, {}};
   const auto y = shlo::convolution(floats({2, 2}, {1, 2, 3, 4}), floats({2, 1}, {10, 1}), none, {}, basic_type::f32);

@@ -255,6 +255,13 @@ class window_operand {
   index_t matrices() const { return groups_; }
   index_t rows() const { return rows_; }
   index_t depth() const { return taps_ * inputs_; }
+  /// Whether groups have one input feature, side by side, as in depthwise convolutions.
+  bool has_lanes() const { return inputs_ == 1 && group_step_ == 1; }
+  /// What a row of all such groups sees under a tap; nullptr for padding and holes.
+  const T* lanes(index_t row, index_t tap) const {
+    const index_t place = places_[static_cast<std::size_t>(row * taps_ + tap)];
+    return place == outside ? nullptr : numbers_.data() + place;
+  }
   matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
     if (depth() == 0) return {nullptr, n, 0, 0, 1};
     room.resize(static_cast<std::size_t>(n * depth()));
@@ -306,6 +313,13 @@ struct multiply_doubles {
         sums[r * b.rows() + c] = sum;
       }
   }
+  /// sums[i] = x(0)[i] w(0)[i] + x(1)[i] w(1)[i] + ... for i < n, where nullptr stands for zeros.
+  template <class X, class W>
+  void lanes(const X& x, const W& w, index_t depth, index_t n, double* sums) const {
+    std::fill_n(sums, n, 0.0);
+    for (index_t k = 0; k < depth; ++k)
+      for (index_t i = 0; i < n; ++i) sums[i] += rounded((x(k) != nullptr ? x(k)[i] : 0.0) * w(k)[i]);
+  }
 };
 /// The same in the type of a Step.
 template <class Step>
@@ -313,6 +327,19 @@ struct multiply_floats {
   using number = float;
   void operator()(const matrix_ref<const float>& a, const matrix_ref<const float>& b, float* sums) const {
     matmul_into<simd::best_arch, Step>(a, b.transposed(), matrix_ref<float>{sums, a.rows(), b.rows(), b.rows(), 1});
+  }
+  template <class X, class W>
+  void lanes(const X& x, const W& w, index_t depth, index_t n, float* sums) const {
+    for (index_t i = 0, m; i < n; i += m) {
+      m = std::min(simd::lanes<arch>, n - i);
+      const auto load = [m](const float* p) QTENSOR_INLINE_LAMBDA {
+        return m == simd::lanes<arch> ? simd::load<arch>(p) : simd::load_n<arch>(p, m);
+      };
+      floats sum(0.f);
+      for (index_t k = 0; k < depth; ++k)
+        sum = Step::add(sum, x(k) != nullptr ? load(x(k) + i) : floats(0.f), load(w(k) + i));
+      simd::store_n(sums + i, m, sum);
+    }
   }
 };
 /// Calls use(multiply) with the products of a float type.
@@ -454,10 +481,23 @@ inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolutio
   pieces::in_type(result.computed(), [&]<class Multiply>(const Multiply& multiply) {
     using number = typename Multiply::number;
     const pieces::window_operand<number> windows(lhs, d, g, attributes.batch_group_count > 1);
+    const index_t output = stride(d.kernel_output_feature);
     const pieces::dot_operand<number> kernels{
-        pieces::real_numbers<number>(rhs), detail::places_of({{g.groups, g.outputs * stride(d.kernel_output_feature)}}),
-        detail::places_of({{g.outputs, stride(d.kernel_output_feature)}}),
+        pieces::real_numbers<number>(rhs), detail::places_of({{g.groups, g.outputs * output}}),
+        detail::places_of({{g.outputs, output}}),
         detail::places_over(rhs.shape(), joined(d.kernel_spatial, d.kernel_input_feature))};
+    if (windows.has_lanes() && g.outputs == 1 && output == 1) {
+      std::vector<number> sums(static_cast<std::size_t>(g.groups));
+      const auto weights = [&](index_t k) {
+        return kernels.numbers.data() + kernels.terms[static_cast<std::size_t>(k)];
+      };
+      for (index_t row = 0; row < windows.rows(); ++row) {
+        multiply.lanes([&](index_t k) { return windows.lanes(row, k); }, weights, windows.depth(), g.groups,
+                       sums.data());
+        y.set(places[static_cast<std::size_t>(row)], feature, sums.data(), g.groups);
+      }
+      return;
+    }
     pieces::for_each_dot(multiply, windows, kernels,
                          [&](index_t group, index_t first, index_t rows, const number* sums) {
                            for (index_t r = 0; r < rows; ++r)
