@@ -137,7 +137,9 @@ class group_engine {
         const bool stored = ends && count > 0 && take_place(place, sink, row + m + r, col + c, cols);
         const auto part = all.from(m + r, g, form_.group_units());
         const index_t left = count - full;
-        if (full > 0) dot(w, part, some, full, quads, left > 0 ? place.without_end() : place);
+        // Passed as they stand: g++ copies structures by vectors, which wait until all stores before them are done.
+        const simd::group_sums begun = place.without_end();
+        if (full > 0) dot(w, part, some, full, quads, left > 0 ? begun : place);
         if (left > 0)
           dot(w.from(full, quads), part.from(0, full, form_.group_units()), some, left, last_quads,
               full > 0 ? place.behind() : place);
