@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/ops/multiply.hpp: which engine the types and options choose, by the bits that come out.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
+#include <limits>
 #include <qtensor/ops/multiply.hpp>
 #include <qtensor/reference/matmul.hpp>
 #include <qtensor/reference/product.hpp>
@@ -181,6 +182,65 @@ TEST_CASE("multiply: floats and everything else are one chain") {
         y[static_cast<std::size_t>((t.row + r) * n_count + t.col + c)] = t.values[r * t.stride + c];
   });
   CHECK(y == direct);
+}
+
+TEST_CASE("suits_panels: codes in runs, long groups, outputs that fill panels, results that are rows or few") {
+  constexpr index_t panel = simd::float_tile<best>::panel, k = 40;
+  const auto suits = [&]<class S, depth_axis Depth = depth_axis::cols, class Order = row_major>(
+      std::type_identity<S>, index_t outputs, index_t rows = 1, bool in_columns = false) {
+    const tensor<S, matrix_extents, Order> w(Depth == depth_axis::cols ? matrix_extents(outputs, k)
+                                                                       : matrix_extents(k, outputs));
+    const ops::weights_of<decltype(w.view()), Depth> weights(w.view());
+    float y = 0.f;
+    const matrix_ref<float> to{&y, rows, outputs, in_columns ? 1 : outputs, in_columns ? rows : 1};
+    if constexpr (ops::weights_in_runs<decltype(weights)>)
+      return ops::suits_panels<best>(weights, to);
+    else
+      return false;
+  };
+  constexpr std::type_identity<int8_per_channel<0>> bytes;
+  for (const index_t n : {2 * panel, 9 * panel - 1, 9 * panel, 9 * panel + 1}) CHECK(suits(bytes, n));
+  for (const index_t n : {index_t{0}, panel, 2 * panel - 1, 2 * panel + 1}) CHECK_FALSE(suits(bytes, n));
+  CHECK(suits(bytes, 2 * panel, simd::lanes<best> - 1, true));
+  CHECK_FALSE(suits(bytes, 2 * panel, simd::lanes<best>, true));
+  CHECK(suits(std::type_identity<mxfp4>{}, 2 * panel));
+  CHECK(suits(std::type_identity<int4_group<64>>{}, 2 * panel));
+  CHECK_FALSE(suits(std::type_identity<int4_group<8>>{}, 2 * panel));
+  CHECK_FALSE(suits(std::type_identity<scheme<int4, group<32>, planar<high_first>>>{}, 2 * panel));
+  CHECK_FALSE(suits(std::type_identity<scheme<uint8, group<32>, zero_point<int32>>>{}, 2 * panel));
+  CHECK_FALSE(suits.operator()<int8_per_tensor, depth_axis::rows>({}, 2 * panel));
+  CHECK(suits.operator()<int8_per_tensor, depth_axis::rows, col_major>({}, 2 * panel));
+}
+
+TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are the chain, too", S, mxfp4, nvfp4,
+                   mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>,
+                   scheme<uint8, group<48>, zero_point<uint8>>, scheme<uint4, group<32>, offset<f32>, offset_min_max>) {
+  constexpr index_t panel = simd::float_tile<best>::panel, k = 112;
+  for (const index_t outputs : {2 * panel - 1, 2 * panel, 9 * panel + 3})
+    for (const index_t rows : {1, 3, 5, 8, 19}) {
+      const auto w = random_tensor<S>(outputs, k, 17);
+      auto floats = numbers(rows * k, 18);
+      floats[3] = -0.f, floats[5] = 0x1p-140f;
+      if (rows > 1) floats[k] = std::numeric_limits<float>::infinity();
+      const auto before = numbers(rows * outputs, 19);
+      for (const auto mode : {accumulate::assign, accumulate::add}) {
+        auto y = before;
+        multiply_tiles(w, matrix_ref<const float>{floats.data(), rows, k, k, 1},
+                       ops::store_floats<best>{{y.data(), rows, outputs, outputs, 1}, 0.75f, mode});
+        CHECK(same(y, rows, outputs, [&](index_t m, index_t n) {
+          const float sum =
+              reference::dot([&](index_t r, index_t i) { return floats[static_cast<std::size_t>(r * k + i)]; },
+                             [&](index_t i, index_t c) {
+                               return reference::value(w.view(), {c, i});
+                             },
+                             m, n, k);
+          const auto at = static_cast<std::size_t>(m * outputs + n);
+          const float product = rounded(0.75f * sum);
+          const float want = mode == accumulate::add ? rounded(before[at] + product) : product;
+          return std::isnan(want) && std::isnan(y[at]) ? y[at] : want;
+        }));
+      }
+    }
 }
 
 TEST_CASE("multiply: rounded operands") {

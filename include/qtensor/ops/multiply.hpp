@@ -183,15 +183,41 @@ index_t depth_of(const T& t) {
     return t.cols();
 }
 
+/// Weights of which panels may be packed fast: each output's codes are a run of memory, zero points are bytes.
+template <class W>
+concept weights_in_runs = requires {
+  requires W::has_runs && W::scheme_type::code_format::bits <= 8;
+  requires packed_zero_of<typename W::scheme_type>::fits_a_byte;
+};
+/// Whether they are faster packed for one product, panel by panel, than read as floats where they are. As measured:
+/// groups are long enough, outputs fill panels, and results are rows of memory, or few.
+template <simd::usable_arch A, weights_in_runs W>
+bool suits_panels(const W& w, const matrix_ref<float>& y) {
+  constexpr index_t panel = simd::float_tile<A>::panel, least_group = 16;
+  const index_t outputs = w.outputs(), group = w.group();
+  return (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
+         8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < simd::lanes<A>);
+}
+/// Floats times weights that are not packed, into memory, where that is faster panel by panel. Returns whether it was.
+template <simd::usable_arch A, class W, tile_source X>
+bool multiply_in_panels(const W& w, const X& x, const store_floats<A>& sink) {
+  if constexpr (weights_in_runs<W>)
+    if (suits_panels<A>(w, sink.y)) {
+      multiply_floats<A>(w, x, sink, serial{});
+      return true;
+    }
+  return false;
+}
+
 /// Floats times weights, fixed order: into memory from where the weights are, else tile by tile.
 template <simd::usable_arch A, class Operands, class W, tile_source X, class Sink, executor By>
 void multiply_in_order(const W& w, const X& x, const Sink& sink, const By& by) {
   constexpr bool has_bytes = W::scheme_type::code_format::bits <= 8;
-  if constexpr (packed_matrix<W> || (has_bytes && !(std::same_as<Sink, store_floats<A>> && std::same_as<By, serial> &&
-                                                    !Operands::rounds_rows))) {
+  constexpr bool stores = std::same_as<Sink, store_floats<A>> && !Operands::rounds_rows;
+  if constexpr (packed_matrix<W> || (has_bytes && !(stores && std::same_as<By, serial>))) {
     multiply_floats<A, Operands>(w, x, sink, by);
-  } else if constexpr (std::same_as<Sink, store_floats<A>> && !Operands::rounds_rows) {
-    matmul_into<A>(x, columns_of(w), sink.y, sink.alpha, sink.mode);
+  } else if constexpr (stores) {
+    if (!multiply_in_panels<A>(w, x, sink)) matmul_into<A>(x, columns_of(w), sink.y, sink.alpha, sink.mode);
   } else {
     // Wider codes are not packed: all floats first, then tiles of them.
     constexpr index_t most_rows = 16, width = simd::float_tile<A>::panel;

@@ -37,10 +37,12 @@ class weights_of {
  public:
   using scheme_type = S;
 
-  /// Whether each output's codes are a run of whole bytes, of integers.
-  static constexpr bool has_lines = lines_are_outputs && plain && code::bits == 8 && code::is_integer;
+  /// Whether each output's codes are a run of memory, nothing between them.
+  static constexpr bool has_runs = lines_are_outputs && plain;
+  /// Whether they are whole bytes, of integers.
+  static constexpr bool has_lines = has_runs && code::bits == 8 && code::is_integer;
   /// Whether they are pairs of packed codes.
-  static constexpr bool has_pairs = lines_are_outputs && plain && code::bits == 4;
+  static constexpr bool has_pairs = has_runs && code::bits == 4;
 
   explicit weights_of(const View& view) : view_(view), sizes_(view.storage_extents()) {}
   /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
