@@ -86,7 +86,7 @@ class tensor {
   /// How many elements of a channel follow each other.
   index_t run() const { return channels_ == 0 ? size_ : inner_; }
   /// Element i in row-major order.
-  scalar at(index_t i) const {
+  QTENSOR_INLINE scalar at(index_t i) const {
     const std::byte* from = bytes_.data() + i * bytes_of(type_.stored());
     const auto read = [&]<class T>(T value) {
       std::memcpy(&value, from, sizeof value);
@@ -102,14 +102,20 @@ class tensor {
         return {static_cast<double>(decode<f16>(read(std::uint16_t{}))), 0};
       case basic_type::bf16:
         return {static_cast<double>(decode<bf16>(read(std::uint16_t{}))), 0};
-      default: {
-        std::uint64_t word = 0;
-        for (index_t b = 0; b < bytes_of(stored); ++b) word |= static_cast<std::uint64_t>(from[b]) << (8 * b);
-        return {0.0, wrapped(stored, static_cast<wide_integer>(word))};
-      }
+      default:
+        switch (bytes_of(stored)) {
+          case 1:
+            return {0.0, wrapped(stored, read(std::uint8_t{}))};
+          case 2:
+            return {0.0, wrapped(stored, read(std::uint16_t{}))};
+          case 4:
+            return {0.0, wrapped(stored, read(std::uint32_t{}))};
+          default:
+            return {0.0, wrapped(stored, read(std::uint64_t{}))};
+        }
     }
   }
-  void set(index_t i, const scalar& value) {
+  QTENSOR_INLINE void set(index_t i, const scalar& value) {
     std::byte* to = bytes_.data() + i * bytes_of(type_.stored());
     const auto write = [&](auto number) { std::memcpy(to, &number, sizeof number); };
     const basic_type stored = type_.stored();
@@ -123,17 +129,25 @@ class tensor {
       case basic_type::bf16:
         return write(static_cast<std::uint16_t>(encode<bf16, to_special>(detail::to_odd_float(value.real))));
       default:
-        for (index_t b = 0; b < bytes_of(stored); ++b)
-          to[b] = static_cast<std::byte>(static_cast<std::uint64_t>(value.integer) >> (8 * b) & 0xff);
+        switch (bytes_of(stored)) {
+          case 1:
+            return write(static_cast<std::uint8_t>(value.integer));
+          case 2:
+            return write(static_cast<std::uint16_t>(value.integer));
+          case 4:
+            return write(static_cast<std::uint32_t>(value.integer));
+          default:
+            return write(static_cast<std::uint64_t>(value.integer));
+        }
     }
   }
 
   /// An integer modulo 2^bits, as the type means it; a boolean is whether it is not 0.
   static wide_integer wrapped(basic_type type, wide_integer v) {
     if (type == basic_type::i1) return v != 0 ? 1 : 0;
-    const int bits = bits_of(type);
-    v &= (wide_integer{1} << bits) - 1;
-    return is_signed(type) && (v >> (bits - 1)) != 0 ? v - (wide_integer{1} << bits) : v;
+    const int spare = 64 - bits_of(type);
+    const std::uint64_t word = static_cast<std::uint64_t>(v) << spare;
+    return is_signed(type) ? wide_integer{static_cast<std::int64_t>(word) >> spare} : wide_integer{word >> spare};
   }
 
  private:
@@ -151,12 +165,12 @@ class tensor {
 namespace detail {
 
 /// An element as what it is computed in: a quantized one is dequantized.
-inline scalar expressed(const element_type& type, const scalar& x, index_t channel) {
+QTENSOR_INLINE scalar expressed(const element_type& type, const scalar& x, index_t channel) {
   return type.is_quantized() ? scalar{type.quantized().dequantize(x.integer, channel), 0} : x;
 }
-inline scalar expressed(const tensor& x, index_t i) { return expressed(x.type(), x.at(i), x.channel(i)); }
+QTENSOR_INLINE scalar expressed(const tensor& x, index_t i) { return expressed(x.type(), x.at(i), x.channel(i)); }
 /// What was computed as an element of the result: quantized where that is.
-inline scalar stored(const element_type& type, const scalar& x, index_t channel) {
+QTENSOR_INLINE scalar stored(const element_type& type, const scalar& x, index_t channel) {
   return type.is_quantized() ? scalar{0.0, type.quantized().quantize(x.real, channel)} : x;
 }
 

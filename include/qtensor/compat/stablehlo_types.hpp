@@ -95,8 +95,8 @@ inline double to_odd_double(wide_integer v) {
   wide_integer m = negative ? -v : v;
   int exponent = 0;
   for (; m >= (wide_integer{1} << 53); ++exponent) m = (m >> 1) | (m & 1);
-  const double x = std::ldexp(static_cast<double>(m), exponent);
-  return negative ? -x : x;
+  const double x = static_cast<double>(static_cast<std::int64_t>(negative ? -m : m));
+  return exponent == 0 ? x : std::ldexp(x, exponent);
 }
 
 }  // namespace detail
@@ -120,7 +120,9 @@ inline double round_to(basic_type type, double x) {
 }
 /// An integer rounded to a float type.
 inline double round_integer_to(basic_type type, wide_integer v) {
-  return type == basic_type::f64 ? static_cast<double>(v) : round_to(type, detail::to_odd_double(v));
+  if (type != basic_type::f64) return round_to(type, detail::to_odd_double(v));
+  const auto narrow = static_cast<std::int64_t>(v);
+  return narrow == v ? static_cast<double>(narrow) : static_cast<double>(v);
 }
 
 // ---- quantized types -----------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class quantized_type {
     quantized_type narrowed = *this;
     narrowed.storage_min_ = low;
     narrowed.storage_max_ = high;
-    narrowed.check();
+    narrowed.settle();
     return narrowed;
   }
 
@@ -194,11 +196,12 @@ class quantized_type {
   wide_integer quantize(double x, index_t channel = 0) const {
     const std::size_t c = axis_ ? static_cast<std::size_t>(channel) : 0;
     double q = round_to(expressed_, x / scales_[c]);
-    q = round_to(expressed_, q + round_integer_to(expressed_, zero_points_[c]));
+    q = round_to(expressed_, q + zero_numbers_[c]);
     if (std::isnan(q)) return clamped(0);
-    q = std::clamp(q, round_integer_to(expressed_, storage_min_), round_integer_to(expressed_, storage_max_));
+    q = std::clamp(q, low_number_, high_number_);
     if (std::isinf(q)) return q < 0.0 ? storage_min_ : storage_max_;
-    return clamped(static_cast<wide_integer>(std::nearbyint(q)));
+    q = std::nearbyint(q);
+    return clamped(std::fabs(q) < 0x1p63 ? static_cast<std::int64_t>(q) : static_cast<wide_integer>(q));
   }
   /// quantize(dequantize(code)), as the specification has it (not by a ratio of scales, which differs on ties).
   wide_integer requantize(wide_integer code, const quantized_type& to, index_t channel = 0) const {
@@ -222,7 +225,7 @@ class quantized_type {
     require(is_float(expressed), "the expressed type is ", name_of(expressed),
             "; constraint: it is a float, f16, bf16, f32 or f64.");
     for (double& s : scales_) s = round_to(expressed, s);
-    check();
+    settle();
   }
   void check() const {
     require(min_value(storage_) <= storage_min_ && storage_min_ < storage_max_ && storage_max_ <= max_value(storage_),
@@ -243,6 +246,13 @@ class quantized_type {
               detail::digits(storage_max_), "; constraint: storage_min <= zero_points <= storage_max.");
     }
   }
+  /// Checks, and rounds zero points and the ends of the range to the expressed type.
+  void settle() {
+    check();
+    low_number_ = round_integer_to(expressed_, storage_min_), high_number_ = round_integer_to(expressed_, storage_max_);
+    zero_numbers_.clear();
+    for (const wide_integer z : zero_points_) zero_numbers_.push_back(round_integer_to(expressed_, z));
+  }
   wide_integer clamped(wide_integer v) const { return std::clamp(v, storage_min_, storage_max_); }
 
   basic_type storage_, expressed_;
@@ -250,6 +260,8 @@ class quantized_type {
   wide_integer storage_min_, storage_max_;
   std::vector<double> scales_;
   std::vector<wide_integer> zero_points_;
+  double low_number_ = 0.0, high_number_ = 0.0;
+  std::vector<double> zero_numbers_;
 };
 
 /// The type of a tensor's elements: a basic one or a quantized one, from which it converts.
