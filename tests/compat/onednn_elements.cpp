@@ -42,19 +42,21 @@ TEST_CASE("load: every code is its number") {
   }
 }
 
-TEST_CASE("load and store: any place and length, elements around them stay") {
+TEST_CASE("load and store: any place and length, of 4-bit codes whole bytes, elements around them stay") {
   for (const data_type type : {data_type::s4, data_type::f4_e2m1, data_type::u8, data_type::bf16, data_type::f32})
     for (index_t at = 0; at < 5; ++at)
       for (index_t n = 1; n < 40; ++n) {
         INFO(dnn::name_of(type), " at ", at, " n ", n);
-        const index_t count = 50;
+        const bool packed = dnn::bits_of_type(type) == 4;
+        if (packed && at % 2 != 0) continue;
         const words before = buffer(type, plain_codes(type, 50, 11)).codes();
         buffer array(type, before);
         const auto x = loaded(array, at + 3, n);
-        pieces::store(type, x.data(), n, array.data(), at, count);
+        pieces::store(type, x.data(), n, array.data(), at);
         words expected = before;
         for (index_t i = 0; i < n; ++i)
           expected[static_cast<std::size_t>(at + i)] = before[static_cast<std::size_t>(at + 3 + i)];
+        if (packed && n % 2 != 0) expected[static_cast<std::size_t>(at + n)] = 0;
         CHECK(array.codes() == expected);
       }
 }
@@ -65,7 +67,7 @@ TEST_CASE("store: what reads back is what was written, NaN payloads of e5m2 as f
     const auto n = static_cast<index_t>(all.size());
     const auto x = loaded(buffer(type, all), 0, n);
     buffer array(type, all.size());
-    pieces::store(type, x.data(), n, array.data(), 0, n);
+    pieces::store(type, x.data(), n, array.data(), 0);
     const words back = array.codes();
     for (std::size_t i = 0; i < all.size(); ++i) {
       INFO(dnn::name_of(type), " code ", all[i]);
@@ -75,7 +77,7 @@ TEST_CASE("store: what reads back is what was written, NaN payloads of e5m2 as f
   const std::vector<float> nans = {qtensor::float_of(0x7FC00000), qtensor::float_of(0xFFE00000),
                                    qtensor::float_of(0x7F800001)};
   buffer array(data_type::f8_e5m2, nans.size());
-  pieces::store(data_type::f8_e5m2, nans.data(), 3, array.data(), 0, 3);
+  pieces::store(data_type::f8_e5m2, nans.data(), 3, array.data(), 0);
   CHECK(array.codes() == words{0x7E, 0xFF, 0x7E});
 }
 

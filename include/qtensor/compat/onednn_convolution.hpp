@@ -93,7 +93,7 @@ struct destination {
   template <class T>
   void encode(const product_tile& t, index_t n) const {
     alignas(64) T codes[static_cast<std::size_t>(convolution_pixels * convolution_stride<arch>)];
-    store(type, t.values, n, codes, 0, n);
+    store(type, t.values, n, codes, 0);
     place(t, codes);
   }
   template <class T>

@@ -161,26 +161,17 @@ inline void store_s32(const float* x, index_t n, std::int32_t* to) {
   if (i < n) simd::store_n(to + i, n - i, rounded_ints(simd::load_n<arch>(x + i, n - i)));
 }
 
-/// Numbers that need no more than rounding to nearest even (to f32 not even that) to elements [at, at + n) of `count`.
-inline void store(data_type type, const float* x, index_t n, void* array, index_t at, index_t count) {
-  if (type == data_type::f32) {
+/// Numbers that need no more than rounding to nearest even (to f32 not even that) to elements [at, at + n) of an array.
+/// Of 4-bit codes `at` is even, and n too where others follow: the last byte's other half is 0.
+inline void store(data_type type, const float* x, index_t n, void* array, index_t at) {
+  if (type == data_type::f32)
     std::memcpy(static_cast<float*>(array) + at, x, static_cast<std::size_t>(n) * sizeof(float));
-  } else if (type == data_type::bf16 || type == data_type::f16) {
+  else if (type == data_type::bf16 || type == data_type::f16)
     narrow(type, x, n, static_cast<std::uint16_t*>(array) + at);
-  } else if (type == data_type::s32) {
+  else if (type == data_type::s32)
     store_s32(x, n, static_cast<std::int32_t*>(array) + at);
-  } else if (bits_of_type(type) == 8) {
-    encode_codes(type, x, n, static_cast<std::uint8_t*>(array) + at);
-  } else {
-    alignas(64) std::uint8_t codes[static_cast<std::size_t>(most / 2)];
-    encode_codes(type, x, n, codes);
-    index_t i = 0;
-    if (at % 2 == 0) {
-      std::memcpy(static_cast<std::uint8_t*>(array) + at / 2, codes, static_cast<std::size_t>(n / 2));
-      i = n / 2 * 2;
-    }
-    for (; i < n; ++i) store_code(type, array, at + i, count, qtensor::detail::load_bits<4>(codes, i * 4));
-  }
+  else
+    encode_codes(type, x, n, static_cast<std::uint8_t*>(array) + (bits_of_type(type) == 8 ? at : at / 2));
 }
 
 }  // namespace pieces

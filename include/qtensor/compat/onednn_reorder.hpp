@@ -144,7 +144,7 @@ inline void finish_floats(const job& j, float* d, index_t n, index_t at, const c
     narrow(data_type::f16, d, n, halves);
     simd::widen_floats<f16>(halves, n, d);
   }
-  store(j.to, d, n, j.dst, at, j.count);
+  store(j.to, d, n, j.dst, at);
 }
 
 /// What stands for a NaN into an integer type before its zero point is added.
@@ -182,7 +182,7 @@ inline void finish_shifted(const job& j, float* d, index_t n, index_t at, const 
   if (j.to == data_type::s32)
     std::copy_n(sums, n, static_cast<std::int32_t*>(j.dst) + at);
   else
-    store(j.to, d, n, j.dst, at, j.count);
+    store(j.to, d, n, j.dst, at);
 }
 
 /// The last steps of a tile into an integer type.
@@ -198,7 +198,7 @@ inline void finish_integers(const job& j, float* d, index_t n, index_t at, const
     for (index_t i = 0; i < n; ++i) d[i] = d[i] < low ? low : d[i] > high ? high : d[i];
     round_at_random(j, d, n, at);
   }
-  store(j.to, d, n, j.dst, at, j.count);
+  store(j.to, d, n, j.dst, at);
 }
 
 /// Room for the steps of a tile.
