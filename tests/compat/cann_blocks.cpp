@@ -85,6 +85,36 @@ TEST_CASE("strides: any source, any result, also of half bytes, and nothing betw
   }
 }
 
+TEST_CASE("transposed sources and results, in blocks along both axes: what dense ones give") {
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{1, 38}, {70, 1}, {70, 38}, {33, 300}, {260, 130}}) {
+    const cann::mx_attributes how{.dst_type = type::e4m3};
+    const words x = numbers(rows * cols, static_cast<unsigned>(rows));
+    const auto turned = [&, n = rows, m = cols](const auto& from) {
+      auto to = from;
+      for (index_t r = 0; r < n; ++r)
+        for (index_t c = 0; c < m; ++c)
+          to[static_cast<std::size_t>(c * n + r)] = from[static_cast<std::size_t>(r * m + c)];
+      return to;
+    };
+    const words x_turned = turned(x);
+    for (const index_t axis : {0, 1}) {
+      const mx_result wanted = single(x, type::bf16, {rows, cols}, axis, how);
+      for (int choice = 1; choice < 4; ++choice) {
+        const bool of_x = (choice & 1) != 0, of_y = (choice & 2) != 0;
+        const cann::dims dense{cols, 1}, across{1, rows};
+        bytes y(wanted.y.size(), 0x55), scales(wanted.scales.size(), 0x55);
+        REQUIRE(
+            cann::dynamic_mx_quant({of_x ? x_turned.data() : x.data(), type::bf16, {rows, cols}, of_x ? across : dense},
+                                   axis, how, out(y, type::e4m3, {rows, cols}, of_y ? across : dense),
+                                   out(scales, type::e8m0, cann::mxscale_sizes({rows, cols}, axis)))
+                .ok());
+        CHECK(y == (of_y ? turned(wanted.y) : wanted.y));
+        CHECK(scales == wanted.scales);
+      }
+    }
+  }
+}
+
 TEST_CASE("short rows, of which a tile holds several: each is what it is alone, and nothing between them is touched") {
   for (const std::int64_t dst : {type::e4m3, type::e2m1})
     for (const index_t cols : {2, 4, 16, 30, 64, 96, 100})

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <qtensor/compat/cann_arrays.hpp>
+#include <qtensor/ops/source.hpp>
 #include <qtensor/simd/quantize_columns.hpp>
 #include <qtensor/simd/statistics.hpp>
 #include <qtensor/simd/statistics_columns.hpp>
@@ -86,32 +87,20 @@ struct walk_axis {
   }
 };
 
-template <simd::float_source Source>
-void read_floats(const typename Source::type* from, index_t n, float* to) {
-  using arch = simd::best_arch;
-  constexpr index_t step = simd::lanes<arch>;
-  index_t i = 0;
-  for (; i + step <= n; i += step) simd::store(to + i, Source::template load<arch>(from + i));
-  if (i < n) simd::store_n(to + i, n - i, Source::template load_n<arch>(from + i, n - i));
-}
-template <simd::float_source Source>
-void read_floats(const typename Source::type* from, index_t stride, index_t n, float* to) {
-  if (stride == 1) return read_floats<Source>(from, n, to);
-  typename Source::type near[256];
-  for (index_t i = 0; i < n; i += 256) {
-    const index_t count = std::min<index_t>(256, n - i);
-    for (index_t k = 0; k < count; ++k) near[k] = from[(i + k) * stride];
-    read_floats<Source>(near, count, to + i);
-  }
-}
-/// n numbers of x as floats, from element `at` on.
-inline void read_floats(const input& x, index_t at, index_t stride, index_t n, float* to) {
+/// Element `at` of x and those below and beside it, as rows of floats that follow each other.
+inline void read_floats(const input& x, index_t at, index_t rows, index_t row_step, index_t cols, index_t step,
+                        float* to) {
+  const auto read = [&]<format F>(std::type_identity<F>) {
+    const auto elements =
+        source<F>(static_cast<const storage_t<F>*>(x.data) + at, extents(rows, cols), {row_step, step});
+    typename decltype(elements)::template in_order<row_major>(elements).read(0, rows, 0, cols, to, cols);
+  };
   if (x.type == type::f32)
-    read_floats<simd::from_f32>(static_cast<const float*>(x.data) + at, stride, n, to);
+    read(std::type_identity<f32>{});
   else if (x.type == type::bf16)
-    read_floats<simd::from_bf16>(static_cast<const std::uint16_t*>(x.data) + at, stride, n, to);
+    read(std::type_identity<bf16>{});
   else
-    read_floats<simd::from_f16>(static_cast<const std::uint16_t*>(x.data) + at, stride, n, to);
+    read(std::type_identity<f16>{});
 }
 
 inline void store_nibble(std::uint8_t* bytes, index_t at, std::uint32_t code) {
@@ -184,7 +173,12 @@ class block_walk {
     }
     constexpr index_t floats = 4096, least = 64;  // of a tile that stays in L1; of its rows where blocks are high
     const index_t unit = group > 1 ? group : least;
-    const index_t width = std::min(std::max(floats / height, unit) / unit * unit, divide_up(cols.size, 2) * 2);
+    // Where numbers or codes run across the rows, tiles are high and narrow: several elements of each of their lines.
+    constexpr index_t narrow = 128;
+    const auto across = [&](std::size_t a) { return rows.stride[a] == 1 && cols.stride[a] != 1; };
+    const bool turns = across(0) || across(y_of(0)) || (count_ > 1 && across(y_of(1)));
+    const index_t most = std::min(floats / height, turns ? narrow : floats);
+    const index_t width = std::min(std::max(most, unit) / unit * unit, divide_up(cols.size, 2) * 2);
     // As many as there is room for, where they are short.
     height *= std::clamp(floats / width / height, index_t{1}, divide_up(rows.size, height));
     index_t tile = 0, bytes = 0;
@@ -228,10 +222,9 @@ class block_walk {
                      index_t height, index_t col, index_t width) {
     const index_t from = start[0] + row * rows.stride[0] + col * cols.stride[0];
     if (cols.stride[0] == 1 && rows.stride[0] == width)
-      read_floats(x_, from, 1, height * width, tile_.get());
+      read_floats(x_, from, 1, 0, height * width, 1, tile_.get());
     else
-      for (index_t r = 0; r < height; ++r)
-        read_floats(x_, from + r * rows.stride[0], cols.stride[0], width, tile_.get() + r * width);
+      read_floats(x_, from, height, rows.stride[0], width, cols.stride[0], tile_.get());
     for (int j = 0; j < count_; ++j) {
       const job& job = jobs_[j];
       const index_t length = std::min(job.col_block, cols.size), high = std::min(job.row_block, rows.size);
@@ -260,6 +253,7 @@ class block_walk {
     const index_t at = start[y_of(j)] + row * step + col * along;
     if (height == 1 || (along == 1 && step == width)) return encode_row(job, along, at, tile, n, length);
     encode(job, tile, n, length, codes_.get());
+    if (is_turned(job, step, along)) return turn_codes(job, at, height, width, along);
     for (index_t r = 0; r < height; ++r)
       store_codes(job, along, at + r * step, width, codes_.get() + r * width * job.codes.bits / 8);
   }
@@ -273,13 +267,18 @@ class block_walk {
                  stored_.get());
     const index_t step = rows.stride[y_of(j)], along = cols.stride[y_of(j)];
     const index_t at = start[y_of(j)] + row * step + col * along;
-    if ((length == 1 || height > 1) && is_direct(job, along, at, width) && (job.codes.bits == 8 || step % 2 == 0)) {
+    const bool turned = is_turned(job, step, along) && height * width <= at_once_,
+               direct = is_direct(job, along, at, width) && (job.codes.bits == 8 || step % 2 == 0);
+    if ((length == 1 || height > 1) && (turned || direct)) {
       float* scales = scales_.get();
       if (length > 1) {
         scales += at_once_;
         simd::spread_entries<simd::best_arch>(static_cast<const float*>(scales_.get()), length, 0, width, scales);
       }
-      return job.codes.columns(tile, height, width, width, scales, place(job, at), step * job.codes.bits / 8);
+      if (direct)
+        return job.codes.columns(tile, height, width, width, scales, place(job, at), step * job.codes.bits / 8);
+      job.codes.columns(tile, height, width, width, scales, codes_.get(), width);
+      return turn_codes(job, at, height, width, along);
     }
     for (index_t r = 0; r < height; ++r) encode_row(job, along, at + r * step, tile + r * width, width, length);
   }
@@ -321,6 +320,14 @@ class block_walk {
   /// Whether n codes from element `at` of y on are whole bytes there, one beside the other.
   static bool is_direct(const job& job, index_t stride, index_t at, index_t n) {
     return stride == 1 && (job.codes.bits == 8 || (at % 2 == 0 && n % 2 == 0));
+  }
+  /// Whether codes are bytes of which those of a column lie one below the other.
+  static bool is_turned(const job& job, index_t step, index_t along) {
+    return job.codes.bits == 8 && step == 1 && along != 1;
+  }
+  /// Such codes of a tile, from element `at` of y on.
+  void turn_codes(const job& job, index_t at, index_t height, index_t width, index_t along) const {
+    simd::transpose(static_cast<const std::uint8_t*>(codes_.get()), width, width, height, place(job, at), along);
   }
   static std::uint8_t* place(const job& job, index_t at) {
     return static_cast<std::uint8_t*>(job.y->data) + at * job.codes.bits / 8;
