@@ -41,7 +41,7 @@ void check_spread(const std::vector<dimension>& dims) {
       const index_t n = std::min(longest, count - at);
       check::fenced<T> to(room);
       index_t last = -1;
-      pattern.spread(at, n, to.data(), [&](index_t first, index_t some, T* list) {
+      pattern.spread(pattern.find(at), at, n, to.data(), [&](index_t first, index_t some, T* list) {
         for (index_t i = 0; i < some; ++i) list[i] = static_cast<T>(first + i);
         last = std::max(last, first + some - 1);
       });

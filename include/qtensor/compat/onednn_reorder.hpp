@@ -57,7 +57,7 @@ struct column {
     };
     const auto found = p.pattern.find(at);
     one = found.alike >= n, until = one ? at + std::min(found.alike, std::numeric_limits<index_t>::max() - at) : 0;
-    one ? read(found.entry, 1, numbers) : p.pattern.spread(at, n, numbers, read);
+    one ? read(found.entry, 1, numbers) : p.pattern.spread(found, at, n, numbers, read);
   }
   T operator[](index_t i) const { return numbers[one ? 0 : i]; }
   operator std::span<const T>() const { return {numbers, static_cast<std::size_t>(one ? 1 : most)}; }

@@ -112,7 +112,8 @@ const T* entries_at(const detail::parameter& p, const simd::entry_pattern& patte
     if (detail::size_of(p.type) == sizeof(T)) return static_cast<const T*>(p.data) + found.entry;
     read_entries(p, found.entry, entries, room);
   } else {
-    pattern.spread(at, n, room, [&](index_t first, index_t count, T* list) { read_entries(p, first, count, list); });
+    pattern.spread(found, at, n, room,
+                   [&](index_t first, index_t count, T* list) { read_entries(p, first, count, list); });
   }
   return room;
 }

@@ -47,29 +47,31 @@ class entry_pattern {
   }
   friend constexpr bool operator==(const entry_pattern&, const entry_pattern&) = default;
 
-  /// to[i] = the entry of element at + i as a T, for i < n <= longest; `read(first, count, list)` writes neighbours of
-  /// the list. Up to a batch behind to[n] is written, too.
+  /// to[i] = the entry of element at + i as a T, for i < n <= longest, where `found` is find(at); `read(first, count,
+  /// list)` writes neighbours of the list. Up to a batch behind to[n] is written, too.
   template <class T, class Read>
-  void spread(index_t at, index_t n, T* to, const Read& read) const {
+  void spread(const position& found, index_t at, index_t n, T* to, const Read& read) const {
     if (depth_ == 0) {
       read(0, 1, to);
       return void(std::fill_n(to, n, to[0]));
     }
     const auto& [entries, run] = levels_[depth_ - 1];
+    // `count` elements, of which the first is number `before` of its run.
+    const auto piece = [&, run = run](index_t entry, index_t before, index_t count, T* part) {
+      if (run == 1) return read(entry, count, part);
+      T list[static_cast<std::size_t>(longest / 2 + 2)];
+      read(entry, divide_up(before + count, run), list);
+      simd::spread_entries<best_arch>(static_cast<const T*>(list), run, before, count, part);
+    };
+    if (found.in_order >= n) return piece(found.entry, run - found.alike, n, to);
     const index_t line = entries * run;
     while (n > 0) {
       // Lines repeat as often as the dimension around them says: one is made, the others are copies.
       const index_t inside = at % line, nth = at / line, times = depth_ > 1 ? levels_[depth_ - 2].run : nth + n + 1;
-      const index_t alike = std::min(n, (times - nth % times) * line - inside);
+      const index_t alike = std::min(n, (times - nth % times) * line - inside), begin = entry_of_line(nth);
       const index_t once = std::min(alike, line), first = std::min(once, line - inside);
-      const auto piece = [&, run = run, list_begin = entry_of_line(nth)](index_t begin, index_t count, T* part) {
-        if (run == 1) return read(list_begin + begin, count, part);
-        T list[static_cast<std::size_t>(longest / 2 + 2)];
-        read(list_begin + begin / run, divide_up(begin % run + count, run), list);
-        simd::spread_entries<best_arch>(static_cast<const T*>(list), run, begin % run, count, part);
-      };
-      piece(inside, first, to);
-      if (once > first) piece(0, once - first, to + first);
+      piece(begin + inside / run, inside % run, first, to);
+      if (once > first) piece(begin, 0, once - first, to + first);
       for (index_t made = once; made < alike; made *= 2) std::copy_n(to, std::min(made, alike - made), to + made);
       at += alike, to += alike, n -= alike;
     }
