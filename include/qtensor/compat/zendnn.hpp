@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <qtensor/compat/zendnn_params.hpp>
