@@ -1,4 +1,4 @@
-// EXPECT-FIRST: qtensor: a product runs on one executor
+// EXPECT-FIRST: qtensor: an operation runs on one executor
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/product_options.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: quantize takes one executor
+// EXPECT: qtensor: an operation runs on one executor
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/kernels.hpp>
 
