@@ -74,24 +74,6 @@ TEST_CASE("product: transposes, panels, blocks and factors reach the kernel") {
   REACHES(o.y = (-2.f * w).transpose() * o.q, o.y, product(Dt, o.q) * -2.f);
 }
 
-TEST_CASE_TEMPLATE("product: outputs that fill panels, whose weights are packed for one product", S, qt::int4_group<32>,
-                   qt::int8_per_channel<0>, qt::mxfp8_e4m3) {
-  const index_t outputs = 2 * qt::simd::float_tile<qt::simd::best_arch>::panel;
-  const auto W = check::tensor_of<S>(outputs, 96);
-  const auto w = qt::dequantize(W);
-  const row_matrix D = check::values(W), Dt = D.transpose();
-  for (const index_t n : {1, 5, 40}) {
-    const MatrixXf X = check::numbers(96, n, 1), Q = check::numbers(outputs, n, 2), A = check::numbers(outputs, n, 3);
-    MatrixXf Y = A, R;
-    row_matrix rows;
-    REACHES(R = w * X, R, product(D, X));
-    REACHES(rows = w * X, rows, product(D, X));
-    REACHES(rows = X.transpose() * w.transpose(), rows, product(X.transpose().eval(), Dt));
-    REACHES(R = w.transpose() * Q, R, product(Dt, Q));
-    REACHES(Y.noalias() += (-0.5f * w) * (X + X), Y, A + product(D, (X + X).eval()) * -0.5f);
-  }
-}
-
 TEST_CASE("product: inside larger expressions, added and subtracted") {
   operands o;
   const auto w = qt::dequantize(o.W);

@@ -137,22 +137,8 @@ struct quantized_product : product_forms<quantized_product<Lhs, Rhs>, Lhs, Rhs> 
       if (lhs.cols() == 0 && mode != accumulate::assign) return;  // the sum of nothing, whatever the factor
       multiply_tiles(operand_of<depth_axis::cols>(lhs), operand_of<depth_axis::rows>(rhs),
                      sink{y.transposed(), lhs.cols() == 0 ? 1.f : factor, mode});
-    } else if (!in_panels<depth_axis::cols>(lhs, right, {y.transposed(), factor, mode}) &&
-               !in_panels<depth_axis::rows>(rhs, left, {y, factor, mode})) {
-      matmul_into(left.source(), right.source(), y, factor, mode);
-    }
-  }
-
- private:
-  /// Whether w alone is quantized, and was multiplied panel by panel.
-  template <depth_axis Depth, class W, class X>
-  static bool in_panels(const W& w, const multiplicand<X>& x, const ops::store_floats<simd::best_arch>& sink) {
-    if constexpr (folded<W> && !folded<X>) {
-      const matrix_ref<const float> floats = x.source();
-      return ops::multiply_in_panels(operand_of<Depth>(w), Depth == depth_axis::cols ? floats.transposed() : floats,
-                                     sink);
     } else {
-      return false;
+      matmul_into(left.source(), right.source(), y, factor, mode);
     }
   }
 };

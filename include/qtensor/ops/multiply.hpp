@@ -195,7 +195,7 @@ template <simd::usable_arch A, weights_in_runs W>
 bool suits_panels(const W& w, const matrix_ref<float>& y) {
   constexpr index_t panel = simd::float_tile<A>::panel, least_group = 16;
   const index_t outputs = w.outputs(), group = w.group();
-  return w.depth() > 0 && (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
+  return (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
          8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < simd::lanes<A>);
 }
 /// Floats times weights that are not packed, into memory, where that is faster panel by panel. Returns whether it was.
