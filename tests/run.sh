@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # usage: tests/run.sh [--full]
-#   (default)  g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, clang++ for SSE4.2, for
-#              products and random cases with all this machine has and, for the main kernels, for the highest level, the
-#              newest headers of Eigen and xsimd on the umbrella and usage tests, users' projects; of many schemes that
-#              differ little a few, on each level its own architecture and plain code
+#   (default)  kernels by g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, by clang++ for
+#              SSE4.2 and the main ones for the highest level; operations, products and random cases by clang++ with all
+#              this machine has, the vendors' by it for SSE4.2; the newest headers of Eigen and xsimd on the umbrella and
+#              usage tests, users' projects; of many schemes that differ little a few, on each level its own
+#              architecture and plain code
 #   --full     also all schemes, all architectures on every level, every test by clang++, both compilers x both Eigens x
 #              both xsimds on every level, sanitizers, exhaustive sweeps, random cases at length, and 64-bit Arm
 #              under qemu (hours)
@@ -83,8 +84,9 @@ part() {
 }
 
 # The levels that this machine runs (level_guard.cpp has the full lists of features), and last all that it has. The
-# lowest, and most products and random cases on the last, are clang++'s where there is one, without optimization, which
-# compiles in half of g++'s time; the highest of the named ones is asked about by clang++ with optimization.
+# lowest, and most operations, products and random cases on the last, are clang++'s where there is one, without
+# optimization, which compiles in half of g++'s time; the highest of the named ones is asked about by clang++ with
+# optimization.
 named=x86-64-v2,x86-64-v3 lowest=x86-64-v2 levels=native other=x86-64-v3
 case $(uname -m) in
   x86_64)
@@ -100,7 +102,7 @@ if ! command -v clang++ >/dev/null; then
   note_skip "clang++ is not installed"
   levels=${lowest:+$lowest,}$levels lowest=
 elif [ -n "$lowest" ]; then
-  gcc_folders=-Dfolders=simd,ops
+  gcc_folders=-Dfolders=simd
 fi
 
 # Eigen 5 and xsimd 14 beside the system's own, where the script that unpacks them is at hand and works.
@@ -127,8 +129,8 @@ if [ -n "$lowest" ]; then
   CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
     --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
     -Din_full=false -Dlevels=$lowest -Dfolders=simd,expr,compat,usage,conformance -Dwerror=true
-  CXX=clang++ part products "products_tests random_tests" --suite products --suite random -- -Doptimization=0 \
-    -Ddebug=false -Din_full=false -Dlevels=native -Dfolders=products,random
+  CXX=clang++ part products "ops_tests products_tests random_tests" --suite ops --suite products --suite random -- \
+    -Doptimization=0 -Ddebug=false -Din_full=false -Dlevels=native -Dfolders=ops,products,random
 fi
 if [ -n "$newest" ]; then
   CXX=$sooner part newest newest_tests --suite newest -- -Doptimization=0 -Ddebug=false -Dlevels=native \

@@ -57,9 +57,11 @@ TEST_CASE_TEMPLATE("quantize: memory of any rank is quantized below a known leve
 }
 
 TEST_CASE("quantize: the level of memory by columns, dense, with gaps, of few and of many rows") {
-  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{40, 80}, {3, 5000}, {100, 96}, {5000, 16}, {1, 64}})
+  for (const matrix_extents sizes : {matrix_extents(40, 80), matrix_extents(3, 5000), matrix_extents(100, 96),
+                                     matrix_extents(5000, 16), matrix_extents(1, 64)})
     for (const index_t gap : {0, 5})
       for (const bool specials : {false, true}) {
+        const index_t rows = sizes[0], cols = sizes[1];
         CAPTURE(rows);
         CAPTURE(gap);
         std::vector<float> x(static_cast<std::size_t>(rows * cols)), across((rows + gap) * cols, 1e9f);

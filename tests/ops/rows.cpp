@@ -124,13 +124,14 @@ TEST_CASE("for_each_piece: a source that runs across the rows is asked for tiles
 }
 
 TEST_CASE("for_each_flat_piece: every element once, in order; long rows in memory are not copied") {
-  for (const auto& [rows, cols, gap] : {std::array<index_t, 3>{1, 600, 0},
-                                        {3, 64, 0},
-                                        {70, 64, 5},
-                                        {5, ops::direct_floats - 1, 1},
-                                        {5, ops::direct_floats, 1},
-                                        {3, 5000, 8},
-                                        {2, ops::tile_floats + 1, 1}}) {
+  for (const std::array<index_t, 3> sizes : {std::array<index_t, 3>{1, 600, 0},
+                                             {3, 64, 0},
+                                             {70, 64, 5},
+                                             {5, ops::direct_floats - 1, 1},
+                                             {5, ops::direct_floats, 1},
+                                             {3, 5000, 8},
+                                             {2, ops::tile_floats + 1, 1}}) {
+    const index_t rows = sizes[0], cols = sizes[1], gap = sizes[2];
     INFO(rows << " rows of " << cols << ", " << gap << " between them");
     std::vector<float> memory(static_cast<std::size_t>(rows * (cols + gap)), -1.f);
     for (index_t i = 0; i < rows * cols; ++i)
@@ -151,8 +152,9 @@ TEST_CASE("for_each_flat_piece: every element once, in order; long rows in memor
 }
 
 TEST_CASE("for_each_flat_piece: a step of all elements is one piece, however its rows lie") {
-  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{8, ops::direct_floats}, {64, 64}, {39, 100}})
+  for (const std::array<index_t, 2> sizes : {std::array<index_t, 2>{8, ops::direct_floats}, {64, 64}, {39, 100}})
     for (const index_t gap : {0, 1}) {
+      const index_t rows = sizes[0], cols = sizes[1];
       const std::vector<float> memory(static_cast<std::size_t>(rows * (cols + gap)));
       const matrix_ref<const float> x{memory.data(), rows, cols, cols + gap, 1};
       index_t pieces = 0;
