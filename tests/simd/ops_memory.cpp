@@ -192,13 +192,18 @@ TEST_CASE("narrow_f16, narrow_bf16: every value, every midpoint and its neighbou
       simd::store(f16.data(), simd::narrow_f16(a, b));
       simd::store(bf16.data(), simd::narrow_bf16(a, b));
       simd::store(plain.data(), simd::narrow_bf16_plain(a, b));
-      std::array<float, n / 2> through_f16, through_bf16;
+      std::array<float, n / 2> through_f16, through_bf16, through_plain;
       simd::store(through_f16.data(), simd::rounded_to_f16(a));
       simd::store(through_bf16.data(), simd::rounded_to_bf16(a));
+      simd::store(through_plain.data(), simd::rounded_to_bf16_plain(a));
       for (std::size_t i = 0; i < n / 2; ++i) {
         if (bits_of(through_f16[i]) != bits_of(f16_value(f16[i]))) FAIL("f16 as a float, of ", bits_of(inputs[at + i]));
         if (bits_of(through_bf16[i]) != std::uint32_t{bf16[i]} << 16)
           FAIL("bf16 as a float, of ", bits_of(inputs[at + i]));
+        const bool is_plain =
+            inputs[at + i] == inputs[at + i] || (bits_of(inputs[at + i]) & 0x0040ffffu) == 0x00400000u;
+        if (is_plain && bits_of(through_plain[i]) != bits_of(through_bf16[i]))
+          FAIL("bf16 of a plain number as a float, of ", bits_of(inputs[at + i]));
       }
       for (std::size_t i = 0; i < n; ++i) {
         const float x = inputs[at + i];

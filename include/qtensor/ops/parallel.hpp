@@ -1,4 +1,4 @@
-// Whole-tensor operations on an executor: rows are split over its threads, and the bits are those of one thread.
+// Whole-tensor operations on an executor: its threads take a part of the tensor each, and the bits are those of one.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -62,8 +62,8 @@ class partition {
   using axes = std::make_integer_sequence<int, rank>;
 
  public:
-  /// Along the axis that makes the most parts of those that allows(axis in storage order), the outermost of
-  /// these; in one part where there is none.
+  /// Along the axis that makes the most parts, the outermost of these, among those for which allows(axis in storage
+  /// order) holds; in one part where there is none.
   template <executor By, class Allows>
   partition(const View& w, const By& by, const Allows& allows) : w_(w) {
     const auto extents = w.storage_extents();

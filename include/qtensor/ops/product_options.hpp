@@ -63,14 +63,6 @@ inline constexpr bool is_result_scales = false;
 template <class... Values>
 inline constexpr bool is_result_scales<result_scales<Values...>> = true;
 
-/// The only element of a tuple of references, or what is used where there is none.
-template <class Default, class... T>
-constexpr auto only_or(const std::tuple<T...>& given, const Default& otherwise) {
-  if constexpr (sizeof...(T) == 0)
-    return otherwise;
-  else
-    return std::get<0>(given);
-}
 template <class Option>
 constexpr auto arithmetic_in(const Option& option) {
   if constexpr (is_arithmetic_option<Option>)
@@ -102,8 +94,8 @@ auto read_product_options(const Option&... option) {
   static_assert((0 + ... + (ops::is_arithmetic_option<Option> ? 1 : 0)) <= 1,
                 "qtensor: a product computes in one arithmetic; keep one of bf16_math, f16_math, int8_activations and "
                 "int8_group_activations.");
-  constexpr product_arithmetic<product_math::fixed_order> usual{};
-  const auto math = ops::only_or(std::tuple_cat(ops::arithmetic_in(option)...), usual);
+  const auto usual = std::make_tuple(product_arithmetic<product_math::fixed_order>{});
+  const auto math = std::get<0>(std::tuple_cat(ops::arithmetic_in(option)..., usual));
   const auto on = detail::execution_among(option...);
   return product_options<decltype(math)::math, decltype(on.by)>{on.by};
 }

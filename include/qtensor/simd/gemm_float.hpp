@@ -69,11 +69,8 @@ struct narrow_step {
   static QTENSOR_INLINE floats<A> narrowed(const floats<A>& x) {
     if constexpr (std::is_same_v<F, f16>)
       return simd::rounded_to_f16(x);
-    else {
-      // A NaN has bits in its upper half, as its terms had: it stays one.
-      const words<A> bits = simd::bits_as<std::uint32_t>(x);
-      return simd::bits_as<float>((bits + (words<A>(0x7fffu) + ((bits >> 16) & words<A>(1u)))) & words<A>(0xffff0000u));
-    }
+    else
+      return simd::rounded_to_bf16_plain(x);  // a NaN has bits in its upper half, as its terms had: it stays one
   }
   template <class A>
   static QTENSOR_INLINE floats<A> add(const floats<A>& sum, const floats<A>& x, const floats<A>& w) {

@@ -389,6 +389,11 @@ template <usable_arch A>
 QTENSOR_INLINE floats<A> rounded_to_bf16(const floats<A>& x) {
   return simd::float_of_bf16(bf16_bits(detail::isa<A>{}, x));
 }
+/// rounded_to_bf16 of numbers whose NaNs have bits in their upper half and none in the lower one. Cost: 5.
+template <usable_arch A>
+QTENSOR_INLINE floats<A> rounded_to_bf16_plain(const floats<A>& x) {
+  return rounded_to_bf16_plain(detail::isa<A>{}, x);
+}
 template <usable_arch A>
 QTENSOR_INLINE floats<A> rounded_to_f16(const floats<A>& x) {
   return rounded_to_f16(detail::isa<A>{}, x);

@@ -414,12 +414,17 @@ QTENSOR_INLINE halves<A> narrow_bf16(any_isa, const floats<A>& a, const floats<A
   return low_halves(isa<A>{}, bf16_bits(isa<A>{}, a), bf16_bits(isa<A>{}, b));
 }
 template <class A>
+QTENSOR_INLINE words<A> plain_bf16_above(const floats<A>& x) {
+  const words<A> bits = bits_as<std::uint32_t>(isa<A>{}, x);
+  return bits + (words<A>(0x7fffu) + ((bits >> 16) & words<A>(1u)));
+}
+template <class A>
 QTENSOR_INLINE halves<A> narrow_bf16_plain(any_isa, const floats<A>& a, const floats<A>& b) {
-  const auto rounded_up = [](const floats<A>& x) QTENSOR_INLINE_LAMBDA {
-    const words<A> bits = bits_as<std::uint32_t>(isa<A>{}, x);
-    return bits + (words<A>(0x7fffu) + ((bits >> 16) & words<A>(1u)));
-  };
-  return upper_halves(isa<A>{}, rounded_up(a), rounded_up(b));
+  return upper_halves(isa<A>{}, plain_bf16_above<A>(a), plain_bf16_above<A>(b));
+}
+template <class A>
+QTENSOR_INLINE floats<A> rounded_to_bf16_plain(any_isa, const floats<A>& x) {
+  return bits_as<float>(isa<A>{}, plain_bf16_above<A>(x) & words<A>(0xffff0000u));
 }
 template <class A>
 QTENSOR_INLINE halves<A> narrow_f16(any_isa, const floats<A>& a, const floats<A>& b) {
