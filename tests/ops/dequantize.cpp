@@ -164,6 +164,24 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   check(std::type_identity<along<0, mxfp4>>{}, std::type_identity<bf16>{});
 }
 
+TEST_CASE("dequantize_into: without strides, dense memory whose last axis varies first, whatever the codes' order") {
+  const auto check_dense = []<class Order>(Order) {
+    const auto shape = extents(3, 5, 40);
+    const std::vector<float> x = check::numbers(shape.size(), 7);
+    const auto t = quantize<int8_per_tensor, Order>(source(x.data(), shape));
+    std::vector<float> want(x.size()), got(x.size());
+    std::vector<storage_t<bf16>> want_halves(x.size()), halves(x.size());
+    dequantize_into(t.view(), want.data(), {200, 40, 1});
+    dequantize_into<bf16>(t.view(), want_halves.data(), {200, 40, 1});
+    dequantize_into(t.view(), got.data());
+    dequantize_into<bf16>(t.view(), halves.data());
+    CHECK(got == want);
+    CHECK(halves == want_halves);
+  };
+  check_dense(row_major{});
+  check_dense(col_major{});
+}
+
 TEST_CASE("dequantize_into: an empty tensor writes nothing") {
   const tensor<mxfp4> empty(matrix_extents(0, 32));
   float untouched = 7.f;

@@ -107,6 +107,36 @@ TEST_CASE("quantize: static scales and zero points") {
   CHECK(codes_are(quantize<scheme<e4m3, mx_group<32>, scale_as<e8m0>, static_only>>(source(x.data(), shape), 0.5f)));
 }
 
+TEST_CASE("quantize_into: memory into a tensor that is there already, in either order") {
+  const auto check_into = []<class S, class Order, class E>(std::type_identity<S>, Order, const E& shape) {
+    const std::vector<float> x = check::numbers(shape.size(), 31);
+    const auto memory = source(x.data(), shape);
+    tensor<S, E, Order> dynamic(shape), fixed(shape);
+    quantize_into(dynamic, memory);
+    CHECK(check::same_bytes(dynamic, quantize<S, Order>(memory)));
+    store_scales(fixed.span(), 0.5f);
+    quantize_static_into(fixed.span(), memory);
+    CHECK(check::same_bytes(fixed, quantize<S, Order>(memory, 0.5f)));
+  };
+  check_into(std::type_identity<int8_per_channel<0>>{}, row_major{}, matrix_extents(9, 40));
+  check_into(std::type_identity<int8_per_channel<0>>{}, col_major{}, matrix_extents(9, 40));
+  check_into(std::type_identity<mxfp4>{}, row_major{}, extents(2, 3, 70));
+  using two_levels = with<nvfp4, tensor_scale<f32>>;
+  const std::vector<float> x = check::numbers(6 * 40, 32);
+  const auto memory = source(x.data(), matrix_extents(6, 40));
+  tensor<two_levels> t(matrix_extents(6, 40));
+  quantize_into(t.span(), memory, tensor_level{0.25f});
+  CHECK(check::same_bytes(t, quantize<two_levels>(memory, tensor_level{0.25f})));
+}
+
+TEST_CASE("quantize_into: memory of other extents is refused, and nothing is written") {
+  const std::vector<float> x(12, 1.f);
+  tensor<int8_per_tensor> t(matrix_extents(4, 3));
+  CHECK_THROWS_WITH(quantize_into(t.span(), source(x.data(), matrix_extents(3, 4))),
+                    "qtensor: memory of 3 along axis 0 is quantized into a tensor of 4; extents must agree.");
+  CHECK(t.codes()[0] == 0);
+}
+
 TEST_CASE("quantize: wrong counts, scales and zero points are refused with a sentence, before anything is written") {
   const std::vector<float> x(12, 1.f);
   const auto says = [](auto call, const char* text) {

@@ -281,6 +281,17 @@ void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, 
     return;
   ops::number_writer<F, basic_tensor_view<S, E, O, A>>(w, out, steps).write();
 }
+/// The same to dense memory with the last axis first to vary, whatever the order of the codes: what
+/// `source(out, w.extents())` reads. `on` is an executor or nothing.
+template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A,
+          executor By = serial>
+void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const execution<By>& on = {}) {
+  const auto strides = dense_strides(w.extents().to_array());
+  if constexpr (std::same_as<By, serial>)
+    dequantize_into<F>(w, out, strides);
+  else
+    dequantize_into<F>(w, out, strides, on);
+}
 
 /// Rows [row, row + rows) of a view in storage order, elements [col, col + cols) of each, to
 /// out[r * row_step + c * step]. `step`, or else `row_step`, is 1.

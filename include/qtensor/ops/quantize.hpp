@@ -104,8 +104,8 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
       const bool in_one_piece = !quantizer.is_one_block() || x.rows() == 1 || reads_by_rows(x, 0);
       const bool row_is_block = length >= cols && (cols <= tile_floats || quantizer.reads_in_turn(cols));
       // Long blocks across the order of a source in memory: see quantize_bands.
-      const bool in_bands = X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) &&
-                            is_beyond_caches(out.size());
+      const bool in_bands =
+          X::reads_twice && length > 1024 && length <= x.cols() && !reads_by_rows(x, 0) && is_beyond_caches(out.size());
       constexpr bool in_groups = decltype(quantizer)::in_groups;
       const bool once = in_groups || (in_one_piece && !in_bands && quantizer.rows_are_panels() &&
                                       (row_is_block || step % length == 0));
@@ -290,6 +290,36 @@ tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, con
 template <quantization_scheme S, storage_order Order = row_major, format F, tensor_extents Extents, class... How>
 tensor<S, Extents, Order> quantize(const memory_source<F, Extents>& x, const How&... how) {
   return make_quantized<S, Order>(typename memory_source<F, Extents>::template in_order<Order>(x), x.extents, how...);
+}
+
+namespace ops {
+
+template <storage_order O, format F, tensor_extents Extents, tensor_extents E>
+auto rows_for(const memory_source<F, Extents>& x, const E& extents) {
+  static_assert(Extents::rank == E::rank, "qtensor: memory is quantized into a tensor of the same rank.");
+  for (int axis = 0; axis < E::rank; ++axis)
+    require(x.extents[axis] == extents[axis], "memory of ", x.extents[axis], " along axis ", axis,
+            " is quantized into a tensor of ", extents[axis], "; extents must agree.");
+  return typename memory_source<F, Extents>::template in_order<O>(x);
+}
+
+}  // namespace ops
+
+/// Dynamic quantization of memory of any rank into a tensor of the same extents that is there already, the destination
+/// first as for Eigen expressions: `quantize_into(w, source(ptr, extents(2, 3, 64, 96)))`. `how` is a
+/// `tensor_level` (schemes of two levels), an executor, or both. Throws, with nothing written, where extents differ.
+template <quantization_scheme S, tensor_extents E, storage_order O, format F, tensor_extents Extents, class... How>
+void quantize_into(const tensor_span<S, E, O>& out, const memory_source<F, Extents>& x, const How&... how) {
+  quantize_into(ops::rows_for<O>(x, out.extents()), out, how...);
+}
+template <quantization_scheme S, tensor_extents E, storage_order O, format F, tensor_extents Extents, class... How>
+void quantize_into(tensor<S, E, O>& out, const memory_source<F, Extents>& x, const How&... how) {
+  quantize_into(out.span(), x, how...);
+}
+/// The same with the scales (and zero points) that `out` has already; `how` is an executor or nothing.
+template <quantization_scheme S, tensor_extents E, storage_order O, format F, tensor_extents Extents, class... How>
+void quantize_static_into(const tensor_span<S, E, O>& out, const memory_source<F, Extents>& x, const How&... how) {
+  quantize_static_into(ops::rows_for<O>(x, out.extents()), out, how...);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI
