@@ -1,6 +1,7 @@
 """Two units with different -march in one program: they share no symbol that depends on the architecture.
 
-usage: shared_symbols.py BUILD      builds unit.cpp for v2 and v3, compares their symbols, links and runs both
+usage: shared_symbols.py BUILD            builds unit.cpp for v2 and v3, compares their symbols, links and runs both
+       shared_symbols.py BUILD --in-part  without optimization alone
        shared_symbols.py BUILD --self-test
 
 The linker keeps one of the definitions that two objects share, so code that differs between levels must not share a
@@ -13,7 +14,7 @@ So a shared symbol is an offence when
 Eigen's own functions are shared between units whatever qtensor does, so Eigen has to be given the same alignment in all
 of them: -DEIGEN_MAX_ALIGN_BYTES=64 below, as in any program that mixes levels.
 Where code is defined is read from the debug information (`nm -l`). Both -O0, which keeps every inline function, and
--O2, which is what users build, are looked at.
+-O2, which is what users build and takes twice as long, are looked at.
 """
 # SPDX-License-Identifier: BSD-3-Clause
 import re
@@ -28,6 +29,7 @@ from flags import compiler_and_flags
 from floors import HEIGHT
 
 LEVELS = ('v2', 'v3')
+OPTIMIZATIONS = ('-O0', '-O2')
 
 
 def compile_unit(command, source, level, optimization, work):
@@ -69,10 +71,10 @@ def readable(name):
     return subprocess.run(['c++filt', name], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def check_unit(command, source, work):
-    """The offences of one source file at both optimization levels, readable and without repeats."""
+def check_unit(command, source, work, optimizations=OPTIMIZATIONS):
+    """The offences of one source file at these optimization levels, readable and without repeats."""
     found = {}
-    for optimization in ('-O0', '-O2'):
+    for optimization in optimizations:
         objects = [compile_unit(command, source, level, optimization, work) for level in LEVELS]
         if optimization == '-O0' and not shareable(objects[0]):
             raise SystemExit(f'{source}: no symbol of qtensor, so nothing is checked')
@@ -122,12 +124,13 @@ def main():
             wrong = self_test([*compiler, '-std=c++20'], work)
             print('\n'.join(wrong) or 'every offence is reported, nothing else is')
             return 1 if wrong else 0
-        found = check_unit([*compiler, *flags, '-DEIGEN_MAX_ALIGN_BYTES=64'], HERE / 'unit.cpp', work)
+        optimizations = OPTIMIZATIONS[:1] if sys.argv[2:] == ['--in-part'] else OPTIMIZATIONS
+        found = check_unit([*compiler, *flags, '-DEIGEN_MAX_ALIGN_BYTES=64'], HERE / 'unit.cpp', work, optimizations)
         for symbol, why in found.items():
             print(f'shared between levels: {symbol}\n  {why}')
         program = work / 'march'
-        subprocess.run([*compiler, *flags, str(HERE / 'main.cpp'), str(work / 'v2-O2.o'), str(work / 'v3-O2.o'), '-o',
-                        str(program)], check=True)
+        units = [str(work / f'{level}{optimizations[-1]}.o') for level in LEVELS]
+        subprocess.run([*compiler, *flags, str(HERE / 'main.cpp'), *units, '-o', str(program)], check=True)
         status = subprocess.run([str(program)]).returncode
     if status not in (0, 77):
         print(f'the program of both units fails: {status}')
