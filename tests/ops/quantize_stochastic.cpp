@@ -89,6 +89,23 @@ TEST_CASE("stochastic: zeros, infinities, NaNs, subnormals and far scales") {
   special_blocks::check_scheme<with<mxfp8_e4m3, stochastic<5>>>();
 }
 
+TEST_CASE("stochastic: given scales of 0, of either sign, make every code +0") {
+  const auto check_zeros = []<class S, class Extents>(const Extents& e) {
+    const std::vector<float> x = with_specials(e.size(), 5);
+    auto got = check::expected<S, row_major>(x, e);
+    got.scales()[0] = 0.f, got.scales()[1] = -0.f;
+    auto want = got;
+    const auto from = source(x.data(), e);
+    reference::quantize_static([&](const auto& at) { return from.number(at); }, want.span());
+    quantize_static_into(typename memory_source<f32, Extents>::template in_order<row_major>(from), got.span());
+    CHECK(check::same_bytes(got, want));
+    CHECK(got.view().code(0, 0) == 0);
+  };
+  check_zeros.operator()<scheme<e4m3, group<32>, stochastic<5>, to_special>>(extents(9, 70));
+  check_zeros.operator()<scheme<uint8, per_channel<0>, zero_point<uint8>, stochastic<5>>>(extents(40, 1200));
+  check_zeros.operator()<scheme<int4, group<1200>, stochastic<5>, reciprocal>>(extents(9, 1200));
+}
+
 TEST_CASE("stochastic: sources that are read in tiles") {
   using S = with<mxfp4, stochastic<3>>;
   const std::vector<float> x = with_specials(40 * 70, 5);

@@ -326,9 +326,7 @@ class row_quantizer {
       const auto p = reference::parameters_of<S>(seen[block - first], level_.term);
       if (!is_special<S>(p)) continue;
       for (index_t k = i; k < i + left; ++k) {
-        const index_t position = col + k;
-        index_array at = rows_.flat ? row_index(position / extents_[last], extents_) : row;
-        at[last] = rows_.flat ? position % extents_[last] : position;
+        const index_array at = index_in_row(row, col + k);
         out_.set_storage_code(at, reference::code_of<S>(simd::number<From>(x[k]), p, tensor_scale(), random_word(at)));
       }
     }
@@ -465,6 +463,12 @@ class row_quantizer {
     }
     return blocks_are::special;
   }
+  /// The index, in storage order, of element `col` of a row, which may be all of the tensor.
+  index_array index_in_row(const index_array& row, index_t col) const {
+    index_array at = rows_.flat ? row_index(col / extents_[last], extents_) : row;
+    at[last] = rows_.flat ? col % extents_[last] : col;
+    return at;
+  }
   /// What random numbers go by, of the element at an index in storage order.
   std::uint64_t position(const index_array& at) const {
     return reference::detail::position(reordered<O>(at), out_.extents());
@@ -498,6 +502,10 @@ class row_quantizer {
         simd::encode_uniform<runs>(tile, count, {1.f, 1.f}, 0, to);
       }
     }
+    for (index_t first = 0; first < n; first += length)  // under a scale of 0 all codes are +0, whatever the quotients
+      if (p.scales[first / length] == 0.f)
+        for (index_t i = first; i < std::min(n, first + length); ++i)
+          out_.set_storage_code(index_in_row(row, col + i), qtensor::encode<typename S::code_format>(0.f));
   }
   /// The random words of elements [col, col + n) of a row, of which there are many in one long row.
   void draw(const index_array& row, index_t col, index_t n, std::uint32_t* words) const {
