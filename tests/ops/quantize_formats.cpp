@@ -18,6 +18,12 @@ struct nf4 {
     return level[code & 15];
   }
 };
+struct int12 : integer<12, signed> {
+  static constexpr fixed_string name = "int12";
+};
+struct q3_12 : fixed_point<16, 12> {
+  static constexpr fixed_string name = "q3_12";
+};
 struct row_pairs {
   static constexpr fixed_string name = "row_pairs";
   static constexpr index_t block_extent(int, int axis, index_t extent) {
@@ -39,4 +45,10 @@ TEST_CASE("quantize: a user's format, granularity and rounding") {
   check_matrix<scheme<int8, row_pairs>>(7, 70);
   check_matrix<scheme<int8, per_channel<0>, away_from_zero>>(7, 70);
   check_matrix<scheme<e4m3, group<32>, away_from_zero>>(7, 70);
+}
+
+TEST_CASE("quantize: a user's integers and fractions of more than 8 bits") {
+  check_matrix<scheme<int12, per_channel<1>>>(7, 70);
+  check_matrix<scheme<int12, group<32>, scale_as<f16>, interleaved<>>>(3, 70);
+  check_matrix<scheme<q3_12, group<32>>, col_major>(70, 7);
 }

@@ -68,6 +68,7 @@ TEST_CASE("split_halves: byte j holds codes j and j + n/2") {
   CHECK(first_bits<split_halves>(8, 4) == positions{0, 8, 16, 24, 4, 12, 20, 28});
   CHECK(first_bits<low_first>(4, 6) == positions{0, 6, 12, 18});
   CHECK(first_bits<high_first>(4, 4) == positions{4, 0, 12, 8});
+  CHECK(first_bits<high_first>(3, 16) == positions{0, 16, 32});  // such codes share no byte
   CHECK(first_bits<high_first>(5, 2) == positions{6, 4, 2, 0, 14});
 }
 

@@ -13,6 +13,16 @@ using namespace qtensor;
 
 namespace {
 
+struct int12 : integer<12, signed> {
+  static constexpr fixed_string name = "int12";
+};
+struct int20 : integer<20, signed> {
+  static constexpr fixed_string name = "int20";
+};
+struct q7_8 : fixed_point<16, 8> {
+  static constexpr fixed_string name = "q7_8";
+};
+
 using sizes = std::vector<index_t>;
 
 /// Scales along every axis.
@@ -111,6 +121,14 @@ TEST_CASE("row bytes: rows of packed codes are rounded up to whole bytes") {
   CHECK(shape<scheme<int32, per_tensor>>(extents(3, 7)).code_units() == 21);
 }
 
+TEST_CASE("row bytes: codes of 9 to 15 and of 17 to 31 bits have storage units of their own") {
+  CHECK(shape<scheme<int12, per_tensor>>(extents(3, 7)).row_bytes() == 14);
+  CHECK(shape<scheme<int12, per_tensor>>(extents(3, 7)).code_units() == 21);
+  CHECK(shape<scheme<int12, per_tensor>>(extents(3, 7)).row_strides()[0] == 7);
+  CHECK(shape<scheme<int20, per_tensor>>(extents(3, 7)).code_bytes() == 84);
+  CHECK(interleaved_block<scheme<int12, group<32>, interleaved<>>>::bytes({}) == 68);
+}
+
 TEST_CASE("row bytes: col_major packs columns; leading axes flatten into rows") {
   const auto matrix = shape<int4_group<32>, col_major>(extents(71, 3));
   CHECK(matrix.row_length() == 71);
@@ -202,4 +220,5 @@ TEST_CASE("shapes: constant expressions, and the code of one for every scale for
   CHECK(decode<e4m3>(detail::one_code<e4m3>()) == 1.f);
   CHECK(decode<e5m2fnuz>(detail::one_code<e5m2fnuz>()) == 1.f);
   CHECK(decode<hif8>(detail::one_code<hif8>()) == 1.f);
+  CHECK(decode<q7_8>(detail::one_code<q7_8>()) == 1.f);
 }

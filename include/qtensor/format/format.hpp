@@ -59,6 +59,9 @@ using storage_t = typename detail::storage_of<F>::type;
 /// packed.
 template <format F>
 inline constexpr bool is_packed = F::bits < 8;
+/// Bits from one code to the next in memory: codes that do not share a byte have a storage unit each.
+template <format F>
+inline constexpr int bits_in_memory = is_packed<F> ? F::bits : 8 * static_cast<int>(sizeof(storage_t<F>));
 
 /// The real value of a code of any format as a float (integers of more than 24 bits are rounded to nearest even).
 template <format F>

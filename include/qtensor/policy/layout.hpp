@@ -18,7 +18,7 @@ struct low_first {
 struct high_first {
   static constexpr fixed_string name = "high_first";
   static constexpr index_t bit(index_t i, index_t, int bits) {
-    const index_t per_byte = 8 / bits;
+    const index_t per_byte = bits < 8 ? 8 / bits : 1;
     return (i / per_byte * per_byte + (per_byte - 1 - i % per_byte)) * bits;
   }
 };

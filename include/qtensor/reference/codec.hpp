@@ -160,7 +160,7 @@ template <format F>
 constexpr bool format_has_nan() {
   if constexpr (minifloat_format<F>)
     return F::has_nan;
-  else if constexpr (F::is_integer)
+  else if constexpr (F::is_integer || requires { F::fraction_bits; })
     return false;
   else if constexpr (F::bits <= 8)
     return find_nan<F>().has_value();

@@ -54,8 +54,10 @@ template <format F>
 constexpr std::uint32_t one_code() {
   if constexpr (minifloat_format<F>)
     return static_cast<std::uint32_t>(F::bias) << F::mantissa_bits;
-  else if constexpr (F::bits > 8)
+  else if constexpr (std::is_same_v<F, f32>)
     return bits_of(1.f);
+  else if constexpr (requires { F::fraction_bits; })
+    return F::max >= 1.f ? 1u << F::fraction_bits : 0u;
   else {
     for (std::uint32_t c = 0; c < decode_table<F>.size(); ++c)
       if (decode_table<F>[c] == 1.f) return c;
@@ -90,7 +92,7 @@ struct interleaved_block {
   static constexpr index_t codes_at = sum_at + sum_bytes;
   /// Bytes of one group's codes, and of a block.
   static constexpr index_t code_bytes(const typename S::granularity_type& g) {
-    return divide_up(g.size() * S::code_format::bits, 8);
+    return divide_up(g.size() * bits_in_memory<typename S::code_format>, 8);
   }
   static constexpr index_t bytes(const typename S::granularity_type& g) { return codes_at + groups * code_bytes(g); }
 };
@@ -140,7 +142,7 @@ struct tensor_shape {
       return detail::checked_product(divide_up(row_length(), interleaved_block<S>::elements(granularity)),
                                      interleaved_block<S>::bytes(granularity));
     else
-      return divide_up(detail::checked_product(row_length(), S::code_format::bits), 8);
+      return divide_up(detail::checked_product(row_length(), bits_in_memory<typename S::code_format>), 8);
   }
   constexpr index_t code_bytes() const { return detail::checked_product(row_bytes(), row_count()); }
   constexpr index_t code_units() const { return code_bytes() / static_cast<index_t>(sizeof(code_unit)); }

@@ -208,7 +208,7 @@ class basic_tensor_view {
       if constexpr (requires { order::code_bits; })
         return order::load(bytes, i, n);
       else
-        return load_code(bytes, order::bit(i, n, S::code_format::bits));
+        return load_code(bytes, order::bit(i, n, bits_in_memory<typename S::code_format>));
     } else
       return detail::code_of<typename S::code_format>(row(index)[index[at(rank - 1)]]);
   }
@@ -260,7 +260,7 @@ class basic_tensor_view {
       if constexpr (requires { order::code_bits; })
         order::store(bytes, i, n, code);
       else
-        store_code(bytes, order::bit(i, n, S::code_format::bits), code);
+        store_code(bytes, order::bit(i, n, bits_in_memory<typename S::code_format>), code);
     } else
       row(index)[index[at(rank - 1)]] = detail::unit_from<typename S::code_format>(code);
   }
@@ -448,13 +448,13 @@ class basic_tensor_view {
       return {row(index), i, 0};
   }
   static constexpr std::uint32_t load_code(const std::uint8_t* bytes, index_t bit) {
-    if constexpr (S::code_format::bits > 8)
+    if constexpr (!is_packed<typename S::code_format>)
       return detail::load_unit<typename S::code_format>(bytes + bit / 8);
     else
       return detail::load_bits<S::code_format::bits>(bytes, bit);
   }
   static constexpr void store_code(std::uint8_t* bytes, index_t bit, std::uint32_t code) {
-    if constexpr (S::code_format::bits > 8)
+    if constexpr (!is_packed<typename S::code_format>)
       detail::store_unit<typename S::code_format>(bytes + bit / 8, code);
     else
       detail::store_bits<S::code_format::bits>(bytes, bit, code);
