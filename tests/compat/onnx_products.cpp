@@ -57,8 +57,8 @@ void check_products(const dims& a_dims, const dims& b_dims, bool row_parameters,
   for (index_t i = 0, e = 0; i < batches.count(); ++i)
     for (index_t r = 0; r < m; ++r)
       for (index_t c = 0; c < n; ++c, ++e) {
-        const A* const left = a.data() + (batches.left_of[static_cast<std::size_t>(i)] * m + r) * k;
-        const B* const right = b.data() + batches.right_of[static_cast<std::size_t>(i)] * k * n + c;
+        const A* const left = a.data() + (batches.left(i) * m + r) * k;
+        const B* const right = b.data() + batches.right(i) * k * n + c;
         std::int32_t sum = 0;
         for (index_t d = 0; d < k; ++d) sum += (left[d] - at(a_zeros, r)) * (right[d * n] - at(b_zeros, c));
         REQUIRE(sums[e] == sum);
@@ -161,5 +161,11 @@ TEST_CASE("products: what does not fit is refused before anything is written") {
       onnx::matmul_dims(dims{2, 2, 3}, dims{3, 3, 2}),
       "qtensor: leading dimension 0 of a product is 2 on the left and 3 on the right; they must be equal, "
       "or one of them 1.");
+  constexpr index_t huge = index_t{1} << 40;
+  CHECK(onnx::matmul_dims(dims{huge, 1, 1}, dims{1, 1}) == dims{huge, 1, 1});
+  CHECK_THROWS_WITH(onnx::matmul_integer(view(a), dims{huge, 2, 3}, view(b), dims{3, 2}, {}, {}, y),
+                    "qtensor: 6 elements of the left operand are given; its dimensions make 6597069766656.");
+  CHECK_THROWS_WITH(onnx::matmul_dims(dims{huge, -2, 3}, dims{3, 3}),
+                    "qtensor: a product has a dimension of -2; dimensions are at least 0.");
   for (const std::int32_t v : y) CHECK(v == 77);
 }

@@ -76,8 +76,8 @@ struct matmul_job {
   index_t m() const { return batches.m; }
   index_t k() const { return batches.k; }
   index_t n() const { return batches.n; }
-  index_t left(index_t batch) const { return batches.left_of[static_cast<std::size_t>(batch)]; }
-  index_t right(index_t batch) const { return batches.right_of[static_cast<std::size_t>(batch)]; }
+  index_t left(index_t batch) const { return batches.left(batch); }
+  index_t right(index_t batch) const { return batches.right(batch); }
   /// Elements of k that share all parameters.
   index_t group() const {
     const std::size_t last = src_dims.size() - 1;

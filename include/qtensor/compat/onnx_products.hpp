@@ -43,11 +43,10 @@ class integer_matmul {
         b_zeros_(b_zeros.begin(), b_zeros.end()) {
     detail::check_count("the left operand", a.size(), element_count(a_dims));
     detail::check_count("the right operand", b.size(), element_count(b_dims));
-    rows(0, 1).check("the left operand");
+    rows(0, 1, a_zeros_).check("the left operand");
     columns(0).check("the right operand");
-    a_zeros_ = for_run<std::int32_t>(a_zeros_);
   }
-  index_t size() const { return batches.count() * batches.m * batches.n; }
+  index_t size() const { return element_count(batches.dims); }
   /// What is one, or one for each row of a, for all rows of a run of batches.
   template <class T>
   std::vector<T> for_run(std::span<const T> of_rows) const {
@@ -59,25 +58,27 @@ class integer_matmul {
   /// Computes y by sink_to(matrix_ref of y), made for each run of batches.
   template <class Y, class SinkTo, executor By>
   void run(std::span<Y> y, const SinkTo& sink_to, const By& by) const {
+    if (y.empty()) return;
     const index_t m = batches.m, n = batches.n;
+    const auto a_zeros = for_run<std::int32_t>(a_zeros_);
     batches.for_each_run([&](index_t first, index_t count) {
       const auto sink = sink_to(matrix_ref<Y>{y.data() + first * m * n, count * m, n, n, 1});
-      ops::multiply_integers<simd::best_arch>(columns(batches.right(first)), rows(batches.left(first), count),
+      ops::multiply_integers<simd::best_arch>(columns(batches.right(first)), rows(batches.left(first), count, a_zeros),
                                               ops::unscaled<std::remove_const_t<decltype(sink)>>{sink}, by);
     });
   }
 
  private:
-  code_matrix<detail::format_of_code<A>> rows(index_t first, index_t count) const {
+  code_matrix<detail::format_of_code<A>> rows(index_t first, index_t count, std::span<const std::int32_t> zeros) const {
     const index_t m = batches.m, k = batches.k;
-    return {a_.data() + first * m * k, count * m, k, k, 1, a_zeros_};
+    return {a_.data() + first * m * k, count * m, k, k, 1, zeros};
   }
   code_matrix<detail::format_of_code<B>> columns(index_t i) const {
     return {b_.data() + i * batches.k * batches.n, batches.n, batches.k, 1, batches.n, b_zeros_};
   }
   std::span<const A> a_;
   std::span<const B> b_;
-  std::vector<std::int32_t> a_zeros_, b_zeros_;  // of a: for the longest run
+  std::vector<std::int32_t> a_zeros_, b_zeros_;
 };
 
 }  // namespace pieces

@@ -14,15 +14,17 @@ namespace qtensor::inline QTENSOR_ABI {
 /// The last two dimensions of both operands are matrices (m x k and k x n), the leading ones are broadcast; a vector on
 /// the left is a row, on the right a column, and its dimension is left out of the result.
 ///   {2, 1, 5, 3} x {4, 3, 7}: {2, 4, 5, 7}
-struct product_batches {
+class product_batches {
+ public:
   index_t m = 1, k = 1, n = 1;
-  std::vector<index_t> dims;               ///< of the result
-  std::vector<index_t> left_of, right_of;  ///< which matrix of each operand makes a matrix of the result
+  std::vector<index_t> dims;  ///< of the result
 
   /// Throws where the dimensions do not fit, naming them.
   product_batches(std::span<const index_t> left, std::span<const index_t> right) {
     require(!left.empty() && !right.empty(), "a product of tensors of rank ", left.size(), " and ", right.size(),
             "; both have at least one dimension.");
+    for (const auto& side : {left, right})
+      for (const index_t d : side) require(d >= 0, "a product has a dimension of ", d, "; dimensions are at least 0.");
     m = left.size() > 1 ? left[left.size() - 2] : 1;
     k = left.back();
     n = right.size() > 1 ? right.back() : 1;
@@ -31,22 +33,25 @@ struct product_batches {
             "; they must be equal.");
     const std::size_t lefts = left.size() > 2 ? left.size() - 2 : 0, rights = right.size() > 2 ? right.size() - 2 : 0;
     const std::size_t rank = std::max(lefts, rights);
-    left_of = right_of = {0};
-    for (std::size_t axis = 0; axis < rank; ++axis) {
+    index_t left_count = 1, right_count = 1;
+    dims.resize(rank);
+    for (std::size_t axis = rank; axis-- > 0;) {
       const index_t a = axis + lefts < rank ? 1 : left[axis + lefts - rank];
       const index_t b = axis + rights < rank ? 1 : right[axis + rights - rank];
       require(a == b || a == 1 || b == 1, "leading dimension ", axis, " of a product is ", a, " on the left and ", b,
               " on the right; they must be equal, or one of them 1.");
-      dims.push_back(a == 1 ? b : a);
-      left_of = spread(left_of, dims.back(), a);
-      right_of = spread(right_of, dims.back(), b);
+      dims[axis] = a == 1 ? b : a;
+      add({dims[axis], a == 1 ? 0 : left_count, b == 1 ? 0 : right_count});
+      left_count = detail::checked_product(left_count, a), right_count = detail::checked_product(right_count, b);
     }
     if (left.size() > 1) dims.push_back(m);
     if (right.size() > 1) dims.push_back(n);
   }
-  index_t count() const { return static_cast<index_t>(left_of.size()); }
-  index_t left(index_t i) const { return left_of[static_cast<std::size_t>(i)]; }
-  index_t right(index_t i) const { return right_of[static_cast<std::size_t>(i)]; }
+  /// Matrices of the result.
+  index_t count() const { return count_; }
+  /// Which matrix of each operand makes matrix i of the result.
+  index_t left(index_t i) const { return place<&axis::left>(i); }
+  index_t right(index_t i) const { return place<&axis::right>(i); }
   /// Calls use(first, count) for runs of batches in which one right matrix meets left ones that follow each other:
   /// their rows are one long matrix.
   template <class Use>
@@ -65,13 +70,33 @@ struct product_batches {
   }
 
  private:
-  // Numbers of matrices for every index of one more axis, of which the operand has `own`.
-  static std::vector<index_t> spread(const std::vector<index_t>& of, index_t extent, index_t own) {
-    std::vector<index_t> all;
-    for (const index_t i : of)
-      for (index_t j = 0; j < extent; ++j) all.push_back(own == 1 ? i : i * own + j);
-    return all;
+  /// A leading axis of the result, or several that are one on both sides, and the matrices from one index to the next.
+  struct axis {
+    index_t extent, left, right;
+  };
+
+  /// One more axis, outside of those there are.
+  void add(const axis& outer) {
+    count_ = detail::checked_product(count_, outer.extent);
+    if (outer.extent == 1) return;
+    axis* const inner = axes_.empty() ? nullptr : &axes_.back();
+    if (inner != nullptr && outer.left == inner->left * inner->extent && outer.right == inner->right * inner->extent)
+      inner->extent *= outer.extent;
+    else
+      axes_.push_back(outer);
   }
+  template <index_t axis::*Step>
+  index_t place(index_t i) const {
+    index_t at = 0;
+    for (const axis& a : axes_) {
+      at += i % a.extent * (a.*Step);
+      i /= a.extent;
+    }
+    return at;
+  }
+
+  std::vector<axis> axes_;  // innermost first
+  index_t count_ = 1;
 };
 
 /// The number of elements of a tensor with these dimensions; throws where it does not fit 63 bits.
