@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <qtensor/compat/onnx_convolution.hpp>
 #include <random>
 
@@ -117,6 +118,9 @@ TEST_CASE("onnx: refusals of convolutions name what does not fit") {
   refuses({.kernel_shape = {3}}, "kernel_shape has 3 along spatial axis 0, where w has 2.");
   refuses({.auto_pad = auto_padding::valid, .pads = {0, 0}}, "go together with auto_pad NOTSET only");
   refuses({.group = 2}, "2 groups do not divide 1 outputs.");
+  constexpr auto most = std::numeric_limits<qtensor::index_t>::max();
+  refuses({.auto_pad = auto_padding::same_upper, .dilations = {most}}, "does not fit 60 bits");
+  refuses({.pads = {most, most}}, "does not fit 60 bits");
   CHECK_THROWS_WITH_AS(onnx::convolution_dims(dims{1, 1}, dims{1, 1}), doctest::Contains("x has 2 dimensions"),
                        qtensor::error);
   CHECK_THROWS_WITH_AS(line(x, w, {}, {1, 2}), doctest::Contains("x_zero_point has 2 elements"), qtensor::error);

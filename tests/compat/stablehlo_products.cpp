@@ -389,6 +389,10 @@ TEST_CASE("stablehlo products: constraints by name") {
   CHECK(mentions(conv(w, {.padding = {{{0, 0}}, {{0, 0}}}}), "shape(padding) = [N - 2, 2]"));
   CHECK(mentions(conv(w, {.feature_group_count = 2}), "dim(rhs, i) = dim(lhs, f) / feature_group_count"));
   CHECK(mentions(conv(w, {.feature_group_count = 2, .batch_group_count = 2}), "one of them is 1"));
+  constexpr qtensor::index_t most = std::numeric_limits<qtensor::index_t>::max();
+  CHECK(mentions(conv(w, {.lhs_dilation = {most}}), "does not fit 60 bits"));
+  CHECK(mentions(conv(w, {.padding = {{{most, most}}}}), "does not fit 60 bits"));
+  CHECK(mentions(conv(w, {.feature_group_count = most}), "dim(rhs, i) = dim(lhs, f) / feature_group_count"));
   const auto along_inputs =
       tensor_of<std::int8_t>("!quant.uniform<i8:f32:1, {1, 1}>", {2, 2, 2}, std::vector<std::int8_t>(8, 1));
   CHECK(mentions(sentence([&] { shlo::convolution(x, along_inputs, numbers, {}, basic_type::f32); }),

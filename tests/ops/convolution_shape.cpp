@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <qtensor/ops/convolution_shape.hpp>
 
 namespace {
@@ -83,4 +84,9 @@ TEST_CASE("convolution plan: refusals name what does not fit") {
   refuses(x, w, {.input_dilations = {1, -1}}, "entry 1 of the input dilations is -1");
   refuses(x, w, {.pad_low = {1, 2, 3}}, "there are 3 low paddings for 2 spatial axes");
   refuses({"NHWC", {1, index_t{1} << 40, index_t{1} << 40, 1}}, {"OIHW", {1, 1, 1, 1}}, {}, "does not fit 63 bits");
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  refuses(x, w, {.dilations = {1, most}}, "spatial axis 1 of 4 elements and 2 taps does not fit 60 bits");
+  refuses(x, w, {.input_dilations = {most, 1}}, "spatial axis 0 of 4 elements and 2 taps does not fit 60 bits");
+  refuses(x, w, {.pad_low = {most, 1}, .pad_high = {most, 1}}, "spatial axis 0 of 4 elements and 2 taps");
+  refuses({"NWC", {0, most, 1}}, {"OIW", {1, 1, most}}, {}, "does not fit 60 bits");
 }

@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/reduce_window.hpp: NUMERICS 7.4, and windows cut out by hand.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
 #include <numeric>
 #include <qtensor/ops/reduce_window.hpp>
 
@@ -130,6 +131,9 @@ TEST_CASE("reduce_window: constraints by name") {
   CHECK(mentions(said({.strides = {1, 0}}), "0 < window_strides"));
   CHECK(mentions(said({.base_dilations = {0, 1}}), "0 < base_dilations"));
   CHECK(mentions(said({.window_dilations = {1, -1}}), "0 < window_dilations"));
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  CHECK(mentions(said({.sizes = {1, 3}, .window_dilations = {1, most}}), "axis 1 of 3 elements under windows of 3"));
+  CHECK(mentions(said({.padding_low = {most, 0}, .padding_high = {most, 0}}), "does not fit 60 bits"));
   CHECK(reduce_window(s, 0.f, window<2>{.sizes = {3, 1}}, add).size() == 0);
   CHECK(reduce_window(s, 0.f, window<2>{.padding_low = {-5, 0}}, add).size() == 0);
 }

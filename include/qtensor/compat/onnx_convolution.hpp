@@ -62,8 +62,9 @@ inline convolution_plan plan_of(std::span<const index_t> x, std::span<const inde
     if (!how.dilations.empty()) a.tap_dilation = how.dilations[i];
     index_t low = how.pads.empty() ? 0 : how.pads[i], high = how.pads.empty() ? 0 : how.pads[spatial + i];
     require(low >= 0 && high >= 0, "pads has ", std::min(low, high), "; pads are at least 0.");
-    if (how.auto_pad == auto_padding::same_upper || how.auto_pad == auto_padding::same_lower) {
-      const index_t all = std::max(index_t{0}, (divide_up(a.in, a.stride) - 1) * a.stride + a.reach() - a.in);
+    const bool same = how.auto_pad == auto_padding::same_upper || how.auto_pad == auto_padding::same_lower;
+    if (same && a.in > 0 && a.taps > 0 && a.tap_dilation > 0 && a.fits()) {  // else there is no y, or an error below
+      const index_t all = std::max(index_t{0}, (a.in - 1) / a.stride * a.stride + a.reach() - a.in);
       low = how.auto_pad == auto_padding::same_lower ? all - all / 2 : all / 2;
       high = all - low;
     }

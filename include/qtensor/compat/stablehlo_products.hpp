@@ -128,6 +128,8 @@ inline convolution_axis spatial_axis(index_t in, index_t taps, const convolution
     a.pad_low = attributes.padding[i][0];
     a.pad_high = attributes.padding[i][1];
   }
+  require(a.fits(), "spatial dimension ", static_cast<index_t>(i), " of ", in, " elements and ", taps,
+          " taps does not fit 60 bits with its dilations and padding.");
   return a;
 }
 
@@ -155,7 +157,7 @@ inline convolution_geometry geometry_of(const tensor& lhs, const tensor& rhs, co
   require(feature_groups > 0 && batch_groups > 0 && (feature_groups == 1 || batch_groups == 1),
           "feature_group_count is ", feature_groups, " and batch_group_count ", batch_groups,
           "; constraint: both are positive and one of them is 1.");
-  require(batches % batch_groups == 0 && features == inputs * feature_groups &&
+  require(batches % batch_groups == 0 && features % feature_groups == 0 && features / feature_groups == inputs &&
               outputs % (feature_groups * batch_groups) == 0,
           "groups do not divide ", batches, " batches, ", features, " input features and ", outputs,
           " output features; constraint: dim(rhs, i) = dim(lhs, f) / feature_group_count, and groups divide o and b.");

@@ -178,7 +178,7 @@ inline convolution_plan plan_convolution(const convolution_layout& x, const conv
     return value;
   };
   constexpr index_t any = -(index_t{1} << 40);  // padding that is no mistake
-  index_t pixels = 1;
+  index_t pixels = 1, taps = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     const std::size_t axis = 3 - rank + i;
     convolution_axis& a = s.axes[axis];
@@ -189,13 +189,13 @@ inline convolution_plan plan_convolution(const convolution_layout& x, const conv
     a.input_dilation = entry(how.input_dilations, i, 1, 1, "input dilations");
     a.pad_low = entry(how.pad_low, i, 0, any, "low paddings");
     a.pad_high = entry(how.pad_high, i, 0, any, "high paddings");
-    // What the axis computes with fits.
-    detail::checked_product(a.in + 1, a.input_dilation);
-    detail::checked_product(a.taps + 1, a.tap_dilation);
+    require(a.fits(), "spatial axis ", i, " of ", a.in, " elements and ", a.taps,
+            " taps does not fit 60 bits with its dilations and paddings.");
     pixels = detail::checked_product(pixels, a.out());
+    taps = detail::checked_product(taps, a.taps);
   }
   detail::checked_product(detail::checked_product(pixels, s.outputs), s.result_batch());
-  detail::checked_product(s.taps(), s.group_inputs());
+  detail::checked_product(taps, s.group_inputs());
   return p;
 }
 

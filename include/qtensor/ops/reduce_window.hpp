@@ -4,6 +4,7 @@
 
 #include <numeric>
 #include <qtensor/ops/reduce_window_bytes.hpp>
+#include <qtensor/reference/convolution.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -37,10 +38,11 @@ struct window {
               "; constraint: 0 < base_dilations.");
       require(window_dilations[axis] > 0, "the window dilation of axis ", a, " is ", window_dilations[axis],
               "; constraint: 0 < window_dilations.");
-      const index_t dilated = extents[axis] == 0 ? 0 : (extents[axis] - 1) * base_dilations[axis] + 1;
-      const index_t padded = padding_low[axis] + dilated + padding_high[axis];
-      const index_t reach = (sizes[axis] - 1) * window_dilations[axis] + 1;
-      n[axis] = padded <= 0 || reach > padded ? 0 : (padded - reach) / strides[axis] + 1;
+      const convolution_axis all{extents[axis],        sizes[axis],       strides[axis],     window_dilations[axis],
+                                 base_dilations[axis], padding_low[axis], padding_high[axis]};
+      require(all.fits(), "axis ", a, " of ", extents[axis], " elements under windows of ", sizes[axis],
+              " does not fit 60 bits with its dilations and padding.");
+      n[axis] = all.out();
     }
     return n;
   }

@@ -17,6 +17,14 @@ struct convolution_axis {
   index_t input_dilation = 1;  ///< 2: a hole between neighbours of the input
   index_t pad_low = 0, pad_high = 0;
 
+  /// Whether all places on the padded and dilated axis are numbers that an index holds, and may be added to others.
+  constexpr bool fits() const {
+    constexpr index_t most = index_t{1} << 60;
+    index_t input = 0, window = 0;
+    return !__builtin_mul_overflow(in, input_dilation, &input) &&
+           !__builtin_mul_overflow(taps, tap_dilation, &window) && input <= most && window <= most &&
+           pad_low >= -most && pad_low <= most && pad_high >= -most && pad_high <= most;
+  }
   /// Padded elements from the first tap to the last.
   constexpr index_t reach() const { return taps == 0 ? 0 : (taps - 1) * tap_dilation + 1; }
   constexpr index_t padded() const { return pad_low + (in == 0 ? 0 : (in - 1) * input_dilation + 1) + pad_high; }
