@@ -277,4 +277,42 @@ void quantize_memory(fuzz::dice& dice) {
   REQUIRE(std::memcmp(before.data(), x.memory.data(), before.size() * sizeof(before[0])) == 0);
 }
 
+/// Memory of F into a tensor, or a part of one, under scales that are stored already.
+template <quantization_scheme S, int Rank, storage_order Order = row_major, format F = f32>
+void quantize_static(fuzz::dice& dice) {
+  using extents_type = dynamic_extents<Rank>;
+  const extents_type extents = draw_extents<Rank>(dice, draw_size(dice));
+  const auto granularity = draw_granularity<S>(dice);
+  const drawn_source<F, extents_type> x(dice, extents);
+  const index_t threads = draw_threads(dice);
+  INFO(describe<S, Order, F>(extents), ", threads ", threads);
+  target<S, Rank, Order> to(dice, extents, granularity, false);
+  const auto want = to.part(to.want);
+  const bool any_scale = dice.chance(4);  // zeros, negative ones, infinities, NaNs and subnormals among them
+  const float size = extents.size() > 0 ? x(x.index_of(dice.within(0, extents.size() - 1))) : 1.f;
+  reference::for_each_block(want.scale_grid(), want.storage_extents(), [&](const auto& first, const auto&) {
+    using scale = typename S::scale_format;
+    want.set_storage_scale_code(first, any_scale ? encode<scale, nearest_even, to_special>(dice.numbers(1)[0])
+                                                 : draw_scale<scale>(dice, magnitude(size)));
+  });
+  if constexpr (S::has_zero_point) {
+    using zero = typename S::zero_point_format;
+    const auto low = static_cast<index_t>(std::max(S::codes.low, static_cast<float>(zero::min)));
+    const auto high = static_cast<index_t>(std::min(S::codes.high, static_cast<float>(zero::max)));
+    reference::for_each_block(want.zero_grid(), want.storage_extents(), [&](const auto& first, const auto&) {
+      want.set_storage_zero_point(first, dice.one_of(low, high, dice.within(low, high)));
+    });
+  }
+  if constexpr (S::has_tensor_scale) *want.memory().tensor_scale = decode<f32>(draw_scale<f32>(dice, 1.f));
+  to.got = to.want;
+  reference::quantize_static(x, want);
+  const typename memory_source<F, extents_type>::template in_order<Order> rows(x.source());
+  const auto got = to.part(to.got);
+  if (threads == 1)
+    quantize_static_into(rows, got);
+  else
+    quantize_static_into(rows, got, on(pool::threads(threads)));
+  REQUIRE(to.same());
+}
+
 }  // namespace fuzz
