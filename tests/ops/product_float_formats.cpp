@@ -7,6 +7,20 @@ using simd::best_arch;
 
 namespace {
 
+struct int3 : integer<3, signed> {
+  static constexpr fixed_string name = "int3";
+};
+struct uint7 : integer<7, unsigned> {
+  static constexpr fixed_string name = "uint7";
+};
+struct sign1 {
+  static constexpr int bits = 1;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr fixed_string name = "sign1";
+  static constexpr float decode(std::uint32_t code) { return (code & 1) != 0 ? 1.f : -1.f; }
+};
+
 template <class S>
 void check_scheme() {
   const index_t shapes[][3] = {{1, 3, 5}, {4, 34, 33}, {1, 130, 67}, {7, 70, 65}, {13, 9, 64}};
@@ -44,4 +58,10 @@ TEST_CASE("multiply_floats: small floats, powers of two, scales of two levels") 
   check_scheme<mxfp8_e5m2>();
   check_scheme<mxfp6_e2m3>();
   check_scheme<with<nvfp4, tensor_scale<f32>>>();
+}
+
+TEST_CASE("multiply_floats: users' codes of 1, 3 and 7 bits, which no kernel unpacks") {
+  check_scheme<scheme<int3, group<32>>>();
+  check_scheme<scheme<uint7, per_channel<0>, zero_point<uint7>>>();
+  check_scheme<scheme<sign1, group<24>>>();
 }

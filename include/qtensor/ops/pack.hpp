@@ -161,8 +161,11 @@ class weights_of {
   static void unpack(const std::uint8_t* from, index_t n, std::uint8_t* to) {
     if constexpr (code::bits == 8)
       simd::copy_bytes(from, n, to);
-    else if constexpr (plain)
+    else if constexpr (plain && simd::unpacks_codes<code::bits>)
       simd::unpack_codes<simd::best_arch, code::bits>(from, n, to);
+    else if constexpr (plain)
+      for (index_t i = 0; i < n; ++i)
+        to[i] = static_cast<std::uint8_t>(qtensor::detail::load_bits<code::bits>(from, i * code::bits));
   }
   /// Codes to what stands for them.
   static void make_packed(std::uint8_t* codes, index_t n) {

@@ -185,12 +185,15 @@ void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
   if (past_caches) simd::stream_fence<A>();
 }
 
+/// Widths of codes that unpack_codes knows.
+template <int Bits>
+inline constexpr bool unpacks_codes = Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8;
+
 /// Unpacks a run: the inverse of pack_codes, each code zero-extended to a byte. Reads from[0, packed_bytes<Bits>(n))
 /// and writes codes[0, n), nothing else.
 template <usable_arch A, int Bits>
 void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
-  static_assert(Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8,
-                "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
+  static_assert(unpacks_codes<Bits>, "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
   if (n < detail::streaming_codes) return detail::unpack_run<A, Bits>(from, n, codes);
   if constexpr (Bits == 4 || Bits == 6)
     if (begins_line(codes)) {
