@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <mutex>
+#include <qtensor/core/error.hpp>
 #include <qtensor/core/executor.hpp>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -113,6 +115,45 @@ TEST_CASE("parts know how many run together, parts of parts too, and nobody afte
   });
   expect(1);
   CHECK(wrong == 0);
+}
+
+TEST_CASE("in_ranges gives every range its own call") {
+  std::vector<std::atomic<int>> calls(100);
+  std::atomic<int> ranges{0};
+  qt::detail::in_ranges(qt::parallel_for(3, one_thread_a_part{}), 100, 7, qt::detail::least_part,
+                        [&](index_t first, index_t n) {
+                          ++ranges;
+                          for (index_t i = first; i < first + n; ++i) ++calls[static_cast<std::size_t>(i)];
+                        });
+  CHECK(ranges == 3);
+  for (const auto& c : calls) CHECK(c == 1);
+}
+
+#if defined(__cpp_exceptions)
+TEST_CASE("what a part throws reaches the caller once all have returned, the first part's of several") {
+  for (index_t threads : {1, 2, 3, 7}) {
+    INFO("threads=", threads);
+    std::atomic<int> done{0};
+    const auto throwing = [&](index_t part, index_t, index_t) {
+      ++done;
+      if (part >= threads / 2) throw qt::error(std::to_string(part));
+    };
+    const std::string first = std::to_string(threads / 2);
+    CHECK_THROWS_WITH_AS(
+        qt::detail::for_ranges(qt::parallel_for(threads, one_thread_a_part{}), threads, threads, 1, throwing),
+        first.c_str(), qt::error);
+    CHECK(done == threads);
+    CHECK(qt::detail::parts_together == 1);
+  }
+}
+#endif
+
+TEST_CASE("with_execution finds the executor and leaves the other arguments") {
+  const auto use = [](const auto& by, int a, float b) { return std::tuple(by.concurrency(), a, b); };
+  const auto two = qt::on(qt::parallel_for(2, one_thread_a_part{}));
+  CHECK(qt::detail::with_execution(use, 5, 2.5f) == std::tuple(1, 5, 2.5f));
+  CHECK(qt::detail::with_execution(use, 5, two, 2.5f) == std::tuple(2, 5, 2.5f));
+  CHECK(qt::detail::with_execution(use, two, 5, 2.5f) == std::tuple(2, 5, 2.5f));
 }
 
 #if defined(_OPENMP)

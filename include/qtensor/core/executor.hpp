@@ -3,10 +3,12 @@
 #pragma once
 
 #include <concepts>
+#include <exception>
 #include <qtensor/core/support.hpp>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 #if defined(_OPENMP)
 #include <omp.h>
 #endif
@@ -25,7 +27,8 @@ struct any_part {
 ///   concurrency()      parts worth having at a time, at least 1
 ///   e(count, part)     calls part(i) once for every i in [0, count), in any order, on any threads, and returns when
 ///                      all have returned
-/// Parts of one call write to different memory and do not wait for each other; they do not throw.
+/// Parts of one call write to different memory and do not wait for each other. They do not throw: what an operation
+/// throws in a part, its caller gets once all have returned (of several parts the first one's, as on one thread).
 template <class E>
 concept executor = std::copy_constructible<E> && requires(const E& e, index_t count, const detail::any_part& part) {
   { e.concurrency() } -> std::convertible_to<index_t>;
@@ -122,6 +125,18 @@ auto execution_among(const T&... argument) {
   return std::get<0>(std::tuple_cat(only<arguments::executors>(argument)..., std::make_tuple(execution<serial>{})));
 }
 
+/// Whether an argument is an executor, for operations that take nothing else behind their own arguments.
+template <class T>
+concept execution_option = is_execution<T>;
+
+/// Calls use(executor, the other arguments...) for arguments among which on(executor) may stand anywhere.
+template <class Use, class... T>
+decltype(auto) with_execution(const Use& use, const T&... argument) {
+  const auto on = execution_among(argument...);
+  return std::apply([&](const auto&... other) -> decltype(auto) { return use(on.by, other...); },
+                    std::tuple_cat(only<arguments::others>(argument)...));
+}
+
 /// Elements below which a part is not worth a thread: some microseconds of work.
 inline constexpr index_t least_part = 16384;
 
@@ -139,20 +154,57 @@ index_t part_count(const E& by, index_t count, index_t step, index_t weight) {
 /// Parts of one operation that run at the same time as the one on this thread, with it: they share caches.
 inline thread_local index_t parts_together = 1;
 
+/// Says so to this thread while it lives.
+class together {
+ public:
+  explicit together(index_t parts) : before_(std::exchange(parts_together, parts)) {}
+  together(const together&) = delete;
+  together& operator=(const together&) = delete;
+  ~together() { parts_together = before_; }
+
+ private:
+  index_t before_;
+};
+
+/// Runs parts, at least two; throws what the first of those that threw did, once all have returned.
+template <executor E, class Part>
+void run_parts(const E& by, index_t parts, const Part& part) {
+#if defined(__cpp_exceptions)
+  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(parts));
+  by(parts, [&](index_t i) {
+    try {
+      part(i);
+    } catch (...) {
+      thrown[static_cast<std::size_t>(i)] = std::current_exception();
+    }
+  });
+  for (const std::exception_ptr& one : thrown)
+    if (one) std::rethrow_exception(one);
+#else
+  by(parts, part);
+#endif
+}
+
 /// Cuts [0, count) into that many ranges, none empty, and calls body(part, first, n) for each of them.
 template <executor E, class Body>
 void for_ranges(const E& by, index_t parts, index_t count, index_t step, const Body& body) {
-  const index_t steps = divide_up(count, step), together = parts_together * parts;
+  const index_t steps = divide_up(count, step), at_a_time = parts_together * parts;
   const auto run = [&](index_t part) {
     const index_t first = steps * part / parts * step, end = steps * (part + 1) / parts * step;
-    const index_t before = std::exchange(parts_together, together);
+    const together others(at_a_time);
     body(part, first, (end < count ? end : count) - first);
-    parts_together = before;
   };
   if (parts > 1)
-    by(parts, run);
+    run_parts(by, parts, run);
   else
     run(index_t{0});
+}
+
+/// Cuts [0, count) into as many ranges as are worth a thread (part_count), and calls body(first, n) for each of them.
+template <executor E, class Body>
+void in_ranges(const E& by, index_t count, index_t step, index_t weight, const Body& body) {
+  for_ranges(by, part_count(by, count, step, weight), count, step,
+             [&](index_t, index_t first, index_t n) { body(first, n); });
 }
 
 }  // namespace detail

@@ -317,10 +317,11 @@ void quantize_static_into(const ops::source_on<X, By>& source, const tensor_span
 template <quantization_scheme S, storage_order Order, tensor_extents Extents, tile_source X, class... How>
 requires(detail::is_execution<How> || ...) tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents,
                                                                                     const How&... how) {
-  const auto on = detail::execution_among(how...);
-  const ops::source_on<X, decltype(on.by)> source{x, on};
-  return std::apply([&](const auto&... rest) { return make_quantized<S, Order>(source, extents, rest...); },
-                    std::tuple_cat(detail::only<detail::arguments::others>(how)...));
+  return detail::with_execution(
+      [&]<executor By>(const By& by, const auto&... rest) {
+        return make_quantized<S, Order>(ops::source_on<X, By>{x, {by}}, extents, rest...);
+      },
+      how...);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -151,14 +151,11 @@ void give_zeros(index_t rows, index_t outputs, const Sink& sink) {
 template <executor By, class Body>
 void for_product_parts(const By& by, index_t panels, index_t panel_work, index_t rows, index_t step, const Body& body) {
   const index_t threads = by.concurrency();
-  if (panels >= threads || rows <= step) {
-    const index_t parts = qtensor::detail::part_count(by, panels, 1, panel_work * rows);
-    return qtensor::detail::for_ranges(by, parts, panels, 1,
-                                       [&](index_t, index_t p, index_t count) { body(p, count, index_t{0}, rows); });
-  }
-  const index_t parts = qtensor::detail::part_count(by, rows, step, panel_work * panels);
-  qtensor::detail::for_ranges(by, parts, rows, step,
-                              [&](index_t, index_t m, index_t count) { body(index_t{0}, panels, m, count); });
+  if (panels >= threads || rows <= step)
+    return qtensor::detail::in_ranges(by, panels, 1, panel_work * rows,
+                                      [&](index_t p, index_t count) { body(p, count, index_t{0}, rows); });
+  qtensor::detail::in_ranges(by, rows, step, panel_work * panels,
+                             [&](index_t m, index_t count) { body(index_t{0}, panels, m, count); });
 }
 
 /// The sink that writes floats: y (=, +=, -=) alpha * tile, y(m, n) anywhere in memory; alpha 1 changes no bit.

@@ -468,12 +468,12 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
 template <class Chains, class Panels, class W, class Unit, class Sink, class By>
 void multiply_few(const W& w, const typename Panels::layout_type& layout, const Unit* x, index_t x_stride, index_t rows,
                   const Sink& sink, const By& by) {
-  const index_t parts = qtensor::detail::part_count(by, layout.panels(), 1, Panels::layout_type::width * layout.depth);
   bool fits_dots = false;
   if constexpr (Chains::template takes_dots<1, typename panel_decoder<Panels>::decoder_type>)
     fits_dots = rows == 1 && simd::takes_bf16_dots<typename Panels::arch>() &&
                 !simd::has_magnitudes_below<typename Panels::arch>(x, layout.depth, Chains::least_for_dots);
-  qtensor::detail::for_ranges(by, parts, layout.panels(), 1, [&](index_t, index_t panel, index_t panels) {
+  const index_t work = Panels::layout_type::width * layout.depth;
+  qtensor::detail::in_ranges(by, layout.panels(), 1, work, [&](index_t panel, index_t panels) {
     const auto together = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
       multiply_directly<Rows, Chains, Panels>(w, layout, panel, panels, x, x_stride, rows, fits_dots, sink);
     };
