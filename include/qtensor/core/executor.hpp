@@ -200,6 +200,24 @@ void for_ranges(const E& by, index_t parts, index_t count, index_t step, const B
     run(index_t{0});
 }
 
+/// The axis that makes the most parts of those considered, the first of several; one part where none makes two.
+struct longest_cut {
+  int axis = 0;
+  index_t count = 0, step = 1, parts = 1;
+
+  /// An axis of n items that weigh `weight` elements each; ranges begin at multiples of `multiple`.
+  template <executor E>
+  void consider(const E& by, int which, index_t n, index_t multiple, index_t weight) {
+    const index_t some = n > 0 ? part_count(by, n, multiple, weight) : 1;
+    if (some > parts) *this = {which, n, multiple, some};
+  }
+  /// Calls body(part, first, n) for the ranges along it.
+  template <executor E, class Body>
+  void for_each(const E& by, const Body& body) const {
+    for_ranges(by, parts, count, step, body);
+  }
+};
+
 /// Cuts [0, count) into as many ranges as are worth a thread (part_count), and calls body(first, n) for each of them.
 template <executor E, class Body>
 void in_ranges(const E& by, index_t count, index_t step, index_t weight, const Body& body) {

@@ -69,20 +69,18 @@ class partition {
     const auto extents = w.storage_extents();
     const auto consider = [&](int axis) {
       const index_t count = extents[at(axis)], step = step_of(axis);
-      if (count == 0 || !allows(axis)) return;
-      const index_t parts = detail::part_count(by, count, step, w.size() / count);
-      if (parts > parts_) axis_ = axis, count_ = count, step_ = step, parts_ = parts;
+      if (count > 0 && allows(axis)) cut_.consider(by, axis, count, step, w.size() / count);
     };
     [&]<int... A>(std::integer_sequence<int, A...>) { ((may_cut<A, rank, X> ? consider(A) : void()), ...); }
     (axes{});
   }
-  index_t parts() const { return parts_; }
+  index_t parts() const { return cut_.parts; }
 
   /// Calls use(part, slice, of) on the executor: for a slice of the tensor, of(x) is the source with it, and
   /// of(pointer, strides) the memory.
   template <executor By, class Use>
   void each(const By& by, const Use& use) const {
-    [&]<int... A>(std::integer_sequence<int, A...>) { ((axis_ == A ? along<A>(by, use) : void()), ...); }
+    [&]<int... A>(std::integer_sequence<int, A...>) { ((cut_.axis == A ? along<A>(by, use) : void()), ...); }
     (axes{});
   }
 
@@ -115,8 +113,8 @@ class partition {
   template <int Axis, class By, class Use>
   void along(const By& by, const Use& use) const {
     if constexpr (may_cut<Axis, rank, X>)
-      detail::for_ranges(by, parts_, count_, step_, [&](index_t part, index_t first, index_t n) {
-        use(part, slice<Axis>(first, n), cut<Axis>{w_.shape().row_count() / count_, first, n});
+      cut_.for_each(by, [&](index_t part, index_t first, index_t n) {
+        use(part, slice<Axis>(first, n), cut<Axis>{w_.shape().row_count() / cut_.count, first, n});
       });
   }
   template <int Axis>
@@ -131,8 +129,7 @@ class partition {
   };
 
   const View& w_;
-  int axis_ = 0;
-  index_t count_ = 0, step_ = 1, parts_ = 1;
+  detail::longest_cut cut_;
 };
 
 /// A source that brings its executor: whoever quantizes it uses that.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <qtensor/ops/reduce_bytes.hpp>
+#include <qtensor/ops/reduce_parts.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -64,10 +65,8 @@ struct invocable_with<F, std::tuple<T...>> : std::is_invocable<const F&, const T
 template <class F, class Tuple>
 using converted_t = decltype(as_tuple(std::apply(std::declval<const F&>(), std::declval<const Tuple&>())));
 
-/// input_conversion, body and output_conversion, the missing ones identities. As in the RFC, a conversion is known by
-/// its place beside the body: it takes N elements where the body takes 2N.
 template <class Elements, class... Region>
-auto regions_of(const Region&... region) {
+auto regions_alone(const Region&... region) {
   static_assert(sizeof...(Region) >= 1 && sizeof...(Region) <= 3,
                 "qtensor: a reduction takes a body, which may have an input conversion before it and an output "
                 "conversion after it.");
@@ -83,6 +82,14 @@ auto regions_of(const Region&... region) {
   } else {
     return std::tuple<Region...>(region...);
   }
+}
+/// input_conversion, body and output_conversion, the missing ones identities, from arguments among which an executor
+/// may be. As in the RFC, a conversion is known by its place beside the body: it takes N elements where the body takes
+/// 2N.
+template <class Elements, class... Argument>
+auto regions_of(const Argument&... argument) {
+  return qtensor::detail::with_execution(
+      [](const auto&, const auto&... region) { return regions_alone<Elements>(region...); }, argument...);
 }
 
 /// Types that know more at run time than in C++: quantized numbers their scale and zero point.
@@ -427,6 +434,8 @@ class result_writer {
     }
   }
   type take() { return std::move(out_); }
+  /// Results along the last axis from whose multiples on others begin in another byte.
+  static constexpr index_t step = has_units ? 1 : 8;
 
  private:
   T like_;
@@ -448,6 +457,7 @@ class result_writers<std::tuple<T...>, Rank> {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(all_).set(at, std::get<I>(values)), ...); }
     (std::index_sequence_for<T...>{});
   }
+  static constexpr index_t step = std::max({result_writer<T, Rank>::step...});
   /// The writer of the first results.
   auto& first() { return std::get<0>(all_); }
   auto take() {
@@ -462,15 +472,31 @@ class result_writers<std::tuple<T...>, Rank> {
   std::tuple<result_writer<T, Rank>...> all_;
 };
 
-/// Folds dimensions by any fold, into new results.
-template <class Inputs, class Fold, std::size_t N>
-auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed,
-               const dimension_list<N>& dims) {
+/// Folds dimensions by any fold, into new results, on an executor that is cut along a kept axis.
+template <class Inputs, class Fold, std::size_t N, executor By = serial>
+auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed, const dimension_list<N>& dims,
+               const By& by = {}) {
   constexpr int rank = element_tuple<Inputs>::rank;
   static_assert(static_cast<int>(N) <= rank,
                 "qtensor: reduce (C4, C5): more dimensions are given than the inputs have.");
   const split_shape<rank, N> shape(std::get<0>(inputs).extents(), dims);
-  result_writers<typename Fold::result, shape.kept_rank> out(shape.result_index(shape.kept), fold.finish(seed, seed));
+  using writers = result_writers<typename Fold::result, shape.kept_rank>;
+  const auto extents = shape.result_index(shape.kept);
+  writers out(extents, fold.finish(seed, seed));
+  if constexpr (!std::same_as<By, serial>) {
+    constexpr index_t at_once = byte_fold<Inputs, Fold>::value ? 8 : 1;
+    const index_t work = dynamic_extents<rank>(std::get<0>(inputs).extents()).size() / at_once;
+    const auto cut = cut_results(by, extents, writers::step, work, any_axis);
+    if (cut.parts > 1) {
+      cut.for_each(by, [&](index_t, index_t first, index_t n) {
+        const auto some = inputs_part(inputs, shape.kept_axes[static_cast<std::size_t>(cut.axis)], first, n);
+        const split_shape<rank, N> kept(std::get<0>(some).extents(), dims);
+        writers_part to(out, moved_along(typename writers::index_array{}, cut.axis, first));
+        fold_dimensions(some, fold, seed, kept, to);
+      });
+      return out.take();
+    }
+  }
   fold_dimensions(inputs, fold, seed, shape, out);
   return out.take();
 }
@@ -487,6 +513,9 @@ auto reduce_by(const Inputs& inputs, const Fold& fold, const typename Fold::stat
 ///   regions   [input_conversion,] body [, output_conversion]: callables; conversions take N elements and give N (as a
 ///             tuple where N > 1), the body takes N accumulators and N elements and gives N. A missing conversion is
 ///             the identity.
+///   on(e)     an executor, anywhere among the regions: kept axes are cut, so that each result is folded by one thread,
+///             in order; the callables and functions in x are then called by several threads at a time. A reduction of
+///             all axes stays on one thread
 ///
 /// Gives a tensor<S> where results are quantized numbers, else dense elements; a single element where no dimension is
 /// left; a tuple of these where N > 1. Types that cannot match do not compile; shapes, scales and zero points that do
@@ -503,7 +532,7 @@ auto reduce(const X& x, const Init& init, const dimension_list<N>& dims, const R
   ops::check_inputs(inputs, inits);
   const auto all = ops::regions_of<element>(regions...);
   const auto fold = ops::fold_of<element>(all);
-  return ops::reduce_by(inputs, fold, fold.leaf(inits), dims);
+  return ops::reduce_by(inputs, fold, fold.leaf(inits), dims, qtensor::detail::execution_among(regions...).by);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -181,6 +181,7 @@ class known_means {
 /// As `reduce`, over windows: results[i...] folds the elements of window i by ascending index, seeded with the
 /// converted init value; elements of the window that are padding or holes of base_dilations are the converted init
 /// value too.
+/// An executor may be among the regions: windows are cut along an axis.
 ///   reduce_window(x, number_like(x, 0), {.sizes = {1, 2}}, requantize_to<i32>(.25f), add, requantize_to<u8>(1.f, 5))
 template <class X, class Init, int Rank, class... Region>
 auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Region&... regions) {
@@ -198,31 +199,58 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
   const auto fold = ops::fold_of<element>(all);
   const auto counts = w.counts(std::get<0>(inputs).extents());
   const auto seed = fold.leaf(inits);
-  ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(counts,
-                                                                                           fold.finish(seed, seed));
-  if constexpr (ops::window_on_bytes<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>) {
-    using result = typename decltype(fold)::result;
-    if constexpr (std::tuple_size_v<result> == 1 && std::remove_reference_t<decltype(out.first())>::has_units)
-      if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, w, counts, out.first())) return out.take();
+  using writers = ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)>;
+  writers out(counts, fold.finish(seed, seed));
+  constexpr bool on_bytes = [] {
+    if constexpr (ops::window_on_bytes<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>)
+      return writers::step == 1 && std::tuple_size_v<typename decltype(fold)::result> == 1;
+    else
+      return false;
+  }();
+  const auto run = [&](const window<Rank>& windows, const auto& some, auto& to) {
+    if constexpr (on_bytes) {
+      auto&& writer = to.first();
+      if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, windows, some, writer)) return;
+    }
+    ops::fold_windows(inputs, fold, seed, windows, some, [&](const auto& at, const auto& results) { to(at, results); });
+  };
+  const auto on = qtensor::detail::execution_among(regions...);
+  if constexpr (!std::same_as<decltype(on.by), const serial>) {
+    const index_t each = on_bytes ? 1 : dynamic_extents<Rank>(w.sizes).size();
+    const auto cut =
+        ops::cut_results(on.by, counts, writers::step, dynamic_extents<Rank>(counts).size() * each, ops::any_axis);
+    if (cut.parts > 1) {
+      const auto a = static_cast<std::size_t>(cut.axis);
+      cut.for_each(on.by, [&](index_t, index_t first, index_t n) {
+        window<Rank> windows = w;  // those before are what lies left of them
+        windows.padding_low[a] -= first * w.strides[a];
+        auto some = counts;
+        some[a] = n;
+        ops::writers_part to(out, ops::moved_along(typename writers::index_array{}, cut.axis, first));
+        run(windows, some, to);
+      });
+      return out.take();
+    }
   }
-  ops::fold_windows(inputs, fold, seed, w, counts, [&](const auto& at, const auto& results) { out(at, results); });
+  run(w, counts, out);
   return out.take();
 }
 
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
 /// The largest number of each window, in the type of x. Padding never wins: it is the smallest code (or -infinity).
-template <class X, int Rank>
-auto max_pool(const X& x, const window<Rank>& w) {
+/// on(executor) may come last.
+template <class X, int Rank, qtensor::detail::execution_option... On>
+auto max_pool(const X& x, const window<Rank>& w, const On&... on) {
   using value = element_t<X>;
   if constexpr (quantized_number_type<value>) {
     using code = typename value::scheme_type::code_format;
     static_assert(code::is_integer, "qtensor: pooling quantized numbers needs integer codes.");
     const auto lowest = elements(x).type().of_code(
         static_cast<std::uint32_t>(static_cast<std::int64_t>(value::scheme_type::codes.low)) & low_bits(code::bits));
-    return reduce_window(x, lowest, w, max);
+    return reduce_window(x, lowest, w, max, on...);
   } else {
-    return reduce_window(x, static_cast<value>(-infinity), w, max);
+    return reduce_window(x, static_cast<value>(-infinity), w, max, on...);
   }
 }
 
@@ -233,21 +261,22 @@ enum class pool_count {
 };
 
 /// The average of each window: its sum in the type `accumulator` (requantize_to<S>(scale), S of int32 codes), divided
-/// in f32, then converted by `result`. Padding adds nothing; a window of nothing but padding gives 0.
-template <class X, int Rank, class Accumulator, class Result>
+/// in f32, then converted by `result`. Padding adds nothing; a window of nothing but padding gives 0. On an executor
+/// sums are, and their division by the size of the window.
+template <class X, int Rank, class Accumulator, class Result, qtensor::detail::execution_option... On>
 auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumulator, const Result& result,
-                  pool_count count = pool_count::window) {
+                  pool_count count = pool_count::window, const On&... on) {
   const auto mean = [&](float sum, float n) { return result(n > 0.f ? sum / n : 0.f); };
   const auto zero = number_like(x, 0.f);
   if (count == pool_count::window) {
     float n = 1.f;
     for (index_t size : w.sizes) n *= static_cast<float>(size);
-    return reduce_window(x, zero, w, accumulator, add,
-                         [&](const auto& sum) { return mean(qtensor::detail::to_f32(sum), n); });
+    return reduce_window(
+        x, zero, w, accumulator, add, [&](const auto& sum) { return mean(qtensor::detail::to_f32(sum), n); }, on...);
   }
   // The elements of a window are those of its rows, times those along each row, and so on.
   using value = std::remove_cvref_t<decltype(mean(0.f, 1.f))>;
-  const auto sums = reduce_window(x, zero, w, accumulator, add);
+  const auto sums = reduce_window(x, zero, w, accumulator, add, on...);
   const auto each = elements(sums);
   const auto counts = each.extents(), extents = elements(x).extents();
   std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present;

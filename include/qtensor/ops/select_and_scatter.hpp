@@ -15,6 +15,7 @@ namespace qtensor::inline QTENSOR_ABI {
 ///   select    a callable (E, E) -> bool on elements as they are: the conversions are not for it
 ///   regions   [input_conversion,] scatter [, output_conversion], as in `reduce`
 ///   w         sizes, strides and padding; its dilations must be 1
+///   on(e)     an executor, anywhere among the regions: windows are cut along an axis on which they do not overlap
 ///
 /// Types that cannot match do not compile; shapes, scales and zero points that do not match throw, naming the
 /// constraint of the RFC.
@@ -58,10 +59,22 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
   using state = typename decltype(fold)::state;
   const state seed = fold.leaf(std::tuple<element>(init));
 
+  // Windows that do not overlap along an axis share no place.
+  const auto on = qtensor::detail::execution_among(regions...);
+  const auto in_parts = [&](const index_array& all, index_t last_step, index_t work, const auto& allows,
+                            const auto& use) {
+    const auto cut = ops::cut_results(on.by, all, last_step, work, allows);
+    if (cut.parts == 1) return use(index_array{}, all);
+    cut.for_each(on.by, [&](index_t, index_t first, index_t n) {
+      index_array some = all;
+      some[static_cast<std::size_t>(cut.axis)] = n;
+      use(ops::moved_along(index_array{}, cut.axis, first), some);
+    });
+  };
   // One accumulator a place; windows come in ascending order, and so do the values of a place.
   const auto strides = dense_strides(extents);
   std::vector<state> sums(static_cast<std::size_t>(dynamic_extents<Rank>(extents).size()), seed);
-  reference::for_each_index(index_array{}, counts, [&](const index_array& window_index) {
+  const auto scatter = [&](const index_array& window_index) {
     index_t selected = -1;
     element winner = init;
     reference::for_each_index(index_array{}, w.sizes, [&](const index_array& k) {
@@ -80,12 +93,21 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
     if (selected < 0) return;
     state& sum = sums[static_cast<std::size_t>(selected)];
     sum = fold.step(sum, fold.leaf(std::tuple<element>(values.line(window_index, Rank - 1)(0))));
+  };
+  const index_t places = dynamic_extents<Rank>(extents).size(), windows = dynamic_extents<Rank>(counts).size();
+  in_parts(
+      counts, 1, windows * dynamic_extents<Rank>(w.sizes).size(),
+      [&](std::size_t axis) { return w.sizes[axis] <= w.strides[axis]; },
+      [&](const index_array& first, const index_array& some) { reference::for_each_index(first, some, scatter); });
+  using writers = ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)>;
+  writers out(extents, fold.finish(seed, seed));
+  in_parts(extents, writers::step, places, ops::any_axis, [&](const index_array& first, const index_array& some) {
+    reference::for_each_index(first, some, [&](const index_array& at) {
+      index_t place = 0;
+      for (std::size_t axis = 0; axis < at.size(); ++axis) place += at[axis] * strides[axis];
+      out(at, fold.finish(seed, sums[static_cast<std::size_t>(place)]));
+    });
   });
-  ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)> out(extents,
-                                                                                           fold.finish(seed, seed));
-  std::size_t next = 0;
-  reference::for_each_index(index_array{}, extents,
-                            [&](const index_array& at) { out(at, fold.finish(seed, sums[next++])); });
   return out.take();
 }
 
