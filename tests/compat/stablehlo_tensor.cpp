@@ -54,7 +54,7 @@ void check(const tensor& x, const element_type& to) {
   tensor y(to, x.shape());
   CHECK(shlo::pieces::has_tiles(x.type()));
   CHECK(shlo::pieces::has_tiles(to));
-  shlo::pieces::retype(x, y);
+  shlo::pieces::retype(qtensor::serial{}, x, y);
   const tensor wanted = retyped(x, to);
   for (index_t i = 0; i < x.size(); ++i)
     if (std::memcmp(y.bytes().data() + i * shlo::bytes_of(to.stored()),
@@ -126,7 +126,7 @@ TEST_CASE("stablehlo tensor: floats of every kind become others") {
       tensor y(to, {1100});
       const tensor x = hard_floats(from, {1100}, steps);
       CHECK(shlo::pieces::compute_tiles(
-          y, [](const shlo::pieces::floats& v) { return v; }, x));
+          qtensor::serial{}, y, [](const shlo::pieces::floats& v) { return v; }, x));
       const tensor wanted = retyped(x, to);
       for (std::size_t i = 0; i < y.bytes().size(); ++i)
         if (y.bytes()[i] != wanted.bytes()[i]) FAIL("byte ", i, " of ", shlo::name_of(from), " to ", shlo::name_of(to));

@@ -5,7 +5,7 @@
 #include <qtensor/compat/onednn_attributes.hpp>
 #include <qtensor/compat/onednn_elements.hpp>
 #include <qtensor/compat/onednn_schemes.hpp>
-#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 
 namespace qtensor::compat::onednn {
 
@@ -45,21 +45,21 @@ struct element_rows {
   }
 };
 
-template <quantization_scheme S>
-void quantize_rows(const element_rows& x, void* codes, void* scales) {
+template <quantization_scheme S, executor By>
+void quantize_rows(const element_rows& x, void* codes, void* scales, const execution<By>& on) {
   using unit = qtensor::detail::code_unit_t<S>;
   const matrix_extents extents(x.rows(), x.cols());
   const tensor_span<S> out(tensor_shape<S>{extents, {}, {}},
                            {static_cast<unit*>(codes), static_cast<std::uint8_t*>(scales), {}, {}, {}});
-  quantize_into(x, out);
+  quantize_into(x, out, on);
 }
 
-template <format Code>
-void quantize_mx(version v, const element_rows& x, void* codes, void* scales) {
+template <format Code, executor By>
+void quantize_mx(version v, const element_rows& x, void* codes, void* scales, const execution<By>& on) {
   if (v == version::release_3_12)
-    quantize_rows<dynamic_mx<Code>>(x, codes, scales);
+    quantize_rows<dynamic_mx<Code>>(x, codes, scales, on);
   else
-    quantize_rows<dynamic_mx_2026_08<Code>>(x, codes, scales);
+    quantize_rows<dynamic_mx_2026_08<Code>>(x, codes, scales, on);
 }
 
 }  // namespace pieces
@@ -70,9 +70,10 @@ void quantize_mx(version v, const element_rows& x, void* codes, void* scales) {
 ///
 /// Throws before anything is written on: other modes, types, masks and groups, groups that do not divide the last
 /// dimension, sizes that overflow, null or misaligned buffers, and buffers that overlap one that is written. An empty
-/// tensor is valid.
-inline void quantize(std::span<const index_t> dims, data_type from, const void* src, const dynamic_scale& how,
-                     data_type to, void* dst, void* scales) {
+/// tensor is valid. on(executor) may come last.
+template <qtensor::detail::execution_option... On>
+void quantize(std::span<const index_t> dims, data_type from, const void* src, const dynamic_scale& how, data_type to,
+              void* dst, void* scales, const On&... on) {
   const index_t count = element_count(dims);
   const bool mx = how.mode == quantization_mode::dynamic_mx;
   require(mx || how.mode == quantization_mode::dynamic_fp,
@@ -102,17 +103,18 @@ inline void quantize(std::span<const index_t> dims, data_type from, const void* 
           "the source, the destination and the scales overlap; they must not.");
   if (count == 0) return;
 
+  const auto by = qtensor::detail::execution_among(on...);
   const pieces::element_rows x{from, src, count / dims.back(), dims.back()};
   if (!mx && how.version == version::release_3_12)
-    pieces::quantize_rows<dynamic_fp<>>(x, dst, scales);
+    pieces::quantize_rows<dynamic_fp<>>(x, dst, scales, by);
   else if (!mx)
-    pieces::quantize_rows<dynamic_fp_2026_08<>>(x, dst, scales);
+    pieces::quantize_rows<dynamic_fp_2026_08<>>(x, dst, scales, by);
   else if (to == data_type::f8_e4m3)
-    pieces::quantize_mx<e4m3>(how.version, x, dst, scales);
+    pieces::quantize_mx<e4m3>(how.version, x, dst, scales, by);
   else if (to == data_type::f8_e5m2)
-    pieces::quantize_mx<e5m2>(how.version, x, dst, scales);
+    pieces::quantize_mx<e5m2>(how.version, x, dst, scales, by);
   else
-    pieces::quantize_mx<e2m1>(how.version, x, dst, scales);
+    pieces::quantize_mx<e2m1>(how.version, x, dst, scales, by);
 }
 
 }  // namespace QTENSOR_ABI

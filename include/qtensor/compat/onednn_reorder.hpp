@@ -4,6 +4,7 @@
 
 #include <qtensor/compat/onednn_attributes.hpp>
 #include <qtensor/compat/onednn_elements.hpp>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/simd/entry_pattern.hpp>
 #include <qtensor/simd/random.hpp>
 #include <qtensor/simd/statistics.hpp>
@@ -238,9 +239,12 @@ inline void reorder_tile(const job& j, index_t at, index_t n, tiles& t) {
   (is_integer(j.to) ? finish_integers : finish_floats)(j, t.d, n, at, t.dst_zero);
 }
 
-inline void reorder_all(const job& j) {
-  tiles t;
-  for (index_t at = 0; at < j.count; at += most) reorder_tile(j, at, std::min(most, j.count - at), t);
+template <executor By>
+void reorder_all(const job& j, const By& by) {
+  qtensor::detail::in_ranges(by, j.count, most, 1, [&](index_t first, index_t n) {
+    tiles t;
+    for (index_t at = first; at < first + n; at += most) reorder_tile(j, at, std::min(most, first + n - at), t);
+  });
 }
 
 }  // namespace pieces
@@ -254,8 +258,10 @@ inline void reorder_all(const job& j) {
 /// groups that do not fit (`parameter_dims`), sizes that overflow, buffers that are null or not aligned to their
 /// elements, a destination that overlaps the source or a parameter, and oneDNN's stochastic modes into a type they do
 /// not have. Reads the old destination only where beta is not 0. An empty tensor is valid; nothing is read or written.
-inline void reorder(std::span<const index_t> dims, data_type from, const void* src, data_type to, void* dst,
-                    const attributes& how = {}) {
+/// on(executor) may come last.
+template <qtensor::detail::execution_option... On>
+void reorder(std::span<const index_t> dims, data_type from, const void* src, data_type to, void* dst,
+             const attributes& how = {}, const On&... on) {
   const index_t count = element_count(dims);
   require(bits_of_type(from) != 0, "the source of a reorder has data type ", static_cast<int>(from),
           ", which is none of f32, bf16, f16, f8_e5m2, f8_e4m3, f4_e2m1, e8m0, s32, s8, u8, s4 and u4.");
@@ -289,20 +295,24 @@ inline void reorder(std::span<const index_t> dims, data_type from, const void* s
       require(!written.overlaps(detail::extent::of("a scale or zero point", p->data, p->type, p->count)),
               "the destination overlaps a scale or zero point that is read.");
   if (count == 0) return;
+  const auto by = qtensor::detail::execution_among(on...).by;
 
   // Other pairs of integers are as exact through floats: s32 beyond 2^24 saturates in all of them.
   const bool kept =
       is_integer(to) || (how.zero_sign == zero_sign::kept && how.bf16_subnormals == bf16_subnormals::kept);
   if (j.plain() && from == to && bits_of_type(to) >= 8) {
     if (kept) {
-      std::memcpy(dst, src, static_cast<std::size_t>(byte_count(to, count)));
-      return;
+      return qtensor::detail::in_ranges(by, byte_count(to, count), 4096, 1, [&](index_t first, index_t n) {
+        std::memcpy(static_cast<std::byte*>(dst) + first, static_cast<const std::byte*>(src) + first,
+                    static_cast<std::size_t>(n));
+      });
     }
     attributes zeros;  // no other number is rounded or saturated
     zeros.zero_sign = how.zero_sign, zeros.bf16_subnormals = how.bf16_subnormals;
-    return pieces::reorder_all({from, to, src, dst, count, j.src_scale, j.src_zero, j.dst_scale, j.dst_zero, zeros});
+    return pieces::reorder_all(
+        pieces::job{from, to, src, dst, count, j.src_scale, j.src_zero, j.dst_scale, j.dst_zero, zeros}, by);
   }
-  pieces::reorder_all(j);
+  pieces::reorder_all(j, by);
 }
 
 }  // namespace QTENSOR_ABI

@@ -3,8 +3,7 @@
 #pragma once
 
 #include <qtensor/compat/stablehlo_tensor.hpp>
-#include <qtensor/ops/dequantize.hpp>
-#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/scheme.hpp>
 
 namespace qtensor::compat::stablehlo {
@@ -61,14 +60,16 @@ class channels {
     sizes_ = sizes_type(t.size() == 0 ? 0 : t.size() / (count * inner), count, inner);
   }
 
-  void quantize(const tensor& x, tensor& y) {
+  template <executor By>
+  void quantize(const tensor& x, tensor& y, const execution<By>& on) {
     const auto elements = source(reinterpret_cast<const float*>(x.bytes().data()), sizes_);
     quantize_static_into(typename decltype(elements)::template in_order<row_major>(elements),
-                         codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())));
+                         codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())), on);
   }
-  void dequantize(const tensor& x, tensor& y) {
+  template <executor By>
+  void dequantize(const tensor& x, tensor& y, const execution<By>& on) {
     dequantize_into(codes<tensor_view<S, sizes_type>>(reinterpret_cast<const unit*>(x.bytes().data())),
-                    reinterpret_cast<float*>(y.bytes().data()), dense_strides(sizes_.to_array()));
+                    reinterpret_cast<float*>(y.bytes().data()), dense_strides(sizes_.to_array()), on);
   }
 
  private:
@@ -86,8 +87,10 @@ class channels {
 
 /// uniform_quantize: of a float tensor, rne(clamp(x / scale + zero point)); of a quantized one,
 /// quantize(dequantize(x)). Throws unless the float type is the expressed one, and where the type does not fit the
-/// shape. Cost: from f32 to i8 and ui8 that of `uniform`, else as `retype` has it.
-inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
+/// shape. Cost: from f32 to i8 and ui8 that of `uniform`, else as `retype` has it. on(executor) may come last.
+template <qtensor::detail::execution_option... On>
+tensor uniform_quantize(const tensor& x, const quantized_type& type, const On&... on) {
+  const auto by = qtensor::detail::execution_among(on...);
   tensor y(type, x.shape());
   if (x.type().is_quantized())
     require(x.size() == 0 || x.type().computed() == type.expressed(), "the operand is expressed in ",
@@ -96,26 +99,28 @@ inline tensor uniform_quantize(const tensor& x, const quantized_type& type) {
   else
     stablehlo::detail::check_expressed(x.type(), type);
   if (x.type().is_quantized() || !pieces::has_kernel(type))
-    pieces::retype(x, y);
+    pieces::retype(by.by, x, y);
   else if (is_signed(type.storage()))
-    pieces::channels<int8>(y, type).quantize(x, y);
+    pieces::channels<int8>(y, type).quantize(x, y, by);
   else
-    pieces::channels<uint8>(y, type).quantize(x, y);
+    pieces::channels<uint8>(y, type).quantize(x, y, by);
   return y;
 }
 
 /// uniform_dequantize: (code - zero point) * scale as a tensor of the expressed type. Cost: as uniform_quantize.
-inline tensor uniform_dequantize(const tensor& x) {
+template <qtensor::detail::execution_option... On>
+tensor uniform_dequantize(const tensor& x, const On&... on) {
+  const auto by = qtensor::detail::execution_among(on...);
   require(x.type().is_quantized(), "the operand is ", name_of(x.type().stored()),
           "; constraint: the operand of uniform_dequantize is quantized.");
   const quantized_type& type = x.type().quantized();
   tensor y(type.expressed(), x.shape());
   if (!pieces::has_kernel(type))
-    pieces::retype(x, y);
+    pieces::retype(by.by, x, y);
   else if (is_signed(type.storage()))
-    pieces::channels<int8>(x, type).dequantize(x, y);
+    pieces::channels<int8>(x, type).dequantize(x, y, by);
   else
-    pieces::channels<uint8>(x, type).dequantize(x, y);
+    pieces::channels<uint8>(x, type).dequantize(x, y, by);
   return y;
 }
 

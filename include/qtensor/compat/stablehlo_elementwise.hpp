@@ -236,55 +236,66 @@ inline floats apply(binary op, const floats& a, const floats& b) {
 }  // namespace pieces
 
 /// Unary operations: the result has the operand's shape and the type given. Cost: of floats and quantized types as
-/// `retype` has it, of others element by element.
-inline tensor elementwise(unary op, const tensor& x, const element_type& result) {
+/// `retype` has it, of others element by element. on(executor) may come last, here and below.
+template <qtensor::detail::execution_option... On>
+tensor elementwise(unary op, const tensor& x, const element_type& result, const On&... on) {
   detail::check_types(x.type(), result);
+  const auto by = qtensor::detail::execution_among(on...).by;
   tensor y(result, x.shape());
   if (pieces::compute_tiles(
-          y, [op](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return pieces::apply(op, v); }, x))
+          by, y, [op](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return pieces::apply(op, v); }, x))
     return y;
-  for (index_t i = 0; i < x.size(); ++i)
-    y.set(i, detail::stored(result, detail::computed(op, result.computed(), detail::expressed(x, i)), y.channel(i)));
+  pieces::compute_each(by, y, [&](index_t i) {
+    return detail::stored(result, detail::computed(op, result.computed(), detail::expressed(x, i)), y.channel(i));
+  });
   return y;
 }
 /// Binary operations on tensors of one shape. A float operand beside a quantized one is taken as it is (hybrid).
-inline tensor elementwise(binary op, const tensor& a, const tensor& b, const element_type& result) {
+template <qtensor::detail::execution_option... On>
+tensor elementwise(binary op, const tensor& a, const tensor& b, const element_type& result, const On&... on) {
   detail::check_same_shape(a, b);
   detail::check_types(a.type(), result);
   detail::check_types(b.type(), result);
+  const auto by = qtensor::detail::execution_among(on...).by;
   tensor y(result, a.shape());
   const auto batch = [op](const pieces::floats& v, const pieces::floats& w)
                          QTENSOR_INLINE_LAMBDA { return pieces::apply(op, v, w); };
-  if (op != binary::and_ && op != binary::or_ && pieces::compute_tiles(y, batch, a, b)) return y;
-  for (index_t i = 0; i < a.size(); ++i) {
+  if (op != binary::and_ && op != binary::or_ && pieces::compute_tiles(by, y, batch, a, b)) return y;
+  pieces::compute_each(by, y, [&](index_t i) {
     const scalar v = detail::expressed(a, i), w = detail::expressed(b, i);
-    y.set(i, detail::stored(result, detail::computed(op, result.computed(), v, w), y.channel(i)));
-  }
+    return detail::stored(result, detail::computed(op, result.computed(), v, w), y.channel(i));
+  });
   return y;
 }
 /// compare: a tensor of i1.
-inline tensor compare(direction d, const tensor& a, const tensor& b) {
+template <qtensor::detail::execution_option... On>
+tensor compare(direction d, const tensor& a, const tensor& b, const On&... on) {
   detail::check_same_shape(a, b);
   require(a.type().computed() == b.type().computed(), "the operands are computed in ", name_of(a.type().computed()),
           " and ", name_of(b.type().computed()),
           "; constraint: element types agree, of quantized ones the expressed "
           "types.");
+  const auto by = qtensor::detail::execution_among(on...).by;
   tensor y(basic_type::i1, a.shape());
   const bool done = detail::in_direction(d, [&](const auto& holds) {
+    const auto write = [&](index_t first, index_t n, const pieces::tile& v, const pieces::tile& w) {
+      std::byte* const to = y.bytes().data() + first;
+      for (index_t i = 0; i < n; ++i) to[i] = std::byte{holds(v.numbers[i], w.numbers[i])};
+    };
     return pieces::read_tiles(
-        [&](index_t first, index_t n, const pieces::tile& v, const pieces::tile& w) {
-          std::byte* const to = y.bytes().data() + first;
-          for (index_t i = 0; i < n; ++i) to[i] = std::byte{holds(v.numbers[i], w.numbers[i])};
-        },
-        a, b);
+        by, [&] { return write; }, a, b);
   });
-  for (index_t i = 0; !done && i < a.size(); ++i)
-    y.set(i, {0.0, detail::compared(d, a.type().computed(), detail::expressed(a, i), detail::expressed(b, i))});
+  if (!done)
+    pieces::compute_each(by, y, [&](index_t i) {
+      return scalar{0.0, detail::compared(d, a.type().computed(), detail::expressed(a, i), detail::expressed(b, i))};
+    });
   return y;
 }
 /// select: on_true where pred holds, else on_false, as the result's type (dequantize_select_quantize). pred has one
 /// element or the shape of the others.
-inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on_false, const element_type& result) {
+template <qtensor::detail::execution_option... On>
+tensor select(const tensor& pred, const tensor& on_true, const tensor& on_false, const element_type& result,
+              const On&... on) {
   require(pred.type() == element_type(basic_type::i1), "pred is ", name_of(pred.type().stored()),
           "; constraint: element_type(pred) = i1.");
   require(pred.shape().empty() || pred.shape() == on_true.shape(),
@@ -292,14 +303,15 @@ inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on
   detail::check_same_shape(on_true, on_false);
   detail::check_types(on_true.type(), result);
   detail::check_types(on_false.type(), result);
+  const auto by = qtensor::detail::execution_among(on...).by;
   const auto as_result = [&](const tensor& x) {
     const bool stays = x.type() == result && !is_float(result.stored());
     if (stays && bits_of(result.stored()) >= 8) return x;
     tensor y(result, x.shape());
     if (!stays)
-      pieces::retype(x, y);
+      pieces::retype(by, x, y);
     else
-      for (index_t i = 0; i < x.size(); ++i) y.set(i, x.at(i));
+      pieces::compute_each(by, y, [&](index_t i) { return x.at(i); });
     return y;
   };
   const std::byte* const chosen = pred.bytes().data();
@@ -309,7 +321,9 @@ inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on
   const auto choose = [&]<class Unit>(Unit) {
     const auto* const from = reinterpret_cast<const Unit*>(other.bytes().data());
     auto* const to = reinterpret_cast<Unit*>(y.bytes().data());
-    for (index_t i = 0; i < y.size(); ++i) to[i] = chosen[i] != std::byte{0} ? to[i] : from[i];
+    qtensor::detail::in_ranges(by, y.size(), pieces::tile_size, 1, [&](index_t first, index_t n) {
+      for (index_t i = first; i < first + n; ++i) to[i] = chosen[i] != std::byte{0} ? to[i] : from[i];
+    });
   };
   switch (bytes_of(result.stored())) {
     case 1:
@@ -328,21 +342,23 @@ inline tensor select(const tensor& pred, const tensor& on_true, const tensor& on
 }
 /// convert: between booleans, integers and floats. Quantized tensors have uniform_quantize and uniform_dequantize.
 /// Cost: between floats up to f32 and integers up to i32 as `retype` has it.
-inline tensor convert(const tensor& x, basic_type to) {
+template <qtensor::detail::execution_option... On>
+tensor convert(const tensor& x, basic_type to, const On&... on) {
   require(!x.type().is_quantized(), "the operand of convert is quantized; use uniform_dequantize.");
+  const auto by = qtensor::detail::execution_among(on...).by;
   const basic_type from = x.type().stored();
   // Integers are codes of scale 1 and zero point 0.
   const auto as_codes = [](basic_type type) { return quantized_type::per_tensor(type, basic_type::f32, 1.0); };
   const auto same = [](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return v; };
   const auto cut = [](const pieces::floats& v) QTENSOR_INLINE_LAMBDA { return simd::truncate(v); };
   if (is_float(from) && is_integer(to))
-    if (tensor y(as_codes(to), x.shape()); pieces::compute_tiles(y, cut, x)) return y.bitcast(to);
+    if (tensor y(as_codes(to), x.shape()); pieces::compute_tiles(by, y, cut, x)) return y.bitcast(to);
   tensor y(to, x.shape());
-  if (is_float(from) && pieces::compute_tiles(y, same, x)) return y;
+  if (is_float(from) && pieces::compute_tiles(by, y, same, x)) return y;
   const bool rounds_once = to == basic_type::f32 || bits_of(from) <= 16;
-  if (is_integer(from) && is_float(to) && rounds_once && pieces::compute_tiles(y, same, x.bitcast(as_codes(from))))
+  if (is_integer(from) && is_float(to) && rounds_once && pieces::compute_tiles(by, y, same, x.bitcast(as_codes(from))))
     return y;
-  for (index_t i = 0; i < x.size(); ++i) y.set(i, detail::converted(from, x.at(i), to));
+  pieces::compute_each(by, y, [&](index_t i) { return detail::converted(from, x.at(i), to); });
   return y;
 }
 

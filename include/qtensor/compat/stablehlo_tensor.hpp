@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <qtensor/compat/stablehlo_types.hpp>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/quotient.hpp>
 #include <qtensor/tensor/shape.hpp>
@@ -356,47 +357,59 @@ class number_writer {
 };
 
 /// Calls use(first, n, numbers...) for elements [first, first + n) of tensors of one shape, tile by tile, where all
-/// have tiles; else false.
-template <class Use, class... X>
-bool read_tiles(const Use& use, const X&... x) {
+/// have tiles; else false. Each part of them has a `use` of its own, which make_use() gives.
+template <executor By, class MakeUse, class... X>
+bool read_tiles(const By& by, const MakeUse& make_use, const X&... x) {
   if (!(has_tiles(x.type()) && ...)) return false;
-  const auto read_all = [&](index_t size, auto... read) {
+  const auto read_range = [](index_t first, index_t end, auto use, auto... read) {
     std::array<tile, sizeof...(X)> tiles;
-    for (index_t first = 0; first < size; first += tile_size) {
-      const index_t n = std::min(tile_size, size - first);
+    for (; first < end; first += tile_size) {
+      const index_t n = std::min(tile_size, end - first);
       std::size_t operand = 0;
       (read(first, n, tiles[operand++]), ...);
       std::apply([&](auto&... numbers) { use(first, n, numbers...); }, tiles);
     }
   };
-  read_all(std::min({x.size()...}), number_reader(x)...);
+  qtensor::detail::in_ranges(by, std::min({x.size()...}), tile_size, 1, [&](index_t first, index_t n) {
+    read_range(first, first + n, make_use(), number_reader(x)...);
+  });
   return true;
 }
 /// y = op(x...), rounded to what y is computed in, where all have tiles; else false. `op` takes a batch of each x.
-template <class Op, class... X>
-bool compute_tiles(tensor& y, const Op& op, const X&... x) {
+template <executor By, class Op, class... X>
+bool compute_tiles(const By& by, tensor& y, const Op& op, const X&... x) {
   if (!has_tiles(y.type())) return false;
-  number_writer write(y);
   return read_tiles(
-      [&](index_t first, index_t n, auto&... numbers) {
-        tile result;
-        in_float_type(y.type().computed(), [&]<class F>(F) {
-          for (index_t i = 0; i < n; i += simd::lanes<arch>)
-            simd::store(result.numbers + i, simd::detail::through<F>(op(simd::load<arch>(numbers.numbers + i)...)));
-        });
-        write(first, n, result);
+      by,
+      [&] {
+        return [write = number_writer(y), &y, &op](index_t first, index_t n, auto&... numbers) mutable {
+          tile result;
+          in_float_type(y.type().computed(), [&]<class F>(F) {
+            for (index_t i = 0; i < n; i += simd::lanes<arch>)
+              simd::store(result.numbers + i, simd::detail::through<F>(op(simd::load<arch>(numbers.numbers + i)...)));
+          });
+          write(first, n, result);
+        };
       },
       x...);
+}
+/// y's element i = of(i), each by itself.
+template <executor By, class Of>
+void compute_each(const By& by, tensor& y, const Of& of) {
+  qtensor::detail::in_ranges(by, y.size(), 1, 1, [&](index_t first, index_t n) {
+    for (index_t i = first; i < first + n; ++i) y.set(i, of(i));
+  });
 }
 
 /// Elements of one type as those of another that is computed in the same, each as `detail::expressed` and
 /// `detail::stored` have it. Cost: 10-25 instructions for each batch of floats; f64, i64, ui32, ui64, and i32 in f16 or
 /// bf16 element by element.
-inline void retype(const tensor& x, tensor& y) {
+template <executor By>
+void retype(const By& by, const tensor& x, tensor& y) {
   if (compute_tiles(
-          y, [](const floats& v) QTENSOR_INLINE_LAMBDA { return v; }, x))
+          by, y, [](const floats& v) QTENSOR_INLINE_LAMBDA { return v; }, x))
     return;
-  for (index_t i = 0; i < x.size(); ++i) y.set(i, detail::stored(y.type(), detail::expressed(x, i), y.channel(i)));
+  compute_each(by, y, [&](index_t i) { return detail::stored(y.type(), detail::expressed(x, i), y.channel(i)); });
 }
 
 }  // namespace pieces
