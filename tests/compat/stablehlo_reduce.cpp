@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <qtensor/compat/stablehlo_reduce.hpp>
+#include <random>
 
 #include "core/sentence.hpp"
 
@@ -25,6 +26,64 @@ auto adding(const element_type& type) {
   return [type](const scalars& a, const scalars& b) {
     return scalars{shlo::apply(shlo::binary::add, type, a[0], type, b[0], type)};
   };
+}
+/// One of the library's bodies as any other.
+template <class Rule>
+auto by_scalars(qtensor::body_of<Rule>, const element_type& type) {
+  return [type](const scalars& a, const scalars& b) {
+    constexpr shlo::binary op = shlo::pieces::operation_of<Rule>();
+    return scalars{shlo::apply(op, type, a[0], type, b[0], type)};
+  };
+}
+/// A type of elements, of bodies and of results.
+using three_types = std::array<const char*, 3>;
+constexpr const char *i8 = "!quant.uniform<i8:f32, 0.1:3>", *ui8 = "!quant.uniform<ui8:f32, 0.75:128>",
+                     *i32 = "!quant.uniform<i32:f32, 0.1>", *shifted = "!quant.uniform<i32:f32, 0.007:-100>",
+                     *i16 = "!quant.uniform<i16:f32, 0.25:5>", *narrow = "!quant.uniform<i8<-127:127>:f32, 0.1:3>";
+
+shlo::tensor random_tensor(const char* type, std::vector<index_t> shape, std::mt19937& random) {
+  const element_type element = shlo::parse_type(type);
+  shlo::tensor x(element, std::move(shape));
+  for (index_t i = 0; i < x.size(); ++i) {
+    const int number = static_cast<int>(random() % 251) - 125;
+    if (shlo::is_float(element.stored()))
+      x.set(i, {number / 128.0, 0});
+    else
+      x.set(i, {0.0, shlo::is_signed(element.stored()) ? number : number + 125});
+  }
+  return x;
+}
+/// reduce by a body of the library and by the same one of scalars: the same bytes.
+template <class Rule>
+void check_reduce(qtensor::body_of<Rule> body, const three_types& types, const std::vector<index_t>& shape,
+                  const std::vector<index_t>& dims, std::mt19937& random) {
+  const auto x = random_tensor(types[0], shape, random), init = random_tensor(types[0], {}, random);
+  const auto type = shlo::parse_type(types[1]), result = shlo::parse_type(types[2]);
+  const auto y = shlo::reduce({&x}, {&init}, dims, {type}, body, {result})[0];
+  const auto expected = shlo::reduce({&x}, {&init}, dims, {type}, by_scalars(body, type), {result})[0];
+  const char* const of = types[0];
+  CAPTURE(of);
+  CAPTURE(x.size());
+  CHECK(y.shape() == expected.shape());
+  CHECK(y.type() == expected.type());
+  CHECK(std::equal(y.bytes().begin(), y.bytes().end(), expected.bytes().begin(), expected.bytes().end()));
+}
+template <class Rule>
+void check_reduces(qtensor::body_of<Rule> body) {
+  std::mt19937 random(7);
+  const std::vector<three_types> all = {{i8, i8, i8},           {i8, i32, i32},         {ui8, shifted, ui8},
+                                        {ui8, ui8, shifted},    {i16, i16, i16},        {narrow, i32, narrow},
+                                        {"f32", "f32", "bf16"}, {"bf16", "f32", "f32"}, {"i8", "i32", "i16"},
+                                        {"i64", "i64", "i64"},  {"ui8", "ui8", "ui8"},  {"bf16", "bf16", "bf16"},
+                                        {i8, shifted, i32}};
+  for (const three_types& types : all)
+    for (const std::vector<index_t>& shape :
+         std::vector<std::vector<index_t>>{{}, {3}, {40, 30}, {2, 1, 37}, {5, 3, 7, 11}, {3, 2, 2, 3, 3}, {4, 0, 3}}) {
+      std::vector<index_t> dims;
+      for (std::size_t axis = shape.size(); axis-- > 0;)
+        if (random() % 2 == 0) dims.push_back(static_cast<index_t>(axis));
+      check_reduce(body, types, shape, dims, random);
+    }
 }
 const auto greater_or_equal = [](const scalar& a, const scalar& b) { return a.integer >= b.integer; };
 
@@ -63,6 +122,36 @@ TEST_CASE("stablehlo reduce: ui8 through an i32 accumulator, as approved and as 
   CHECK(shlo::reduce({&x}, {&init}, {0, 1}, {x.type()}, adding(x.type()), {x.type()})[0].at(0).integer == 255);
 }
 
+TEST_CASE(
+    "stablehlo reduce: the library's bodies give the bits of bodies of scalars, whatever the types and dimensions") {
+  check_reduces(qtensor::add);
+  check_reduces(qtensor::max);
+  check_reduces(qtensor::multiply);
+  std::mt19937 random(8);
+  check_reduce(qtensor::min, {i8, i8, i8}, {64, 33}, {0}, random);
+}
+
+TEST_CASE("stablehlo reduce_window: the library's bodies give the bits of bodies of scalars") {
+  std::mt19937 random(9);
+  const auto check = [&](auto body, const three_types& types, const shlo::window_attributes& w) {
+    const auto x = random_tensor(types[0], {2, 9, 10, 5}, random), init = random_tensor(types[0], {}, random);
+    const auto type = shlo::parse_type(types[1]), result = shlo::parse_type(types[2]);
+    const auto y = shlo::reduce_window({&x}, {&init}, w, {type}, body, {result})[0];
+    const auto expected = shlo::reduce_window({&x}, {&init}, w, {type}, by_scalars(body, type), {result})[0];
+    CHECK(y.shape() == expected.shape());
+    CHECK(std::equal(y.bytes().begin(), y.bytes().end(), expected.bytes().begin(), expected.bytes().end()));
+  };
+  const std::vector<three_types> all = {{i8, i8, i8}, {ui8, shifted, ui8}, {"f32", "f32", "f32"}, {i16, i16, i16}};
+  for (const three_types& types : all)
+    for (const shlo::window_attributes& w :
+         {shlo::window_attributes{{1, 3, 3, 1}, {1, 2, 2, 1}, {}, {}, {{0, 0}, {1, 1}, {0, 1}, {0, 0}}},
+          shlo::window_attributes{{2, 2, 1, 3}, {}, {1, 2, 1, 1}, {1, 1, 1, 2}, {}},
+          shlo::window_attributes{{1, 20, 1, 1}, {}, {}, {}, {}}}) {  // no window fits
+      check(qtensor::add, types, w);
+      check(qtensor::max, types, w);
+    }
+}
+
 TEST_CASE("stablehlo reduce: two tensors, no dimensions, empty dimensions") {
   const auto x = tensor_of<float>("f32", {2, 2}, {1, 5, 7, 2});
   const auto at = tensor_of<std::int32_t>("i32", {2, 2}, {0, 1, 0, 1});
@@ -98,6 +187,10 @@ TEST_CASE("stablehlo reduce: constraints by name") {
   CHECK(mentions(said({&x}, {&zero}, {1, 1}, f32), "(C5): is_unique(dimensions)"));
   CHECK(mentions(said({&x}, {&zero}, {1}, shlo::basic_type::bf16), "(C6): is_promotable"));
   CHECK(mentions(said({&x}, {&y}, {1}, f32), "a single element"));
+  CHECK(mentions(sentence([&] {
+                   shlo::reduce({&x, &x}, {&zero, &zero}, {0}, {f32, f32}, qtensor::add, {f32, f32});
+                 }),
+                 "it folds one"));
   const auto q = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 1>", {2}, {1, 2});
   const auto q0 = tensor_of<std::int8_t>("!quant.uniform<i8:f32, 1>", {}, {0});
   CHECK(mentions(said({&q}, {&q0}, {0}, shlo::parse_type("!quant.uniform<i8:f32:0, {1, 2}>")), "per-tensor quantized"));

@@ -4,6 +4,7 @@
 
 #include <qtensor/compat/stablehlo_elementwise.hpp>
 #include <qtensor/ops/select_and_scatter.hpp>
+#include <type_traits>
 
 namespace qtensor::compat::stablehlo {
 
@@ -132,22 +133,149 @@ inline scalars init_of(const std::vector<const tensor*>& init) {
   return out;
 }
 
+// ---- the library's own bodies --------------------------------------------------------------------------------------
+
+/// add, multiply, max and min (reference/number.hpp), of the elements of one tensor.
+template <class Body>
+concept named_body = requires {
+  typename Body::rule;
+};
+
+template <class Rule>
+constexpr binary operation_of() {
+  if constexpr (std::is_same_v<Rule, qtensor::detail::add_rule>)
+    return binary::add;
+  else if constexpr (std::is_same_v<Rule, qtensor::detail::multiply_rule>)
+    return binary::multiply;
+  else
+    return std::is_same_v<Rule, qtensor::detail::max_rule> ? binary::maximum : binary::minimum;
+}
+
+/// Any body as one of scalars.
+template <class Body>
+auto body_of_scalars(const Body& body, const std::vector<element_type>& types) {
+  if constexpr (named_body<Body>) {
+    require(types.size() == 1, "one of the library's bodies is given for ", static_cast<index_t>(types.size()),
+            " tensors; it folds one.");
+    return [type = types[0]](const scalars& a, const scalars& b) {
+      constexpr binary op = operation_of<typename Body::rule>();
+      return scalars{stablehlo::apply(op, type, a[0], type, b[0], type)};
+    };
+  } else {
+    return std::cref(body);
+  }
+}
+
+/// A tensor's elements as those of another type, each by to_destination_type.
+inline tensor converted(const tensor& x, const element_type& type) {
+  if (x.type() == type) return x;
+  if (!x.type().is_quantized() && !type.is_quantized()) return convert(x, type.stored());
+  tensor y(type, x.shape());
+  if (x.type().computed() == type.computed()) {
+    retype(x, y);
+  } else {
+    for (index_t i = 0; i < x.size(); ++i) y.set(i, to_destination_type(x.type(), x.at(i), type));
+  }
+  return y;
+}
+
+/// Folds by a body of the library, of types that it has as types of C++: fold(elements, init, conversion of leaves)
+/// gives results of the body's type, of this shape. None where it has not, or where there is nothing to fold.
+template <tensor_extents Extents, class Fold>
+std::optional<tensor> folded(const tensor& x, const tensor& init, const element_type& type,
+                             const std::vector<index_t>& shape, const Extents& sizes, const Fold& fold) {
+  std::optional<tensor> y(std::in_place, type, shape);
+  if (x.size() == 0 || y->size() == 0) return std::nullopt;
+  const auto keep = [&](const auto* results) { std::memcpy(y->bytes().data(), results, y->bytes().size()); };
+  if (!x.type().is_quantized()) {
+    const tensor leaves = converted(x, type), seed = converted(init, type);
+    const auto of_numbers = [&]<class T>(T number) {
+      std::memcpy(&number, seed.bytes().data(), sizeof number);
+      keep(fold(values(reinterpret_cast<const T*>(leaves.bytes().data()), sizes), number, identity{}).data());
+      return std::move(y);
+    };
+    switch (type.stored()) {
+      case basic_type::f32:
+        return of_numbers(float{});
+      case basic_type::i32:
+        return of_numbers(std::int32_t{});
+      case basic_type::i64:
+        return of_numbers(std::int64_t{});
+      default:
+        return std::nullopt;
+    }
+  }
+  const quantized_type &from = x.type().quantized(), &to = type.quantized();
+  const bool is_wide = to.storage() == basic_type::i32 && to.expressed() == basic_type::f32 &&
+                       to.storage_min() == min_value(to.storage()) && to.storage_max() == max_value(to.storage());
+  if (!has_kernel(from) || !(is_wide || (has_kernel(to) && to.storage() == from.storage()))) return std::nullopt;
+  const auto of_codes = [&]<class From, class To>(From, To) {
+    using view = tensor_view<uniform<From>, Extents>;
+    using unit = storage_t<From>;
+    const number_type<typename view::scheme_type> leaf = {static_cast<float>(from.scales()[0]),
+                                                          static_cast<std::int32_t>(from.zero_points()[0])};
+    const number_type<uniform<To>> accumulator = {static_cast<float>(to.scales()[0]),
+                                                  static_cast<std::int32_t>(to.zero_points()[0])};
+    const auto zero = static_cast<unit>(leaf.zero_point);
+    const view codes({sizes, {}, {}}, {reinterpret_cast<const unit*>(x.bytes().data()), &leaf.scale, &zero, {}, {}});
+    keep(fold(codes, leaf.of_code(static_cast<std::uint8_t>(init.at(0).integer)), accumulator).codes().data());
+    return std::move(y);
+  };
+  const auto of_bytes = [&]<class From>(From code) { return is_wide ? of_codes(code, int32{}) : of_codes(code, code); };
+  return is_signed(from.storage()) ? of_bytes(int8{}) : of_bytes(uint8{});
+}
+
+/// A shape with neighbouring axes that are folded, or kept, joined.
+struct joined_shape {
+  std::array<index_t, 4> extents{1, 1, 1, 1};
+  dimension_list<2> folded;
+
+  /// None where it takes more than four axes.
+  static std::optional<joined_shape> of(const std::vector<index_t>& shape, const std::vector<bool>& is_folded) {
+    joined_shape joined;
+    std::size_t last = shape.size();
+    while (last > 0 && shape[last - 1] == 1) --last;
+    const bool folds_last = last > 0 && is_folded[last - 1];
+    joined.folded = folds_last ? dimension_list<2>{{1, 3}} : dimension_list<2>{{0, 2}};
+    for (std::size_t axis = last, to = 3; axis-- > 0;) {
+      const bool folds = folds_last == (to % 2 == 1);
+      if (shape[axis] != 1 && is_folded[axis] != folds && to-- == 0) return std::nullopt;
+      joined.extents[to] *= shape[axis];
+    }
+    return joined;
+  }
+};
+
 }  // namespace pieces
 
 /// reduce_window of N tensors: leaves become elements of the types `body_types`, results of `result_types` (which are
 /// the same in the shipped specification), by to_destination_type. `body` takes N accumulators and N elements as
-/// `scalars` each, and gives N. The fold is that of qtensor::reduce_window. Throws naming the constraint that fails.
+/// `scalars` each, and gives N; of one tensor it may be qtensor::add, multiply, max or min. The fold is that of
+/// qtensor::reduce_window. Throws naming the constraint that fails. Cost: with those bodies that of
+/// qtensor::reduce_window for f32, i32, i64 and for i8 and ui8 with all their codes, expressed in f32, in bodies of
+/// that storage or i32; else element by element.
 template <class Body>
 std::vector<tensor> reduce_window(const std::vector<const tensor*>& inputs, const std::vector<const tensor*>& inits,
                                   const window_attributes& attributes, const std::vector<element_type>& body_types,
                                   const Body& body, const std::vector<element_type>& result_types) {
   const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
-  const auto w = pieces::windows_of(attributes, inputs[0]->shape().size());
+  const auto body_of_scalars = pieces::body_of_scalars(body, body_types);
+  const std::size_t rank = inputs[0]->shape().size();
+  const auto w = pieces::windows_of(attributes, rank);
+  if constexpr (pieces::named_body<Body>) {
+    const dynamic_extents<pieces::most_rank> sizes(pieces::widened(inputs[0]->shape(), 1));
+    const auto shape = pieces::narrowed(w.counts(sizes.to_array()), rank);
+    const auto fold = [&](const auto& x, const auto& init, const auto& leaf) {
+      return qtensor::reduce_window(x, init, w, leaf, body, identity{});
+    };
+    if (const auto y = pieces::folded(*inputs[0], *inits[0], body_types[0], shape, sizes, fold))
+      return {pieces::converted(*y, result_types[0])};
+  }
   const auto y = qtensor::reduce_window(
       pieces::elements_of_all(inputs), pieces::init_of(inits), w,
-      [&](const scalars& x) { return pieces::convert_all(types, x, body_types); }, body,
+      [&](const scalars& x) { return pieces::convert_all(types, x, body_types); }, body_of_scalars,
       [&](const scalars& x) { return pieces::convert_all(body_types, x, result_types); });
-  return pieces::results_of(y, pieces::narrowed(y.extents(), inputs[0]->shape().size()), result_types);
+  return pieces::results_of(y, pieces::narrowed(y.extents(), rank), result_types);
 }
 
 /// reduce of N tensors, likewise: a window over the whole of each folded dimension.
@@ -180,7 +308,17 @@ std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::
     dense<scalars, pieces::most_rank> y(pieces::widened(kept, 1), seed);
     return pieces::results_of(y, kept, result_types);
   }
-  const auto y = reduce_window(inputs, inits, w, body_types, body, result_types);
+  if constexpr (pieces::named_body<Body>) {
+    if (const auto joined = pieces::joined_shape::of(shape, folded); joined && inputs.size() == 1) {
+      const auto fold = [&](const auto& x, const auto& init, const auto& leaf) {
+        return qtensor::reduce(x, init, joined->folded, leaf, body, identity{});
+      };
+      if (const auto y =
+              pieces::folded(*inputs[0], *inits[0], body_types[0], kept, dynamic_extents<4>(joined->extents), fold))
+        return {pieces::converted(*y, result_types[0])};
+    }
+  }
+  const auto y = reduce_window(inputs, inits, w, body_types, pieces::body_of_scalars(body, body_types), result_types);
   std::vector<tensor> out;
   for (const tensor& one : y) {
     out.emplace_back(one.type(), kept);

@@ -40,13 +40,18 @@ inline constexpr bool is_tuple<std::pair<A, B>> = true;
 template <class T, std::size_t N>
 inline constexpr bool is_tuple<std::array<T, N>> = true;
 
-/// One value as a tuple of one; a tuple as it is.
+/// One value as a tuple of one; a tuple as it is. What is given away is not copied: elements may own memory.
 template <class T>
-constexpr auto as_tuple(const T& x) {
-  if constexpr (is_tuple<T>)
-    return std::apply([](const auto&... item) { return std::tuple(item...); }, x);
+constexpr auto as_tuple(T&& x) {
+  using value = std::remove_cvref_t<T>;
+  if constexpr (is_tuple<value>)
+    return std::apply(
+        []<class... Item>(Item&&... item) {
+          return std::tuple<std::remove_cvref_t<Item>...>(std::forward<Item>(item)...);
+        },
+        std::forward<T>(x));
   else
-    return std::tuple<T>(x);
+    return std::tuple<value>(std::forward<T>(x));
 }
 template <class T>
 constexpr decltype(auto) from_tuple(T&& t) {
@@ -60,6 +65,16 @@ template <class F, class Tuple>
 struct invocable_with : std::false_type {};
 template <class F, class... T>
 struct invocable_with<F, std::tuple<T...>> : std::is_invocable<const F&, const T&...> {};
+
+/// f(a..., b...) of the items of two tuples, none of them copied.
+template <class F, class A, class B>
+constexpr decltype(auto) apply_to_both(const F& f, const A& a, const B& b) {
+  return std::apply(
+      [&](const auto&... first) -> decltype(auto) {
+        return std::apply([&](const auto&... second) -> decltype(auto) { return f(first..., second...); }, b);
+      },
+      a);
+}
 
 /// The element types that a conversion makes of these.
 template <class F, class Tuple>
@@ -125,14 +140,14 @@ struct folding {
   constexpr state leaf(const Elements& x) const { return as_tuple(std::apply(input, x)); }
   constexpr state step(const state& a, const state& b) const {
     static_assert(
-        invocable_with<Body, decltype(std::tuple_cat(std::declval<state>(), std::declval<state>()))>::value,
+        invocable_with<Body, decltype(std::tuple_cat(a, b))>::value,
         "qtensor: reduce (C6): the body takes N accumulators and N elements of the types that input_conversion gives "
         "(select_and_scatter C10: so does scatter).");
-    using returned = std::remove_cvref_t<decltype(as_tuple(std::apply(body, std::tuple_cat(a, b))))>;
+    using returned = std::remove_cvref_t<decltype(as_tuple(apply_to_both(body, a, b)))>;
     static_assert(std::is_same_v<returned, state>,
                   "qtensor: reduce (C6): the body gives the types it takes; an output_conversion changes them "
                   "afterwards (select_and_scatter C10: so does scatter).");
-    return as_tuple(std::apply(body, std::tuple_cat(a, b)));
+    return as_tuple(apply_to_both(body, a, b));
   }
   constexpr result finish(const state& seed, const state& a) const {
     require(same_run_time_types(seed, a),
@@ -160,11 +175,11 @@ struct front_to_back {
 
   constexpr const Elements& leaf(const Elements& x) const { return x; }
   constexpr state step(const state& a, const Elements& x) const {
-    using returned = std::remove_cvref_t<decltype(as_tuple(std::apply(body, std::tuple_cat(x, a))))>;
+    using returned = std::remove_cvref_t<decltype(as_tuple(apply_to_both(body, x, a)))>;
     static_assert(std::is_same_v<returned, state>,
                   "qtensor: reduce, front to back: the body takes (element, accumulator) and gives an accumulator, "
                   "whose type is that of the init value.");
-    return as_tuple(std::apply(body, std::tuple_cat(x, a)));
+    return as_tuple(apply_to_both(body, x, a));
   }
   constexpr result finish(const state& seed, const state& a) const {
     require(same_run_time_types(seed, a), "the body gave a number of another scale or zero point than the init value ",
