@@ -217,3 +217,35 @@ TEST_CASE("reorder: where a type goes into itself and zeros are made positive, n
   dnn::reorder(list{5}, data_type::f8_e5m2, src.data(), data_type::f8_e5m2, dst.data(), how);
   CHECK(dst.codes() == words{0x7C, 0xFC, 0x01, 0x00, 0x81});
 }
+
+TEST_CASE("reorder, oneDNN's random words by vectors: those of the definition for every beginning, and past 2^32") {
+  using generator = dnn::generator;
+  const auto check = [&]<qtensor::format Code>(std::type_identity<Code>, data_type type, generator from,
+                                               std::uint64_t offset, std::size_t n) {
+    words x(n), want(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto spread = static_cast<std::uint32_t>(i) * 0x9E3779B9u;
+      x[i] = i % 3 == 0 ? spread : 0x38000000u + (spread >> 5);  // all floats, and those near 1
+      const float rounded = dnn::stochastically_rounded<Code>(
+          qtensor::float_of(x[i]), dnn::rounding_bias(static_cast<std::uint32_t>(offset + i), 77, Code::bits, from));
+      want[i] = qtensor::encode<Code, qtensor::to_special>(rounded);
+    }
+    const buffer src(data_type::f32, x);
+    buffer dst(type, n);
+    attributes how;
+    how.rounding = from == generator::current ? dnn::rounding_mode::stochastic_onednn
+                                              : dnn::rounding_mode::stochastic_onednn_2025_03;
+    how.seed = 77, how.offset = offset;
+    dnn::reorder(list{static_cast<index_t>(n)}, data_type::f32, src.data(), type, dst.data(), how);
+    CHECK(dst.codes() == want);
+  };
+  for (const generator from : {generator::current, generator::source_2025_03})
+    for (const std::uint64_t offset :
+         {std::uint64_t{0}, std::uint64_t{5}, std::uint64_t{15}, std::uint64_t{0xFFFFFF00u}})
+      for (const std::size_t n : {1u, 19u, 700u}) {
+        check(std::type_identity<qtensor::bf16>{}, data_type::bf16, from, offset, n);
+        check(std::type_identity<qtensor::f16>{}, data_type::f16, from, offset, n);
+        check(std::type_identity<qtensor::e4m3>{}, data_type::f8_e4m3, from, offset, n);
+        check(std::type_identity<qtensor::e5m2>{}, data_type::f8_e5m2, from, offset, n);
+      }
+}

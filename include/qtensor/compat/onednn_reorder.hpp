@@ -107,16 +107,90 @@ inline void round_at_random(const job& j, float* d, index_t n, index_t at) {
   });
 }
 
+/// rounding_biases of a tile, for destinations of a type F.
+template <format F>
+class bias_tile {
+  static constexpr index_t lanes = simd::lanes<arch>;
+  static constexpr index_t shares = F::bits == 16 ? 4 : 2;  // biases a word has
+  using words = simd::words<arch>;
+  using state = simd::detail::philox_state<arch>;
+
+ public:
+  /// Those of n <= most indices from `first` on, which do not pass 2^32. Cost: one Philox a block, of two batches.
+  bias_tile(std::uint32_t first, index_t n, std::uint32_t seed, generator from) {
+    const bool all = from == generator::source_2025_03;
+    const std::uint32_t block = first / static_cast<std::uint32_t>(shares) & ~3u;
+    skipped_ = static_cast<index_t>(first) - static_cast<index_t>(block) * shares;
+    alignas(64) std::uint32_t counting[static_cast<std::size_t>(lanes)];
+    for (index_t i = 0; i < lanes; ++i) counting[i] = block + 4 * static_cast<std::uint32_t>(i);
+    const words batch(4u * static_cast<std::uint32_t>(lanes)), one(1u), two(all ? 2u : 0u), three(3u);
+    words x = simd::load<arch>(counting);
+    for (index_t w = 0; w * shares < skipped_ + n; w += 8 * lanes, x += batch) {
+      state a{x, x + one, x + two, x + three};
+      x += batch;
+      state b{x, x + one, x + two, x + three};
+      simd::detail::make_words(a, b, seed);
+      keep(a, all, drawn_ + w);
+      keep(b, all, drawn_ + w + 4 * lanes);
+    }
+  }
+  /// Of a batch of indices from index i of the tile on.
+  words at(index_t i) const {
+    // The first index has a word's lowest bits.
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(drawn_);
+    if constexpr (shares == 4)
+      return simd::widen_u8<arch>(bytes + skipped_ + i);
+    else
+      return simd::widen_u16<arch>(reinterpret_cast<const std::uint16_t*>(bytes) + skipped_ + i);
+  }
+
+ private:
+  /// The four words of each lane's block, which are all of them or one of them.
+  static void keep(const state& drawn, bool all, std::uint32_t* to) {
+    alignas(64) std::uint32_t of[4][static_cast<std::size_t>(lanes)];
+    simd::store(of[0], all ? drawn.c0 : drawn.c2);
+    simd::store(of[1], all ? drawn.c1 : drawn.c2);
+    simd::store(of[2], drawn.c2);
+    simd::store(of[3], all ? drawn.c3 : drawn.c2);
+    for (index_t i = 0; i < lanes; ++i)
+      for (int k = 0; k < 4; ++k) to[4 * i + k] = of[k][i];
+  }
+
+  index_t skipped_;
+  alignas(64) std::uint32_t drawn_[static_cast<std::size_t>(most / shares + 4 + 9 * lanes)];  // and what is beside it
+};
+
+/// stochastically_rounded of a batch.
+template <format F>
+QTENSOR_INLINE simd::floats<arch> round_by_biases(const simd::floats<arch>& x, const simd::words<arch>& bias) {
+  using floats = simd::floats<arch>;
+  using words = simd::words<arch>;
+  const words cut(low_bits(23 - F::mantissa_bits)), magnitude(magnitude_bits);
+  const words bits = (simd::bits_as<std::uint32_t>(x) + (bias & cut)) & ~cut;
+  const floats r = simd::bits_as<float>(bits), size = simd::bits_as<float>(bits & magnitude);
+  const floats kept = simd::select(size < floats(F::decode(1u << F::mantissa_bits)), floats(0.f), r);
+  const floats inside = simd::min(simd::max(kept, floats(F::min)), floats(F::max));
+  return simd::select(x == x, inside, x);
+}
+
 /// Rounds numbers to a float type at random, likewise.
 inline void round_floats_at_random(const job& j, float* d, index_t n, index_t at) {
   if (j.how.rounding == rounding_mode::stochastic) return round_at_random(j, d, n, at);
+  const auto seed = static_cast<std::uint32_t>(j.how.seed);
   const generator from =
       j.how.rounding == rounding_mode::stochastic_onednn ? generator::current : generator::source_2025_03;
+  const auto index = [&](index_t i) {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(at + i) + j.how.offset);
+  };
   const auto by = [&]<format F>(std::type_identity<F>) {
-    rounding_biases bias(static_cast<std::uint32_t>(j.how.seed), F::bits, from);
-    for (index_t i = 0; i < n; ++i)
-      d[i] = stochastically_rounded<F>(
-          d[i], bias(static_cast<std::uint32_t>(static_cast<std::uint64_t>(at + i) + j.how.offset)));
+    if (index(n - 1) < index(0)) {  // a tile that passes 2^32
+      for (index_t i = 0; i < n; ++i)
+        d[i] = stochastically_rounded<F>(d[i], rounding_bias(index(i), seed, F::bits, from));
+      return;
+    }
+    const bias_tile<F> bias(index(0), n, seed, from);
+    for (index_t i = 0; i < n; i += simd::lanes<arch>)
+      simd::store(d + i, round_by_biases<F>(simd::load<arch>(d + i), bias.at(i)));
   };
   if (j.to == data_type::bf16) by(std::type_identity<bf16>{});
   if (j.to == data_type::f16) by(std::type_identity<f16>{});

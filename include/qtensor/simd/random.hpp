@@ -25,15 +25,9 @@ struct philox_state {
   }
 };
 
-}  // namespace detail
-
-/// qtensor::philox of 64-bit indices, their lower halves in two batches, their upper half the same: the first words of
-/// Philox4x32-10. Two at a time, for its rounds wait for each other.
-template <usable_arch A>
-QTENSOR_INLINE std::array<words<A>, 2> philox(const std::array<words<A>, 2>& low, std::uint32_t high,
-                                              std::uint32_t seed) {
-  const words<A> zero(0u);
-  detail::philox_state<A> one{low[0], words<A>(high), zero, zero}, other{low[1], words<A>(high), zero, zero};
+/// Counters become their words under the key {seed, seed}. Two at a time, for the rounds wait for each other.
+template <class A>
+QTENSOR_INLINE void make_words(philox_state<A>& one, philox_state<A>& other, std::uint32_t seed) {
   words<A> k0(seed), k1(seed);
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
@@ -41,6 +35,18 @@ QTENSOR_INLINE std::array<words<A>, 2> philox(const std::array<words<A>, 2>& low
     other.round(k0, k1);
     k0 += words<A>(0x9E3779B9u), k1 += words<A>(0xBB67AE85u);
   }
+}
+
+}  // namespace detail
+
+/// qtensor::philox of 64-bit indices, their lower halves in two batches, their upper half the same: the first words of
+/// Philox4x32-10.
+template <usable_arch A>
+QTENSOR_INLINE std::array<words<A>, 2> philox(const std::array<words<A>, 2>& low, std::uint32_t high,
+                                              std::uint32_t seed) {
+  const words<A> zero(0u);
+  detail::philox_state<A> one{low[0], words<A>(high), zero, zero}, other{low[1], words<A>(high), zero, zero};
+  detail::make_words(one, other, seed);
   return {one.c0, other.c0};
 }
 
