@@ -123,6 +123,37 @@ TEST_CASE("pooling: the largest and the mean of windows, padding left out or cou
   CHECK(max_pool(source(f.data(), extents(2)), window<1>{.sizes = {3}, .padding_high = {1}})(0) == -1.f);
 }
 
+TEST_CASE(
+    "reduce_window: floats by vectors, the bits of any other body; windows of every stride, dilation and padding") {
+  std::vector<float> x(2 * 7 * 9 * 150);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto random = static_cast<std::uint32_t>(i) * 0x9E3779B9u;
+    x[i] = random % 97 == 0 ? quiet_nan : random % 89 == 0 ? -0.f : static_cast<float>(random >> 8) * 0x1p-20f - 7.f;
+  }
+  const auto check = [&](const auto& body, const auto& shape, const auto& w) {
+    const auto from = values(x.data(), shape);
+    const auto y = reduce_window(from, .5f, w, body);
+    const auto want = reduce_window(from, .5f, w, [&](float a, float b) { return body(a, b); });
+    REQUIRE(y.extents() == want.extents());
+    for (index_t i = 0; i < y.size(); ++i)
+      REQUIRE((bits_of(y.data()[i]) == bits_of(want.data()[i]) || (is_nan(y.data()[i]) && is_nan(want.data()[i]))));
+  };
+  const auto all = [&](const auto& shape, const auto& w) {
+    check(add, shape, w);
+    check(max, shape, w);
+  };
+  const auto nhwc = extents(2, 9, 7, 150), nchw = extents(2, 5, 18, 105);
+  all(nhwc, window<4>{.sizes = {1, 3, 3, 1}, .strides = {1, 2, 2, 1}, .padding_low = {0, 1, 1, 0}});
+  all(nhwc, window<4>{.sizes = {2, 2, 1, 3}, .window_dilations = {1, 3, 1, 40}, .padding_high = {0, 2, 0, 70}});
+  all(nchw, window<4>{.sizes = {1, 1, 3, 3}, .strides = {1, 1, 2, 2}, .padding_low = {0, 0, 1, 1}});
+  all(nchw, window<4>{.sizes = {1, 2, 9, 5}, .strides = {1, 1, 4, 3}, .padding_low = {0, 0, -2, 7}});
+  all(nchw, window<4>{.sizes = {1, 1, 2, 4}, .base_dilations = {1, 1, 2, 1}, .padding_low = {0, 1, 0, -9}});
+  all(nchw, window<4>{.sizes = {1, 1, 2, 4}, .base_dilations = {1, 1, 1, 3}});
+  check(multiply, extents(700), window<1>{.sizes = {40}, .strides = {2}, .padding_low = {30}, .padding_high = {90}});
+  check(min, extents(700), window<1>{.sizes = {40}, .padding_low = {30}, .padding_high = {90}});
+  check(add, extents(0), window<1>{.sizes = {1}, .padding_low = {3}});
+}
+
 TEST_CASE("reduce_window: constraints by name") {
   const std::vector<float> x(6);
   const auto s = source(x.data(), extents(2, 3));

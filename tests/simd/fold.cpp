@@ -97,3 +97,29 @@ TEST_CASE("fold_lanes: says where codes of 32 bits leave what floats hold, and w
     leaves[1] = 1000.f;
   });
 }
+
+TEST_CASE("fold_lines: sums, products, maxima and minima of lines of every length are those of the bodies") {
+  const float special[] = {0.f, -0.f, 1.5f, -3.25f, infinity, -infinity, 1e38f, -1e-40f, quiet_nan, 7.f, -2.f};
+  simd::archs::for_each([&]<class A>(A) {
+    for (index_t n = 0; n <= 4 * simd::lanes<A> + 3; ++n) {
+      const auto check_op = [&]<class Op>(Op, auto body) {
+        std::vector<std::vector<float>> lines(5, std::vector<float>(static_cast<std::size_t>(n)));
+        std::vector<const float*> x;
+        for (std::size_t k = 0; k < lines.size(); ++k) {
+          for (std::size_t i = 0; i < lines[k].size(); ++i) lines[k][i] = special[(i * 7 + k * (i / 11 + 3)) % 11];
+          x.push_back(lines[k].data());
+        }
+        std::vector<float> y(static_cast<std::size_t>(n) + 1, -0.f), want = y;
+        for (const auto& line : lines)
+          for (std::size_t i = 0; i < line.size(); ++i) want[i] = body(want[i], line[i]);
+        simd::fold_lines<Op, A>(x.data(), static_cast<index_t>(x.size()), n, y.data());
+        for (std::size_t i = 0; i < y.size(); ++i)
+          REQUIRE((bits_of(y[i]) == bits_of(want[i]) || (is_nan(y[i]) && is_nan(want[i]))));
+      };
+      check_op(simd::add_reals{}, add);
+      check_op(simd::multiply_reals{}, multiply);
+      check_op(simd::max_reals{}, max);
+      check_op(simd::min_reals{}, min);
+    }
+  });
+}

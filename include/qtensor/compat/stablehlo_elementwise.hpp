@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <qtensor/compat/stablehlo.hpp>
+#include <qtensor/simd/fold.hpp>
 
 namespace qtensor::compat::stablehlo {
 
@@ -216,7 +217,6 @@ inline floats apply(unary op, const floats& x) {
   }
 }
 inline floats apply(binary op, const floats& a, const floats& b) {
-  const auto bits = [](const floats& x) QTENSOR_INLINE_LAMBDA { return simd::bits_as<std::uint32_t>(x); };
   switch (op) {
     case binary::add:
       return simd::add(a, b);
@@ -227,9 +227,9 @@ inline floats apply(binary op, const floats& a, const floats& b) {
     case binary::divide:
       return simd::div(a, b);
     case binary::maximum:
-      return simd::select(a == b, simd::bits_as<float>(bits(a) & bits(b)), simd::select(a == a, simd::max(a, b), a));
+      return simd::max_reals::of<arch>(a, b);
     default:
-      return simd::select(a == b, simd::bits_as<float>(bits(a) | bits(b)), simd::select(a == a, simd::min(a, b), a));
+      return simd::min_reals::of<arch>(a, b);
   }
 }
 

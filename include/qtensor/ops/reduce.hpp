@@ -246,6 +246,13 @@ auto lines_of(const std::tuple<X...>& inputs, const std::array<index_t, Rank>& a
       inputs);
 }
 
+/// A line of neighbours of one input: i -> a tuple of the element.
+template <class Unit, class T>
+struct unit_tuples {
+  Unit unit;
+  std::tuple<T> operator()(index_t i) const { return std::tuple<T>(unit(i)); }
+};
+
 /// Calls use(line_through): index -> lines_of it, as lines of neighbours where a single input has them so: loops over
 /// those are the faster ones.
 template <class... X, class Use>
@@ -256,10 +263,35 @@ void with_lines(const std::tuple<X...>& inputs, int axis, const Use& use) {
     const first_type& x = std::get<0>(inputs);
     if (x.line(index_array{}, axis).step == 1)
       return use([&x, axis](const index_array& at) {
-        return [unit = x.line(at, axis).unit()](index_t i) { return std::tuple<typename X::value_type...>(unit(i)); };
+        const auto unit = x.line(at, axis).unit();
+        return unit_tuples<std::remove_const_t<decltype(unit)>, typename first_type::value_type>{unit};
       });
   }
   use([&inputs, axis](const index_array& at) { return lines_of(inputs, at, axis); });
+}
+
+/// Whether floats lie as they are folded, by a body of ours.
+template <class Fold, class Line>
+inline constexpr bool folds_floats = false;
+template <class Fold, class Unit>
+requires requires(const Unit& unit) {
+  typename Fold::body_type::rule;
+  requires std::is_same_v<decltype(unit.first), const float*>;
+  requires std::is_same_v<typename Fold::state, std::tuple<float>>;
+  requires std::is_same_v<typename Fold::input_type, identity> ||
+      std::is_same_v<typename Fold::input_type, convert_to<f32>>;
+}
+inline constexpr bool folds_floats<Fold, unit_tuples<Unit, float>> = true;
+
+/// A step of n folds side by side: states[i] takes element i of a line. Floats go by vectors.
+template <class Fold, class Line>
+void step_beside(const Fold& fold, const Line& line, index_t n, typename Fold::state* states) {
+  if constexpr (folds_floats<Fold, Line>) {
+    using op = typename lanes_of<typename Fold::body_type::rule>::type;
+    simd::fold_lines<op>(&line.unit.first, 1, n, &std::get<0>(states[0]));
+  } else {
+    for (index_t i = 0; i < n; ++i) states[i] = fold.step(states[i], fold.leaf(line(i)));
+  }
 }
 
 /// Which dimensions are folded, and what is left.
@@ -342,9 +374,7 @@ void fold_dimensions(const Inputs& inputs, const Fold& fold, const typename Fold
       std::fill(acc.begin(), acc.end(), seed);
       reference::for_each_index(index_array{}, folded, [&](const index_array& along) {
         with_lines(inputs, axis, [&](const auto& line_through) {
-          const auto line = line_through(sum_of(at, along));
-          state* const to = acc.data();
-          for (index_t i = 0; i < count; ++i) to[i] = fold.step(to[i], fold.leaf(line(i)));
+          step_beside(fold, line_through(sum_of(at, along)), count, acc.data());
         });
       });
       for (index_t i = 0; i < count; ++i)
@@ -473,6 +503,16 @@ class result_writers<std::tuple<T...>, Rank> {
     (std::index_sequence_for<T...>{});
   }
   static constexpr index_t step = std::max({result_writer<T, Rank>::step...});
+  /// The results result_of(i), i < n, from an index on along the last axis.
+  template <class ResultOf>
+  void row(const index_array& at, index_t n, const ResultOf& result_of) {
+    if constexpr (sizeof...(T) == 1 && (result_writer<T, Rank>::has_units && ...)) {
+      auto* const to = first().units(at);
+      for (index_t i = 0; i < n; ++i) to[i] = first().unit_of(std::get<0>(result_of(i)));
+    } else {
+      for (index_t i = 0; i < n; ++i) (*this)(moved_along(at, static_cast<int>(Rank) - 1, i), result_of(i));
+    }
+  }
   /// The writer of the first results.
   auto& first() { return std::get<0>(all_); }
   auto take() {

@@ -26,6 +26,14 @@ template <>
 struct lanes_of<qtensor::detail::multiply_rule> {
   using type = simd::multiply_reals;
 };
+template <>
+struct lanes_of<qtensor::detail::max_rule> {
+  using type = simd::max_reals;
+};
+template <>
+struct lanes_of<qtensor::detail::min_rule> {
+  using type = simd::min_reals;
+};
 
 /// Folds blocks of results on lanes. `Leaves` are the 256 leaves of a fold (ops/reduce_bytes.hpp).
 template <class Fold, class Leaves>

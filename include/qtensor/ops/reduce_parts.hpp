@@ -75,6 +75,10 @@ class writers_part {
   void operator()(const index_array& at, const Values& values) const {
     all_(sum_of(at, first_), values);
   }
+  template <class ResultOf>
+  void row(const index_array& at, index_t n, const ResultOf& result_of) const {
+    all_.row(sum_of(at, first_), n, result_of);
+  }
   auto first() const { return writer_part(all_.first(), first_); }
 
  private:

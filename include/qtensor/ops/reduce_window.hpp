@@ -52,14 +52,58 @@ namespace ops {
 
 /// Element `place` of a padded and dilated axis as an element of the input's axis, or -1 for padding and holes.
 constexpr index_t undilated(index_t place, index_t dilation, index_t extent) {
+  if (dilation == 1) return place < extent ? std::max(place, index_t{-1}) : -1;  // no division
   return place < 0 || place % dilation != 0 || place / dilation >= extent ? -1 : place / dilation;
 }
 
-/// Calls write(window index, results) for every window. Windows side by side along the last axis take their elements
+/// Windows of floats side by side: taps, a row of floats each, are folded in registers, some at a time.
+template <class Fold, class Line, index_t Windows>
+requires folds_floats<Fold, Line>
+class tap_folder {
+  using op = typename lanes_of<typename Fold::body_type::rule>::type;
+
+ public:
+  void start(index_t windows, float seed) {
+    n_ = windows;
+    std::fill_n(results_, n_, seed);
+  }
+  /// The next tap's floats.
+  void add(const float* x) {
+    taps_[count_++] = x;
+    if (count_ == most) fold();
+  }
+  /// The next tap's floats from i = from on, below `to`, are x[i * stride]; the others are holes.
+  void add(const float* x, index_t stride, index_t from, index_t to, float hole) {
+    float* const row = rows_[count_];
+    std::fill_n(row, from, hole);
+    const auto copy = [=](index_t step) QTENSOR_INLINE_LAMBDA {
+      for (index_t i = from; i < to; ++i) row[i] = x[i * step];
+    };
+    stride == 1 ? copy(1) : stride == 2 ? copy(2) : copy(stride);  // numbers that the compiler knows
+    std::fill(row + to, row + n_, hole);
+    add(row);
+  }
+  const float* results() {
+    fold();
+    return results_;
+  }
+
+ private:
+  static constexpr index_t most = 32;
+
+  void fold() { simd::fold_lines<op>(taps_, std::exchange(count_, 0), n_, results_); }
+
+  index_t n_ = 0, count_ = 0;
+  const float* taps_[most];
+  alignas(64) float rows_[most][Windows];
+  alignas(64) float results_[Windows];
+};
+
+/// Folds every window into result_writers. Windows side by side along the last axis take their elements
 /// together, each in ascending order.
 template <class Inputs, class Fold, int Rank, class Write>
 void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed, const window<Rank>& w,
-                  const index_of_rank<Rank>& counts, Write write) {
+                  const index_of_rank<Rank>& counts, Write& write) {
   using index_array = index_of_rank<Rank>;
   using state = typename Fold::state;
   constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
@@ -70,57 +114,115 @@ void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::s
   rows[last] = 1;
   leading[last] = counts[last] > 0 ? 1 : 0;
   std::vector<state> acc(static_cast<std::size_t>(std::min(panel, counts[last])), seed);
+  // Window i of a panel meets the dilated input at start + i * stride with a tap; those in [from, to) meet the inside.
+  struct tap_range {
+    index_t start, from, to;
+  };
+  std::vector<tap_range> ranges;                                                           // of every panel's taps
   const auto at_least = [](index_t a, index_t b) { return a > 0 ? divide_up(a, b) : 0; };  // a / b upwards, if positive
-  const auto fold_row = [&](const auto& line_through, index_array window_index) {
-    for (index_t first = 0; first < counts[last]; first += panel) {
-      const index_t n = std::min(panel, counts[last] - first);
-      std::fill(acc.begin(), acc.end(), seed);
-      const auto holes = [&](index_t from, index_t to) {
-        for (index_t i = from; i < to; ++i)
-          acc[static_cast<std::size_t>(i)] = fold.step(acc[static_cast<std::size_t>(i)], seed);
-      };
-      reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
-        index_array at{};
-        bool inside = extents[last] > 0;
-        for (std::size_t axis = 0; axis < last; ++axis) {
-          const index_t place =
-              window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
-          at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
-          inside = inside && at[axis] >= 0;
-        }
-        if (!inside) {
-          for (index_t tap = 0; tap < w.sizes[last]; ++tap) holes(0, n);
-          return;
-        }
-        const auto line = line_through(at);
-        for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-          // Window i of the panel meets the dilated input at start + i * stride.
-          const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
-          const index_t reach = (extents[last] - 1) * base + 1;
-          const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
-          state* const states = acc.data();
-          holes(0, from);
-          if (base == 1 && stride == 1) {
-            for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
-          } else if (base == 1) {
-            for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
-          } else {
-            for (index_t i = from; i < to; ++i) {
-              const index_t place = start + i * stride;
-              states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
-            }
-          }
-          holes(std::max(from, to), n);
-        }
-      });
-      for (index_t i = 0; i < n; ++i) {
-        window_index[last] = first + i;
-        write(static_cast<const index_array&>(window_index), fold.finish(seed, acc[static_cast<std::size_t>(i)]));
-      }
+  for (index_t first = 0; first < counts[last]; first += panel)
+    for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+      const index_t n = std::min(panel, counts[last] - first), reach = (extents[last] - 1) * base + 1;
+      const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
+      const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
+      ranges.push_back({start, from, std::max(from, to)});
     }
+  // visit(line, inside): the lines that windows of an index take their taps from; of padding and holes, any line.
+  const auto for_each_line = [&](const auto& line_through, const index_array& window_index, const auto& visit) {
+    reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
+      index_array at{};
+      bool inside = extents[last] > 0;
+      for (std::size_t axis = 0; axis < last; ++axis) {
+        const index_t place =
+            window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
+        at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
+        inside = inside && at[axis] >= 0;
+      }
+      visit(line_through(inside ? at : index_array{}), inside);
+    });
+  };
+  const auto fold_panel = [&](const auto& line_through, const index_array& window_index, index_t n,
+                              const tap_range* taps) {
+    state* const states = acc.data();
+    std::fill_n(states, n, seed);
+    const auto holes = [&](index_t from, index_t to) {
+      for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], seed);
+    };
+    for_each_line(line_through, window_index, [&](const auto& line, bool inside) {
+      for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+        const auto [start, from, to] = inside ? taps[tap] : tap_range{0, n, n};
+        holes(0, from);
+        if (base == 1 && stride == 1) {
+          for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
+        } else if (base == 1) {
+          for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
+        } else {
+          for (index_t i = from; i < to; ++i) {
+            const index_t place = start + i * stride;
+            states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
+          }
+        }
+        holes(to, n);
+      }
+    });
+    write.row(window_index, n, [&](index_t i) { return fold.finish(seed, states[i]); });
+  };
+  // Windows that are inside along the axes before the last one take lines at the same distances, found once.
+  std::vector<index_t> distances;
+  const auto is_inside = [&](const index_array& window_index) {
+    for (std::size_t axis = 0; axis < last; ++axis) {
+      const index_t place = window_index[axis] * w.strides[axis] - w.padding_low[axis];
+      const index_t reach = (w.sizes[axis] - 1) * w.window_dilations[axis];
+      if (w.base_dilations[axis] != 1 || place < 0 || place + reach >= extents[axis]) return false;
+    }
+    return extents[last] > 0;
+  };
+  const auto fold_floats = [&](auto& folder, const auto& line_through, const index_array& window_index, index_t n,
+                               const tap_range* taps) {
+    const auto hole = std::get<0>(seed);
+    folder.start(n, hole);
+    const auto add = [&](const float* line, bool inside) {
+      for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+        const auto [start, from, to] = inside ? taps[tap] : tap_range{0, n, n};
+        if (stride == 1 && from == 0 && to == n)
+          folder.add(line + start);
+        else
+          folder.add(line + start, stride, from, to, hole);
+      }
+    };
+    if (is_inside(window_index)) {
+      index_array at{};
+      for (std::size_t axis = 0; axis < last; ++axis)
+        at[axis] = window_index[axis] * w.strides[axis] - w.padding_low[axis];
+      const float* const first = line_through(at).unit.first;
+      if (distances.empty())
+        for_each_line(line_through, window_index,
+                      [&](const auto& line, bool) { distances.push_back(line.unit.first - first); });
+      for (const index_t distance : distances) add(first + distance, true);
+    } else {
+      for_each_line(line_through, window_index, [&](const auto& line, bool inside) { add(line.unit.first, inside); });
+    }
+    const auto* const results = folder.results();
+    write.row(window_index, n, [&](index_t i) { return fold.finish(seed, as_tuple(results[i])); });
+  };
+  const auto for_each_panel = [&](const auto& visit) {
+    reference::for_each_index(index_array{}, leading, [&](index_array window_index) {
+      const tap_range* taps = ranges.data();
+      for (index_t& first = window_index[last]; first < counts[last]; first += panel, taps += w.sizes[last])
+        visit(static_cast<const index_array&>(window_index), std::min(panel, counts[last] - first), taps);
+    });
   };
   with_lines(inputs, Rank - 1, [&](const auto& line_through) {
-    reference::for_each_index(index_array{}, leading, [&](const index_array& at) { fold_row(line_through, at); });
+    using line_type = std::remove_cvref_t<decltype(line_through(index_array{}))>;
+    if constexpr (folds_floats<Fold, line_type>)
+      if (base == 1) {
+        tap_folder<Fold, line_type, panel> folder;
+        return for_each_panel([&](const index_array& at, index_t n, const tap_range* taps) {
+          fold_floats(folder, line_through, at, n, taps);
+        });
+      }
+    for_each_panel(
+        [&](const index_array& at, index_t n, const tap_range* taps) { fold_panel(line_through, at, n, taps); });
   });
 }
 
@@ -212,7 +314,7 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
       auto&& writer = to.first();
       if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, windows, some, writer)) return;
     }
-    ops::fold_windows(inputs, fold, seed, windows, some, [&](const auto& at, const auto& results) { to(at, results); });
+    ops::fold_windows(inputs, fold, seed, windows, some, to);
   };
   const auto on = qtensor::detail::execution_among(regions...);
   if constexpr (!std::same_as<decltype(on.by), const serial>) {

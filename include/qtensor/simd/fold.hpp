@@ -1,7 +1,8 @@
-// Folds of quantized numbers in f32, step by step, many of them side by side: each lane is one result.
+// Folds in f32 of quantized numbers and of floats, step by step, many side by side: each lane is one result.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <qtensor/simd/ops.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -27,6 +28,45 @@ struct multiply_reals {
     return simd::mul(a, b);
   }
 };
+
+/// IEEE 754 maximum and minimum, as qtensor::max and min have them: a NaN where there is one, the first of two; -0
+/// below +0.
+struct max_reals {
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> of(const floats<A>& a, const floats<A>& b) {
+    const words<A> zeros = simd::bits_as<std::uint32_t>(a) & simd::bits_as<std::uint32_t>(b);
+    return simd::select(a == b, simd::bits_as<float>(zeros), simd::select(a == a, simd::max(a, b), a));
+  }
+};
+struct min_reals {
+  template <usable_arch A>
+  static QTENSOR_INLINE floats<A> of(const floats<A>& a, const floats<A>& b) {
+    const words<A> zeros = simd::bits_as<std::uint32_t>(a) | simd::bits_as<std::uint32_t>(b);
+    return simd::select(a == b, simd::bits_as<float>(zeros), simd::select(a == a, simd::min(a, b), a));
+  }
+};
+
+/// results[i] = Op(results[i], x[k][i]) for each k < lines in turn, i < n. Cost: 1 operation a batch, max and min 5.
+template <class Op, usable_arch A = best_arch>
+void fold_lines(const float* const* x, index_t lines, index_t n, float* results) {
+  constexpr index_t step = simd::lanes<A>;
+  index_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    floats<A> one = simd::load<A>(results + i), other = simd::load<A>(results + i + step);
+    for (index_t k = 0; k < lines; ++k) {
+      one = Op::of(one, simd::load<A>(x[k] + i));
+      other = Op::of(other, simd::load<A>(x[k] + i + step));
+    }
+    simd::store(results + i, one);
+    simd::store(results + i + step, other);
+  }
+  for (; i < n; i += step) {
+    const index_t m = std::min(step, n - i);
+    floats<A> one = simd::load_n<A>(results + i, m);
+    for (index_t k = 0; k < lines; ++k) one = Op::of(one, simd::load_n<A>(x[k] + i, m));
+    simd::store_n(results + i, m, one);
+  }
+}
 
 /// Batches that fold_lanes works on at a time, where there are results for more than one.
 inline constexpr index_t fold_vectors = 4;
