@@ -66,14 +66,14 @@ void check_lines(index_t depth) {
     }
 }
 
-template <class A>
+template <class A, index_t Panels, bool Asks>
 void check_split_row(index_t quads) {
   using unit = typename simd::split_dot<A>::unit;
   constexpr index_t width = simd::int_tile<A>::panel;
-  const index_t depth = 4 * quads;
+  const index_t depth = 4 * quads, apart = width * depth;
   for (const bool extreme : {false, true}) {
-    check::fenced<std::int8_t> panel(width * depth);
-    for (index_t i = 0; i < panel.size(); ++i) panel[i] = extreme ? std::int8_t{-128} : code();
+    check::fenced<std::int8_t> panels(Panels * apart);
+    for (index_t i = 0; i < panels.size(); ++i) panels[i] = extreme ? std::int8_t{-128} : code();
     std::vector<std::int8_t> x(static_cast<std::size_t>(depth));
     for (auto& v : x) v = extreme ? std::int8_t{127} : code();
     check::fenced<unit> units(depth);
@@ -81,15 +81,14 @@ void check_split_row(index_t quads) {
                         units.data());
     check::fenced<std::uint8_t> row(2 * qtensor::round_up(depth, simd::split_dot<A>::split_units));
     simd::split_row<A>(units.data(), quads, row.data());
-    alignas(64) std::int32_t start[width], sums[width];
-    for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
-    simd::dot_split_row<A>(panel.data(), row.data(), quads, start, sums);
-    for (index_t c = 0; c < width; ++c) {
-      auto want = static_cast<std::uint32_t>(start[c]);
+    alignas(64) std::int32_t sums[Panels * width];
+    simd::dot_split_row<A, Panels, Asks>(panels.data(), apart, row.data(), quads, sums);
+    for (index_t c = 0; c < Panels * width; ++c) {
+      const std::int8_t* w = panels.data() + c / width * apart + c % width * 4;
+      std::int32_t want = 0;
       for (index_t k = 0; k < depth; ++k)
-        want +=
-            static_cast<std::uint32_t>(panel[(k / 4 * width + c) * 4 + k % 4] * (x[static_cast<std::size_t>(k)] + 128));
-      REQUIRE(static_cast<std::uint32_t>(sums[c]) == want);
+        want += w[k / 4 * (4 * width) + k % 4] * (x[static_cast<std::size_t>(k)] + 128);
+      REQUIRE(sums[c] == want);
     }
   }
 }
@@ -116,10 +115,14 @@ TEST_CASE("dot_tile: every number of rows, with and without prefetching, nothing
     for (const index_t quads : {0, 1, 2, 3, 4, 5, 8, 13}) check_tiles<decltype(arch)>(quads);
   });
 }
-TEST_CASE("dot_split_row: every number of quads, the largest products, nothing read past the operands") {
+TEST_CASE("dot_split_row: one panel and two, every number of quads, the largest products, nothing read past them") {
   check::archs::for_each([]<class A>(A) {
     if constexpr (simd::split_dot<A>::exists)
-      for (index_t quads = 0; quads < 40; ++quads) check_split_row<A>(quads);
+      for (index_t quads = 0; quads < 40; ++quads) {
+        check_split_row<A, 1, true>(quads);
+        check_split_row<A, 2, false>(quads);
+        check_split_row<A, 2, true>(quads);
+      }
   });
 }
 TEST_CASE("dot_along: one to four rows against lines in memory, every depth") {

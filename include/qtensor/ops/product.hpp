@@ -121,6 +121,13 @@ float scale_of(const X& x, index_t row, index_t k) {
     return scale;
 }
 
+/// Whether packed weights stay in the second cache between two products, and need not be asked for.
+template <class Layout>
+bool weights_are_near(const Layout& layout) {
+  constexpr index_t second_cache = index_t{1} << 20;
+  return layout.panels() * layout.panel_bytes() <= second_cache;
+}
+
 /// Rows of activations that are made ready at once: of some 4 MB, a multiple of `step` where there are more.
 inline index_t rows_at_once(index_t rows, index_t row_bytes, index_t step) {
   constexpr index_t most_bytes = index_t{4} << 20;

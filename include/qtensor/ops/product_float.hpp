@@ -429,9 +429,7 @@ void multiply_directly(const W& w, const typename Panels::layout_type& layout, i
   alignas(64) float sums[Rows * streams * width];
   group_run<S, A> runs[streams];
   // Weights in the second cache need not be asked for ahead.
-  constexpr index_t second_cache = index_t{1} << 20;
-  const bool is_near = layout.panels() * layout.panel_bytes() <= second_cache;
-  const index_t run_depth = is_near ? index_t{512} : Chains::template depth_at_once<Rows>;
+  const index_t run_depth = weights_are_near(layout) ? index_t{512} : Chains::template depth_at_once<Rows>;
   const index_t at_once = std::clamp(run_depth / layout.group, index_t{1}, reader::most_groups);
   const Unit* values[Rows];
   for (index_t p = panel; p < panel + panels; p += streams) {

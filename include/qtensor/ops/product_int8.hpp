@@ -22,9 +22,11 @@ class panel_tiles {
   static constexpr index_t width = simd::int_tile<A>::panel;
 
  public:
-  panel_tiles(const Rows& x, index_t rows, index_t quads, bool spills)
+  /// Panels that are `near` need not be asked for.
+  panel_tiles(const Rows& x, index_t rows, index_t quads, bool spills, bool near)
       : x_(x),
         quads_(quads),
+        near_(near),
         by_sums_(simd::sum_dot<A>::exists && !spills && rows >= simd::least_rows_of_sums),
         by_nibbles_(simd::split_dot<A>::exists && !spills && rows == 1) {
     if constexpr (simd::sum_dot<A>::exists)
@@ -41,16 +43,21 @@ class panel_tiles {
       }
   }
   index_t height() const { return by_sums_ ? simd::sum_tile_rows : simd::int_tile<A>::max_rows; }
-  /// From here on tiles are of this panel; what they add besides is taken from its start.
+  /// From here on tiles are of this panel; what they add besides is taken from its start. `next` are the codes of the
+  /// panel that comes after it, or null.
   template <class Panel>
-  void begin(Panel& panel) {
+  void begin(Panel& panel, [[maybe_unused]] const std::int8_t* next) {
     codes_ = panel.codes();
     start_ = panel.start;
     if constexpr (simd::sum_dot<A>::exists)
       if (by_sums_) simd::widen_panel<A>(panel.codes(), quads_, wide_.data(), panel.start);
-    if (by_nibbles_)
-      for (index_t c = 0; c < width; c += simd::lanes<A>)
-        simd::store(panel.start + c, simd::load<A>(panel.start + c) - (simd::load<A>(panel.sums() + c) << 7));
+    if constexpr (simd::split_dot<A>::exists)
+      if (by_nibbles_) {
+        const std::int32_t* const products = products_of_row(next);
+        for (index_t c = 0; c < width; c += simd::lanes<A>)
+          simd::store(panel.start + c, simd::load<A>(panel.start + c) + simd::load<A>(products + c) -
+                                           (simd::load<A>(panel.sums() + c) << 7));
+      }
   }
   /// Rows [m, m + count), at most height().
   void sum(index_t m, index_t count, std::int32_t* sums, const simd::reading_ahead& ahead) const {
@@ -60,9 +67,10 @@ class panel_tiles {
         for (index_t r = 0; r < count; ++r) rows[r] = x_.row(m + r);
         return simd::dot_sums_tile<A>(wide_.data(), rows, count, taps(), products_.data() + m, start_, sums, ahead);
       }
-    if constexpr (simd::split_dot<A>::exists)
-      if (by_nibbles_) return simd::dot_split_row<A>(codes_, nibbles_.data(), quads_, start_, sums);
-    simd::dot_tile<A>(codes_, x_.from(m), count, quads_, start_, sums, ahead);
+    if (by_nibbles_)
+      std::copy_n(start_, width, sums);
+    else
+      simd::dot_tile<A>(codes_, x_.from(m), count, quads_, start_, sums, ahead);
   }
 
  private:
@@ -70,10 +78,29 @@ class panel_tiles {
     static constexpr index_t at_once = 0;
     return {&at_once, 1, quads_};
   }
+  /// Products of the only row, which is split, with the panel; with the next one at the same time, and then known.
+  const std::int32_t* products_of_row(const std::int8_t* next) requires(simd::split_dot<A>::exists) {
+    if (known_ == codes_) return pair_ + width;
+    known_ = next;
+    const auto find = [&]<index_t Panels>(std::integral_constant<index_t, Panels>) {
+      const index_t apart = Panels == 2 ? next - codes_ : 0;
+      if (near_)
+        simd::dot_split_row<A, Panels, false>(codes_, apart, nibbles_.data(), quads_, pair_);
+      else
+        simd::dot_split_row<A, Panels, true>(codes_, apart, nibbles_.data(), quads_, pair_);
+    };
+    if (next != nullptr)
+      find(std::integral_constant<index_t, 2>{});
+    else
+      find(std::integral_constant<index_t, 1>{});
+    return pair_;
+  }
 
   const Rows& x_;
   index_t quads_;
-  bool by_sums_, by_nibbles_;
+  bool near_, by_sums_, by_nibbles_;
+  const std::int8_t* known_ = nullptr;  // the panel of which products were found with the last one's
+  alignas(64) std::int32_t pair_[2 * width];
   line_array<unit> wide_;
   line_array<std::uint8_t> nibbles_;
   std::vector<std::int32_t> products_;
@@ -96,11 +123,10 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
   // A few tiles a panel would wait for memory: each asks for its share of the next panel.
   constexpr bool is_packed = !requires { weights.weights(); };
-  constexpr index_t second_cache = index_t{1} << 20;
-  panel_tiles<Rows, A> all(x, rows, quads, spills);
+  const bool near = weights_are_near(layout);
+  panel_tiles<Rows, A> all(x, rows, quads, spills, near);
   const index_t tiles = divide_up(rows, all.height()), share = divide_up(4 * width, tiles);
-  const bool looks_ahead =
-      is_packed && rows >= 2 * tile::max_rows && tiles <= 64 && layout.panels() * layout.panel_bytes() > second_cache;
+  const bool looks_ahead = is_packed && !near && rows >= 2 * tile::max_rows && tiles <= 64;
 
   // Sums become values where they are: the panel leaves no room in the first cache for both.
   alignas(64) std::byte room[tile::max_rows * width * sizeof(float)];
@@ -109,10 +135,11 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   for (index_t p = first; p < first + count; ++p) {
     panel_type panel(weights.panel(p), weights.tensor_scale());
     panel.start_from(x, early);
-    all.begin(panel);
+    const std::int8_t* const next = is_packed && p + 1 < first + count ? panel.codes() + layout.panel_bytes() : nullptr;
+    all.begin(panel, next);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::reading_ahead ahead;
-    if (looks_ahead && p + 1 < first + count) ahead = {panel.codes() + layout.panel_bytes(), share};
+    if (looks_ahead && next != nullptr) ahead = {next, share};
     simd::for_each_row_tile(rows, all.height(), [&](index_t m, index_t some) {
       if (spills) {
         std::int64_t wide[tile::max_rows * width] = {};

@@ -265,35 +265,43 @@ requires(split_dot<A>::exists) void split_row(const typename split_dot<A>::unit*
   }
 }
 
-/// sums[c] = start[c] + sum over k < 4 * quads of (unit(k) + 128) * weight(k, c), modulo 2^32, as dot_tile has it for
-/// one row, which comes from split_row. Memory behind the panel is asked for, whether there is any or not.
-template <usable_arch A>
+/// sums[p * panel + c] = sum over k < 4 * quads of (unit(k) + 128) * weight(k, c) of panel p, modulo 2^32, for one row,
+/// which comes from split_row, and `Panels` panels, of which the next begins `apart` bytes behind the last: two of them
+/// are two streams of memory. Asks: memory behind them is asked for, whether there is any or not.
+template <usable_arch A, index_t Panels, bool Asks>
 requires(split_dot<A>::exists)
-    [[gnu::noinline]] void dot_split_row(const std::int8_t* panel_codes, const std::uint8_t* row, index_t quads,
-                                         const std::int32_t* start, std::int32_t* sums) {
+    [[gnu::noinline]] void dot_split_row(const std::int8_t* panel_codes, index_t apart, const std::uint8_t* row,
+                                         index_t quads, std::int32_t* sums) {
   using dot = split_dot<A>;
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, quad_bytes = 4 * int_tile<A>::panel;
-  constexpr index_t together = dot::quads_together, bytes_ahead = 6144;
-  typename dot::parts all[vectors] = {};
+  constexpr index_t together = dot::quads_together, bytes_ahead = Panels == 1 ? 6144 : 4096;
+  ints<A> all[Panels][vectors];
+  const auto each = [](const auto& f) __attribute__((always_inline)) {
+    detail::repeat<Panels>([&](auto p) __attribute__((always_inline)) {
+      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(p, v); });
+    });
+  };
+  each([&](auto p, auto v) __attribute__((always_inline)) { all[p][v] = ints<A>(0); });
   const auto add = [&](auto count, index_t q) __attribute__((always_inline)) {
-    typename dot::parts sum[vectors];
+    typename dot::parts sum[Panels][vectors];
     detail::repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
       const std::int8_t* quads_of_row = panel_codes + (q + i) * quad_bytes;
       const auto four = dot::broadcast(row + 8 * (q + i));
-      simd::prefetch(quads_of_row + bytes_ahead);
-      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        const auto w = dot::load(quads_of_row + v * (4 * step));
-        sum[v] = i == 0 ? dot::dot(w, four) : dot::add(sum[v], w, four);
+      if constexpr (Asks)
+        detail::repeat<Panels>([&](auto p) __attribute__((always_inline)) {
+          simd::prefetch(quads_of_row + p * apart + bytes_ahead);
+        });
+      each([&](auto p, auto v) __attribute__((always_inline)) {
+        const auto w = dot::load(quads_of_row + p * apart + v * (4 * step));
+        sum[p][v] = i == 0 ? dot::dot(w, four) : dot::add(sum[p][v], w, four);
       });
     });
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { all[v] = dot::fold(all[v], sum[v]); });
+    each([&](auto p, auto v) __attribute__((always_inline)) { all[p][v] = dot::fold(all[p][v], sum[p][v]); });
   };
   index_t q = 0;
   for (; q + together <= quads; q += together) add(std::integral_constant<index_t, together>{}, q);
   for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q);
-  detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-    simd::store(sums + v * step, simd::load<A>(start + v * step) + dot::total(all[v]));
-  });
+  each([&](auto p, auto v) __attribute__((always_inline)) { simd::store(sums + (p * vectors + v) * step, all[p][v]); });
 }
 
 namespace detail {

@@ -405,7 +405,7 @@ struct sum_dot<avx2_arch> {
 ///   broadcast(quad) -> parts       the nibbles of one quad
 ///   load(quads) -> weights         `lanes` quads
 ///   dot(weights, row) -> parts     products of the nibbles; add(sum, weights, row) adds them, to quads_together quads
-///   fold(all, sum) -> parts        adds such sums to those of 32 bits; total(all) is both nibbles' sum
+///   fold(all, sum)                 adds such sums to one of 32 bits, those of high nibbles 16 times
 template <usable_arch A>
 struct split_dot {
   static constexpr bool exists = false;
@@ -448,13 +448,10 @@ struct split_dot<avx2_arch> {
     asm("" : "+x"(all.low), "+x"(all.high));  // g++ 12 otherwise multiplies all quads first, and spills
     return all;
   }
-  static QTENSOR_INLINE parts fold(const parts& all, const parts& sum) {
-    const __m256i ones = _mm256_set1_epi16(1);
-    return {_mm256_add_epi32(all.low, _mm256_madd_epi16(sum.low, ones)),
-            _mm256_add_epi32(all.high, _mm256_madd_epi16(sum.high, ones))};
-  }
-  static QTENSOR_INLINE ints<avx2_arch> total(const parts& all) {
-    return _mm256_add_epi32(all.low, _mm256_slli_epi32(all.high, 4));
+  static QTENSOR_INLINE ints<avx2_arch> fold(const ints<avx2_arch>& all, const parts& sum) {
+    const __m256i low = _mm256_madd_epi16(sum.low, _mm256_set1_epi16(1));
+    const __m256i high = _mm256_madd_epi16(sum.high, _mm256_set1_epi16(16));
+    return _mm256_add_epi32(all.data, _mm256_add_epi32(low, high));
   }
 };
 #endif
