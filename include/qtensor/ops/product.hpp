@@ -128,6 +128,12 @@ bool weights_are_near(const Layout& layout) {
   return layout.panels() * layout.panel_bytes() <= second_cache;
 }
 
+/// Whether a few rows may leave it to the CPU to see which weights come next. As measured: Zen 3 wants to be asked.
+template <class Tile>
+bool sees_streams() {
+  return Tile::many_registers || simd::is_intel();
+}
+
 /// Rows of activations that are made ready at once: of some 4 MB, a multiple of `step` where there are more.
 inline index_t rows_at_once(index_t rows, index_t row_bytes, index_t step) {
   constexpr index_t most_bytes = index_t{4} << 20;

@@ -185,12 +185,10 @@ class group_engine {
     return (plain || rows >= many_in_squares) && 8 * rows >= 7 * round_up(rows, simd::square_edge);
   }
   /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
-  /// for. One row with long groups is a plain stream, which all but Zen 3 see; where weights are near, asking only
-  /// costs.
+  /// for. One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs.
   index_t codes_ahead(index_t rows) const {
     if (rows > few_rows) return 0;
-    const bool seen = tile::many_registers || simd::is_intel() || weights_are_near(layout_);
-    if (rows == 1 && form_.group >= 32 && seen) return 0;
+    if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
     return rows <= tile::max_rows ? 8192 : 16384;
   }
   /// The scales of the next block, while this one is computed: what few rows would wait for.
