@@ -129,3 +129,25 @@ TEST_CASE("16-bit numbers under one scale: every number, by one product where th
   check_every_number<simd::from_bf16, scheme<hif8, per_tensor, static_only>>(0);
   check_every_number<simd::from_f16, scheme<e5m2, per_tensor, static_only>>(0);
 }
+
+TEST_CASE("bf16 cast to minifloats that need no floats for it: every number, NaN among others") {
+  const auto check_cast = []<class S>(S) {
+    std::vector<std::uint16_t> x;
+    // NaN everywhere would leave nothing else: it comes to every eighth block of 64 numbers.
+    for (std::uint32_t i = 0; i < 0x10000; ++i) {
+      const bool is_nan = (i & 0x7fff) > 0x7f80 && i / 64 % 8 != 0;
+      x.push_back(static_cast<std::uint16_t>(is_nan ? 0x3f80 : i));
+    }
+    for (std::uint32_t i = 0; i < 64; ++i) x[1000 * i + i] = static_cast<std::uint16_t>(0x7f81 + 0x8000 * (i % 2));
+    const auto n = static_cast<index_t>(x.size());
+    std::vector<simd::code_unit_t<S>> got(static_cast<std::size_t>(units<S>(n))), want(got.size());
+    simd::reference_encoder<S, simd::from_bf16>::uniform(x.data(), n, {1.f}, 0, want.data());
+    check::archs::for_each([&](auto arch) {
+      using kernel = typename simd::kernel<simd::op::encode, S, decltype(arch)>::template reading<simd::from_bf16>;
+      kernel::uniform(x.data(), n, {1.f}, 0, got.data());
+      CHECK(std::memcmp(got.data(), want.data(), got.size()) == 0);
+    });
+  };
+  check_cast(scheme<e5m2, per_tensor, static_only>{});
+  check_cast(scheme<e2m1, per_tensor, static_only>{});
+}

@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <qtensor/simd/ops_halves.hpp>
 #include <qtensor/simd/quotient.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -83,6 +84,17 @@ QTENSOR_INLINE bytes<A> codes_on_moved_grid(const std::array<floats<A>, 4>& x, c
   return simd::moved_codes<grid_facts<typename S::code_format>, A>(x, {to(0), to(1), to(2), to(3)});
 }
 
+/// Minifloats whose overflow saturates, by ties to even, and that keep the sign of zero.
+template <class S>
+constexpr bool saturates_on_grid() {
+  using code = typename S::code_format;
+  if constexpr (minifloat_format<code> && deterministic_rounding<typename S::rounding>)
+    return (std::same_as<typename S::overflow, saturate> || code::special_values == specials::none) &&
+           code::special_values != specials::nan_is_negative_zero && ties_to_even<typename S::rounding>;
+  else
+    return false;
+}
+
 template <class S, quotient_by By, numbers Which, class A, class Parameters>
 QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   using code = typename S::code_format;
@@ -99,8 +111,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   bytes<A> codes;
   // Two products give neither a zero nor what overflows its sign; their scales are positive.
   const std::array<floats<A>, 4>& signs_of = By == quotient_by::two_products ? x : q;
-  constexpr bool is_signed_grid =
-      saturates && !fnuz && ties_to_even<typename S::rounding> && has_signed_codes<A, grid_facts<code>>;
+  constexpr bool is_signed_grid = saturates_on_grid<S>() && has_signed_codes<A, grid_facts<code>>;
   if constexpr (is_signed_grid && Which == numbers::fitting) {  // saturation needs less
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
     codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to}, signs_of);
@@ -131,15 +142,15 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 // ---- Stepped formats -----------------------------------------------------------------------------------------------
 
 /// Codes of numbers; NaN gives anything. Ties to even: where a code is odd, the one of the magnitude before, which is
-/// another at ties only.
-template <class F, class Rounding, class A>
-QTENSOR_INLINE bytes<A> rounded_to_steps(const std::array<floats<A>, 4>& q) {
+/// another at ties only. Numbers are batches of floats or of bf16.
+template <class F, class Rounding, class A, class Numbers, class Before>
+QTENSOR_INLINE bytes<A> rounded_to_steps(const Numbers& q, Before before_of) {
   static constexpr binade_steps steps = *find_binade_steps<F>;
   const bytes<A> away = simd::binade_codes(q, steps);  // zero has no sign there
   if constexpr (ties_to_even<Rounding>) {
-    std::array<floats<A>, 4> before;
+    Numbers before;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) before[k] = simd::bits_as<float>(simd::bits_as<std::uint32_t>(q[k]) - words<A>(1u));
+    for (std::size_t k = 0; k < q.size(); ++k) before[k] = before_of(q[k]);
     const auto even = (away & each_byte<A>(1)) == each_byte<A>(0);
     return simd::select(even, away, simd::binade_codes(before, steps));
   } else {
@@ -153,7 +164,9 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
   std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
-  bytes<A> codes = rounded_to_steps<code, typename S::rounding>(q);
+  bytes<A> codes = rounded_to_steps<code, typename S::rounding, A>(q, [](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+    return simd::bits_as<float>(simd::bits_as<std::uint32_t>(v) - words<A>(1u));
+  });
   if constexpr (Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
       if constexpr (By == quotient_by::two_products)  // infinities, too
@@ -162,6 +175,54 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
         codes = with_nans<S>(codes, q);
     }
   return codes;
+}
+
+// ---- bf16 numbers that need no division ----------------------------------------------------------------------------
+
+/// Whether bf16 numbers become codes of S as they are: casts and moved grids, where that is the faster way, as numbers
+/// are seldom subnormal (so much smaller than the largest one of their scale, or so small at all) or codes are few.
+template <class S, quotient_by By, class A>
+constexpr bool codes_bf16() {
+  using code = typename S::code_format;
+  constexpr bool unchanged =
+      std::same_as<typename S::division_type, f32> && !has_intermediate<S> && !changes_quotients<S>;
+  if constexpr (!codes_halves<A> || !unchanged || (By != quotient_by::moved_grid && By != quotient_by::nothing)) {
+    return false;
+  } else if constexpr (stepped_format<code>) {
+    return By == quotient_by::nothing;
+  } else if constexpr (!minifloat_format<code> || !saturates_on_grid<S>()) {
+    return false;
+  } else {
+    constexpr auto G = grid_facts<code>;
+    constexpr std::uint32_t many_binades = 12u << 23, small = bits_of(0x1p-12f);
+    return std::same_as<code, e2m1> ||
+           (By == quotient_by::moved_grid ? G.largest - G.smallest_normal > many_binades : G.smallest_normal < small);
+  }
+}
+
+/// Codes of such numbers; NaN gives anything.
+template <class S, quotient_by By, class A, class Parameters>
+QTENSOR_INLINE bytes<A> codes_of_bf16(const std::array<halves<A>, 2>& x, const Parameters& p) {
+  using code = typename S::code_format;
+  if constexpr (stepped_format<code>) {
+    return rounded_to_steps<code, typename S::rounding, A>(
+        x, [](const halves<A>& v) QTENSOR_INLINE_LAMBDA { return v - halves<A>(std::uint16_t{1}); });
+  } else {
+    constexpr auto G = grid_facts<code>;
+    // Numbers that fit their scales are seldom so much smaller than the largest one, nor are weights so small.
+    constexpr std::uint32_t many_binades = 12u << 23, small = bits_of(0x1p-12f);
+    constexpr bool rare =
+        By == quotient_by::moved_grid ? G.largest - G.smallest_normal > many_binades : G.smallest_normal < small;
+    const auto normal = [&](int k) QTENSOR_INLINE_LAMBDA {
+      if constexpr (By == quotient_by::moved_grid) {
+        const words<A> upper = simd::bits_as<std::uint32_t>(p.template divide<By>(k).value);
+        return simd::bits_as<std::uint16_t>(upper | (upper >> 16));
+      } else {
+        return halves<A>(static_cast<std::uint16_t>(G.smallest_normal >> 16));
+      }
+    };
+    return simd::bf16_codes<G>(x, {normal(0), normal(2)});
+  }
 }
 
 }  // namespace detail

@@ -500,10 +500,10 @@ template <class A>
 QTENSOR_INLINE halves<A> each_half(any_isa, std::uint16_t v) {
   return halves<A>(v);
 }
-/// binade_codes by slopes; `pack` narrows two batches of signed halves to bytes with saturation, in any order.
-template <class A, class Isa, class Pack>
+/// binade_codes by slopes, in the order of pack_signed, which narrows two batches of signed halves with saturation.
+template <class A, class Isa>
 QTENSOR_INLINE bytes<A> binade_codes_by_slopes(Isa isa, const halves<A>& a, const halves<A>& b,
-                                               const binade_steps& steps, Pack pack) {
+                                               const binade_steps& steps) {
   const byte_table<Isa, A, 16> code_of(steps.code_of.data());
   const auto half = [&](int v) QTENSOR_INLINE_LAMBDA { return each_half<A>(isa, static_cast<std::uint16_t>(v)); };
   const halves<A> smallest = half(steps.smallest()), high = half(steps.high), magnitude = half(0x7fff);
@@ -519,10 +519,10 @@ QTENSOR_INLINE bytes<A> binade_codes_by_slopes(Isa isa, const halves<A>& a, cons
     return halves<A>((signed_half(m) > signed_half(half(steps.smallest() - 129))).data);
   };
   const halves<A> x = a & magnitude, y = b & magnitude;
-  const bytes<A> n = pack(number(x), number(y));
+  const bytes<A> n = pack_signed(isa, number(x), number(y));
   const bytes<A> eighth = bits_as<std::uint8_t>(isa, bits_as<std::uint32_t>(isa, n) >> 3) & bytes<A>(std::uint8_t{15});
-  const bytes<A> code = (n ^ code_of(eighth)) | (pack(a, b) & bytes<A>(std::uint8_t{0x80}));
-  return code & pack(is_number(x), is_number(y));
+  const bytes<A> code = (n ^ code_of(eighth)) | (pack_signed(isa, a, b) & bytes<A>(std::uint8_t{0x80}));
+  return code & pack_signed(isa, is_number(x), is_number(y));
 }
 template <class A>
 QTENSOR_INLINE floats<A> lookup(any_isa, const float* table, const words<A>& index) {

@@ -191,16 +191,26 @@ QTENSOR_INLINE std::array<halves_neon, 2> halves_from_planes(neon_isa, const byt
   return {halves_neon(vreinterpretq_u16_u8(vzip1q_u8(low.data, high.data))),
           halves_neon(vreinterpretq_u16_u8(vzip2q_u8(low.data, high.data)))};
 }
+QTENSOR_INLINE bytes_neon pack_signed(neon_isa, const halves_neon& a, const halves_neon& b) {
+  return vreinterpretq_u8_s8(
+      vcombine_s8(vqmovn_s16(vreinterpretq_s16_u16(a.data)), vqmovn_s16(vreinterpretq_s16_u16(b.data))));
+}
+QTENSOR_INLINE bytes_neon pack_unsigned(neon_isa, const halves_neon& a, const halves_neon& b) {
+  return vcombine_u8(vqmovun_s16(vreinterpretq_s16_u16(a.data)), vqmovun_s16(vreinterpretq_s16_u16(b.data)));
+}
+QTENSOR_INLINE halves_neon join_low_halves(neon_isa, const words_neon& even, const words_neon& odd) {
+  return vtrn1q_u16(vreinterpretq_u16_u32(even.data), vreinterpretq_u16_u32(odd.data));
+}
+QTENSOR_INLINE bool any_top_bit(neon_isa, const bytes_neon& v) { return vmaxvq_u8(v.data) >= 0x80; }
+QTENSOR_INLINE bool any_half_above(neon_isa, const halves_neon& v, std::uint16_t limit) {
+  return vmaxvq_u16(v.data) > limit;
+}
 template <class A>
 QTENSOR_INLINE bytes<A> binade_codes(neon_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
   const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return upper_halves(isa, bits_as<std::uint32_t>(isa, q[k]), bits_as<std::uint32_t>(isa, q[k + 1]));
   };
-  const auto pack = [](const halves_neon& x, const halves_neon& y) QTENSOR_INLINE_LAMBDA -> bytes_neon {
-    return vreinterpretq_u8_s8(
-        vcombine_s8(vqmovn_s16(vreinterpretq_s16_u16(x.data)), vqmovn_s16(vreinterpretq_s16_u16(y.data))));
-  };
-  return binade_codes_by_slopes<neon_arch>(isa, upper(0), upper(2), steps, pack);
+  return binade_codes_by_slopes<neon_arch>(isa, upper(0), upper(2), steps);
 }
 QTENSOR_INLINE bytes_neon interleave_pairs(neon_isa, const bytes_neon& v) {
   constexpr std::uint8_t order[16] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};

@@ -216,14 +216,25 @@ struct byte_table<sse42_isa, sse42_arch, Entries> {
 QTENSOR_INLINE std::array<halves128, 2> halves_from_planes(sse42_isa, const bytes128& high, const bytes128& low) {
   return {halves128(_mm_unpacklo_epi8(low.data, high.data)), halves128(_mm_unpackhi_epi8(low.data, high.data))};
 }
+QTENSOR_INLINE bytes128 pack_signed(sse42_isa, const halves128& a, const halves128& b) {
+  return _mm_packs_epi16(a.data, b.data);
+}
+QTENSOR_INLINE bytes128 pack_unsigned(sse42_isa, const halves128& a, const halves128& b) {
+  return _mm_packus_epi16(a.data, b.data);
+}
+QTENSOR_INLINE halves128 join_low_halves(sse42_isa, const words128& even, const words128& odd) {
+  return _mm_blend_epi16(even.data, _mm_slli_epi32(odd.data, 16), 0xaa);
+}
+QTENSOR_INLINE bool any_top_bit(sse42_isa, const bytes128& v) { return _mm_movemask_epi8(v.data) != 0; }
+QTENSOR_INLINE bool any_half_above(sse42_isa, const halves128& v, std::uint16_t limit) {
+  return _mm_movemask_epi8(_mm_cmpgt_epi16(v.data, _mm_set1_epi16(static_cast<short>(limit)))) != 0;
+}
 template <class A>
 QTENSOR_INLINE bytes<A> binade_codes(sse42_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
   const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return upper_halves(isa, bits_as<std::uint32_t>(isa, q[k]), bits_as<std::uint32_t>(isa, q[k + 1]));
   };
-  const auto pack = [](const halves128& x, const halves128& y)
-                        QTENSOR_INLINE_LAMBDA -> bytes128 { return _mm_packs_epi16(x.data, y.data); };
-  return binade_codes_by_slopes<sse42_arch>(isa, upper(0), upper(2), steps, pack);
+  return binade_codes_by_slopes<sse42_arch>(isa, upper(0), upper(2), steps);
 }
 QTENSOR_INLINE bytes128 interleave_pairs(sse42_isa, const bytes128& v) {
   return _mm_shuffle_epi8(v.data, _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
@@ -585,15 +596,26 @@ QTENSOR_INLINE halves<A> each_half(avx2_isa, std::uint16_t v) {
   asm("" : "+x"(all));  // g++ 12 otherwise makes it anew, from an integer, where registers are few
   return all;
 }
+QTENSOR_INLINE bytes256 pack_signed(avx2_isa, const halves256& a, const halves256& b) {
+  return _mm256_packs_epi16(a.data, b.data);
+}
+QTENSOR_INLINE bytes256 pack_unsigned(avx2_isa, const halves256& a, const halves256& b) {
+  return _mm256_packus_epi16(a.data, b.data);
+}
+QTENSOR_INLINE halves256 join_low_halves(avx2_isa, const words256& even, const words256& odd) {
+  return _mm256_blend_epi16(even.data, _mm256_slli_epi32(odd.data, 16), 0xaa);
+}
+QTENSOR_INLINE bool any_top_bit(avx2_isa, const bytes256& v) { return _mm256_movemask_epi8(v.data) != 0; }
+QTENSOR_INLINE bool any_half_above(avx2_isa, const halves256& v, std::uint16_t limit) {
+  return _mm256_movemask_epi8(_mm256_cmpgt_epi16(v.data, _mm256_set1_epi16(static_cast<short>(limit)))) != 0;
+}
 template <class A>
 QTENSOR_INLINE bytes<A> binade_codes(avx2_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
   const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA -> halves256 {  // in the order of packed_in_order
     return _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(q[k].data), 16),
                                _mm256_srli_epi32(_mm256_castps_si256(q[k + 1].data), 16));
   };
-  const auto pack = [](const halves256& x, const halves256& y)
-                        QTENSOR_INLINE_LAMBDA -> bytes256 { return _mm256_packs_epi16(x.data, y.data); };
-  return packed_in_order(binade_codes_by_slopes<avx2_arch>(isa, upper(0), upper(2), steps, pack).data);
+  return packed_in_order(binade_codes_by_slopes<avx2_arch>(isa, upper(0), upper(2), steps).data);
 }
 QTENSOR_INLINE bytes256 interleave_pairs(avx2_isa, const bytes256& v) {
   const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);

@@ -90,6 +90,24 @@ namespace detail {
 template <class S, class A>
 inline constexpr int stored_bits = S::code_format::bits == 4 && has_many_registers<A> ? 4 : 8;
 
+/// Codes of the four batches at x, in order.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+QTENSOR_INLINE bytes<A> codes_of_four(const typename From::type* x, const Parameters& p) {
+  if constexpr (std::same_as<From, from_bf16> && Parameters::alike_in_pairs && codes_bf16<S, By, A>()) {
+    const std::array<halves<A>, 2> h{simd::load<A>(x), simd::load<A>(x + 2 * lanes<A>)};
+    if (Which == numbers::fitting || !simd::any_nan(h)) [[likely]]
+      return codes_of_bf16<S, By, A>(h, p);
+  }
+  std::array<floats<A>, 4> v;
+  if constexpr (Parameters::alike_in_pairs) {
+    From::template load_four<A>(x, v);
+    return From::template in_order<A>(encode_codes<S, By, A, Which>(v, p));
+  } else {
+    simd::load_in_order<From, A>(x, v);
+    return encode_codes<S, By, A, Which>(v, p);
+  }
+}
+
 /// Codes of whole blocks of four batches, x[0, n), `Bits` each; a block is aligned to its size where they are streamed.
 /// Not inline, and nothing is called here, so that numbers and constants stay in registers. Parameters are copied here,
 /// not by the caller: clang++ does that by halves of vectors, which CPUs wait for.
@@ -101,13 +119,7 @@ template <class S, quotient_by By, class A, class From, numbers Which, int Bits,
   const auto each_block = [&](const auto& fetch, const auto& streams) QTENSOR_INLINE_LAMBDA {
     for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next()) {
       fetch();
-      std::array<floats<A>, 4> v;
-      if constexpr (Parameters::alike_in_pairs)
-        From::template load_four<A>(x, v);
-      else
-        simd::load_in_order<From, A>(x, v);
-      bytes<A> c = encode_codes<S, By, A, Which>(v, p);
-      if constexpr (Parameters::alike_in_pairs) c = From::template in_order<A>(c);
+      const bytes<A> c = codes_of_four<S, By, A, From, Which>(x, p);
       if constexpr (Bits == 4)
         simd::put_nibbles(to, c, streams());
       else
@@ -136,9 +148,7 @@ template <class S, quotient_by By, class A, class From, class Parameters>
   for (index_t r = 0; r < rows; ++r, x += x_step, to += to_step)
     for (index_t i = 0; i < n; i += step) {
       fetch_ahead<read>(x + i, t);
-      std::array<floats<A>, 4> v;
-      From::template load_four<A>(x + i, v);
-      simd::put(to + i, From::template in_order<A>(encode_codes<S, By, A, numbers::any>(v, p)), false);
+      simd::put(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p), false);
     }
 }
 
