@@ -209,10 +209,6 @@ QTENSOR_INLINE bytes<A> codes_of_bf16(const std::array<halves<A>, 2>& x, const P
         x, [](const halves<A>& v) QTENSOR_INLINE_LAMBDA { return v - halves<A>(std::uint16_t{1}); });
   } else {
     constexpr auto G = grid_facts<code>;
-    // Numbers that fit their scales are seldom so much smaller than the largest one, nor are weights so small.
-    constexpr std::uint32_t many_binades = 12u << 23, small = bits_of(0x1p-12f);
-    constexpr bool rare =
-        By == quotient_by::moved_grid ? G.largest - G.smallest_normal > many_binades : G.smallest_normal < small;
     const auto normal = [&](int k) QTENSOR_INLINE_LAMBDA {
       if constexpr (By == quotient_by::moved_grid) {
         const words<A> upper = simd::bits_as<std::uint32_t>(p.template divide<By>(k).value);

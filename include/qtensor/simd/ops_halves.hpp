@@ -63,11 +63,11 @@ QTENSOR_INLINE bytes<A> bf16_magnitude_codes(const std::array<halves<A>, 2>& a,
 /// The same for e2m1. All its middles end quarters of a binade: a table knows the codes of sixteen quarters, of which
 /// the first is that of half of the smallest step, and the last but one of those that are left is the last one's.
 template <minifloat_grid G, class A>
-requires(G.bits == 4) QTENSOR_INLINE bytes<A> bf16_magnitude_codes(const std::array<halves<A>, 2>& a,
-                                                                   const std::array<halves<A>, 2>& normal) {
+requires(G.bits == 4 &&
+         G.mantissa_bits == 1) QTENSOR_INLINE bytes<A> bf16_magnitude_codes(const std::array<halves<A>, 2>& a,
+                                                                            const std::array<halves<A>, 2>& normal) {
   using signed_bytes = xsimd::batch<std::int8_t, A>;
   using signed_halves = xsimd::batch<std::int16_t, A>;
-  static_assert(G.mantissa_bits == 1, "qtensor: of four bits, vectors of bf16 know e2m1.");
   static constexpr std::uint8_t codes[16] = {1, 1, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 5, 6};
   const isa<A> with;
   const byte_table<isa<A>, A, 16> table(codes);
