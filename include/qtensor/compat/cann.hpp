@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <qtensor/compat/cann_blocks.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
 #include <vector>
 
@@ -131,19 +132,21 @@ constexpr void check_mx(const E& extents) {
 inline namespace QTENSOR_ABI {
 
 /// DynamicMxQuantWithDualAxis: tensors `rows` (y1) and `cols` (y2), from one read of x. mxscale1(rows) and
-/// mxscale2(cols) are the document's scales. Throws where the last extent of FP4 is odd.
-template <format Code, class Rounding = nearest_even, class Rule = mx_floor, format F, tensor_extents E>
-dual_axis<mx<Code, Rounding, Rule>, E> dynamic_mx_quant_with_dual_axis(const memory_source<F, E>& x) {
+/// mxscale2(cols) are the document's scales. Throws where the last extent of FP4 is odd. on(executor) may come last.
+template <format Code, class Rounding = nearest_even, class Rule = mx_floor, format F, tensor_extents E,
+          qtensor::detail::execution_option... On>
+dual_axis<mx<Code, Rounding, Rule>, E> dynamic_mx_quant_with_dual_axis(const memory_source<F, E>& x, const On&... on) {
   parts::check_mx<Code, Rounding, Rule, 2>(x.extents);
-  return quantize_dual_axis<mx<Code, Rounding, Rule>>(x);
+  return quantize_dual_axis<mx<Code, Rounding, Rule>>(x, qtensor::detail::execution_among(on...));
 }
 
-/// DynamicMxQuant along one axis, in blocks of N. Throws where the last extent of FP4 is odd.
+/// DynamicMxQuant along one axis, in blocks of N. Throws where the last extent of FP4 is odd. on(executor) may come
+/// last.
 template <format Code, index_t Axis = last_axis, class Rounding = nearest_even, class Rule = mx_floor, index_t N = 32,
-          format F, tensor_extents E>
-tensor<mx<Code, Rounding, Rule, N, Axis>, E> dynamic_mx_quant(const memory_source<F, E>& x) {
+          format F, tensor_extents E, qtensor::detail::execution_option... On>
+tensor<mx<Code, Rounding, Rule, N, Axis>, E> dynamic_mx_quant(const memory_source<F, E>& x, const On&... on) {
   parts::check_mx<Code, Rounding, Rule, 1>(x.extents);
-  return quantize<mx<Code, Rounding, Rule, N, Axis>>(x);
+  return quantize<mx<Code, Rounding, Rule, N, Axis>>(x, on...);
 }
 
 }  // namespace QTENSOR_ABI

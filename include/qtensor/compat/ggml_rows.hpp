@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/compat/ggml.hpp>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/blocks_encode.hpp>
@@ -411,6 +412,17 @@ void read(const std::uint8_t* bytes, float* x, index_t n) {
   }
 }
 
+/// Calls use(first, n, their bytes) for elements of a row of n, in whole blocks, on an executor.
+template <class Tag, class Bytes, class Use, class... On>
+void in_parts(Bytes* row, index_t n, const Use& use, const On&... on) {
+  using byte = std::conditional_t<std::is_const_v<Bytes>, const std::uint8_t, std::uint8_t>;
+  constexpr block_size block = size_of<Tag>();
+  constexpr index_t step = round_up(1024, block.elements);
+  qtensor::detail::in_ranges(qtensor::detail::execution_among(on...).by, n, step, 1, [&](index_t first, index_t count) {
+    use(first, count, static_cast<byte*>(row) + first / block.elements * block.bytes);
+  });
+}
+
 }  // namespace QTENSOR_ABI
 
 }  // namespace rows
@@ -430,18 +442,35 @@ inline index_t row_bytes(int id, index_t n) {
 inline namespace QTENSOR_ABI {
 
 /// n floats to a row of blocks at y, at any alignment: row_bytes(id, n) bytes. On failure nothing is written. No
-/// thread, no allocation.
-inline status quantize_row(int id, const float* x, void* y, index_t n) {
+/// thread, no allocation, unless on(executor) comes last.
+template <qtensor::detail::execution_option... On>
+status quantize_row(int id, const float* x, void* y, index_t n, const On&... on) {
   status result{rows::refusal(id, block_size_of(id), x, y, n)};
-  if (result) rows::visit_type(id, [&](auto tag) { rows::write<decltype(tag)>(x, static_cast<std::uint8_t*>(y), n); });
+  if (result)
+    rows::visit_type(id, [&](auto tag) {
+      rows::in_parts<decltype(tag)>(
+          y, n,
+          [&](index_t first, index_t count, std::uint8_t* bytes) {
+            rows::write<decltype(tag)>(x + first, bytes, count);
+          },
+          on...);
+    });
   return result;
 }
 
-/// A row of blocks back to n floats. On failure nothing is written.
-inline status dequantize_row(int id, const void* y, float* x, index_t n) {
+/// A row of blocks back to n floats, likewise.
+template <qtensor::detail::execution_option... On>
+status dequantize_row(int id, const void* y, float* x, index_t n, const On&... on) {
   status result{rows::refusal(id, block_size_of(id), x, y, n)};
   if (result)
-    rows::visit_type(id, [&](auto tag) { rows::read<decltype(tag)>(static_cast<const std::uint8_t*>(y), x, n); });
+    rows::visit_type(id, [&](auto tag) {
+      rows::in_parts<decltype(tag)>(
+          y, n,
+          [&](index_t first, index_t count, const std::uint8_t* bytes) {
+            rows::read<decltype(tag)>(bytes, x + first, count);
+          },
+          on...);
+    });
   return result;
 }
 

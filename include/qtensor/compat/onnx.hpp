@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <qtensor/compat/axis_blocks.hpp>
 #include <qtensor/compat/onnx_types.hpp>
-#include <qtensor/ops/dequantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
@@ -193,9 +193,10 @@ namespace pieces {}  // namespace pieces
 /// QuantizeLinear of any source with the rows of a row-major tensor of these extents. One scale, or as `granularity_of`
 /// says; zero_points is empty (all 0) or one a scale, packed as codes are. Throws before anything is written on wrong
 /// sizes, an axis out of range, scales that are not finite and positive, and zero points other than 0 of float codes.
-template <quantization_scheme S, tensor_extents Extents, tile_source X>
+/// on(executor) may come last, here and below.
+template <quantization_scheme S, tensor_extents Extents, tile_source X, qtensor::detail::execution_option... On>
 tensor<S, Extents> quantize_linear(const X& x, const Extents& extents, scales_in<S> scales,
-                                   codes_in<S> zero_points = {}, const attributes& how = {}) {
+                                   codes_in<S> zero_points = {}, const attributes& how = {}, const On&... on) {
   static_assert(detail::is_linear<S>,
                 "qtensor: onnx::quantize_linear needs a scheme made from onnx::linear<Code, Scale>.");
   static_assert(!std::is_same_v<typename S::code_format, int32>, "qtensor: QuantizeLinear has no int32 codes.");
@@ -204,40 +205,41 @@ tensor<S, Extents> quantize_linear(const X& x, const Extents& extents, scales_in
   detail::check_zero_points<S>(zero_points, static_cast<index_t>(scales.size()));
   tensor<S, Extents> t(extents, g);
   detail::store_parameters(t.span(), scales, zero_points);
-  quantize_static_into(x, t.span());
+  quantize_static_into(x, t.span(), qtensor::detail::execution_among(on...));
   return t;
 }
 
 /// QuantizeLinear of memory: `quantize_linear<linear<int4>>(source(x, extents(5, 7)), scales, zero_points, {.axis =
 /// 0})`.
-template <quantization_scheme S, format X, tensor_extents Extents>
+template <quantization_scheme S, format X, tensor_extents Extents, qtensor::detail::execution_option... On>
 tensor<S, Extents> quantize_linear(const memory_source<X, Extents>& x, scales_in<S> scales,
-                                   codes_in<S> zero_points = {}, const attributes& how = {}) {
+                                   codes_in<S> zero_points = {}, const attributes& how = {}, const On&... on) {
   const typename memory_source<X, Extents>::template in_order<row_major> rows(x);
-  return quantize_linear<S>(rows, x.extents, scales, zero_points, how);
+  return quantize_linear<S>(rows, x.extents, scales, zero_points, how, on...);
 }
 
 /// QuantizeLinear of dense int32 elements in row-major order, each rounded to f32 first.
-template <quantization_scheme S, tensor_extents Extents>
+template <quantization_scheme S, tensor_extents Extents, qtensor::detail::execution_option... On>
 tensor<S, Extents> quantize_linear(const std::int32_t* x, const Extents& extents, scales_in<S> scales,
-                                   codes_in<S> zero_points = {}, const attributes& how = {}) {
+                                   codes_in<S> zero_points = {}, const attributes& how = {}, const On&... on) {
   const index_t cols = extents[Extents::rank - 1];
   const detail::integer_source rows{x, cols > 0 ? extents.size() / cols : tensor_shape<S, Extents>{extents}.row_count(),
                                     cols};
-  return quantize_linear<S>(rows, extents, scales, zero_points, how);
+  return quantize_linear<S>(rows, extents, scales, zero_points, how, on...);
 }
 
 /// DynamicQuantizeLinear: y is the tensor's codes(), y_scale its scales()[0], y_zero_point its zero_points()[0]. A NaN
 /// or an infinity makes the scale NaN and the codes 0.
-template <quantization_scheme S = dynamic_linear, format X, tensor_extents Extents>
-tensor<S, Extents> dynamic_quantize_linear(const memory_source<X, Extents>& x) {
-  return quantize<S>(x);
+template <quantization_scheme S = dynamic_linear, format X, tensor_extents Extents,
+          qtensor::detail::execution_option... On>
+tensor<S, Extents> dynamic_quantize_linear(const memory_source<X, Extents>& x, const On&... on) {
+  return quantize<S>(x, on...);
 }
 
 /// DequantizeLinear: (code - zero point) * scale in f32, then rounded to Out, which is the type of the scale where it
 /// is not named. `y` has one unit an element, row-major; it must not overlap the view.
-template <class Out = none, quantized T>
-void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::scheme_type>>> y) {
+template <class Out = none, quantized T, qtensor::detail::execution_option... On>
+void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::scheme_type>>> y, const On&... on) {
   using out = output_of<Out, typename T::scheme_type>;
   static_assert(std::is_same_v<out, f32> || std::is_same_v<out, f16> || std::is_same_v<out, bf16>,
                 "qtensor: DequantizeLinear gives f32, f16 or bf16; with e8m0 scales name one: dequantize_linear<f32>.");
@@ -245,14 +247,14 @@ void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::sch
   static_assert(std::is_same_v<typename decltype(view)::order_type, row_major>, "qtensor: ONNX tensors are row-major.");
   detail::check_units<out>("elements of y", y.size(), view.size());
   if (view.size() == 0) return;
-  dequantize_into<out>(view, y.data(), dense_strides(view.storage_extents()));
+  dequantize_into<out>(view, y.data(), dense_strides(view.storage_extents()), qtensor::detail::execution_among(on...));
 }
 
 /// DequantizeLinear of memory in ONNX's layout: flat codes, scales and zero points as in `quantize_linear`, except that
 /// scales may be any numbers. Throws before anything is written on wrong sizes and on an axis out of range.
-template <quantization_scheme S, class Out = none, tensor_extents Extents>
+template <quantization_scheme S, class Out = none, tensor_extents Extents, qtensor::detail::execution_option... On>
 void dequantize_linear(codes_in<S> x, scales_in<S> scales, codes_in<S> zero_points, const Extents& extents,
-                       const attributes& how, std::span<unit<output_of<Out, S>>> y) {
+                       const attributes& how, std::span<unit<output_of<Out, S>>> y, const On&... on) {
   using code = typename S::code_format;
   using view = tensor_view<S, Extents>;
   detail::check_units<output_of<Out, S>>("elements of y", y.size(), extents.size());
@@ -265,7 +267,7 @@ void dequantize_linear(codes_in<S> x, scales_in<S> scales, codes_in<S> zero_poin
       using bytes = linear<pieces::byte_format<code>, typename S::scale_format>;
       const auto zeros = pieces::as_bytes<code>(zero_points.data(), zero_points.empty() ? 0 : count);
       return dequantize_linear<bytes, output_of<Out, S>>(pieces::as_bytes<code>(x.data(), extents.size()), scales,
-                                                         zeros, extents, how, y);
+                                                         zeros, extents, how, y, on...);
     }
   typename view::arrays memory{};
   memory.codes = x.data();
@@ -281,7 +283,7 @@ void dequantize_linear(codes_in<S> x, scales_in<S> scales, codes_in<S> zero_poin
       memory.zero_points = zero_points.data();
     }
   }
-  dequantize_linear<Out>(view(typename view::shape_type{extents, g, g}, memory), y);
+  dequantize_linear<Out>(view(typename view::shape_type{extents, g, g}, memory), y, on...);
 }
 
 }  // namespace QTENSOR_ABI

@@ -6,6 +6,7 @@
 #include <qtensor/compat/axis_blocks.hpp>
 #include <qtensor/ops/calibrate.hpp>
 #include <qtensor/ops/fake_quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <vector>
 
@@ -165,49 +166,52 @@ constexpr static_parameters symmetric_parameters(float low, float high) {
 inline namespace QTENSOR_ABI {
 
 /// torch.quantize_per_tensor: `quantize_per_tensor<quint8>(source(x, extents(3, 4)), 0.1, 10)`. The scale must be
-/// finite and positive as a float, the zero point a code.
-template <quantization_scheme S, format X, tensor_extents Extents>
-tensor<S, Extents> quantize_per_tensor(const memory_source<X, Extents>& x, double scale, std::int64_t zero_point) {
-  return quantize<S>(x, scale, zero_point);
+/// finite and positive as a float, the zero point a code. on(executor) may come last, here and below.
+template <quantization_scheme S, format X, tensor_extents Extents, qtensor::detail::execution_option... On>
+tensor<S, Extents> quantize_per_tensor(const memory_source<X, Extents>& x, double scale, std::int64_t zero_point,
+                                       const On&... on) {
+  return quantize<S>(x, scale, zero_point, on...);
 }
 
 /// torch.quantize_per_channel: one scale and one zero point for every index of `axis`, which may be negative.
-template <quantization_scheme S, format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints>
+template <quantization_scheme S, format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints,
+          qtensor::detail::execution_option... On>
 tensor<channels_of<S>, Extents> quantize_per_channel(const memory_source<X, Extents>& x, const Scales& scales,
-                                                     const ZeroPoints& zero_points, int axis) {
+                                                     const ZeroPoints& zero_points, int axis, const On&... on) {
   detail::check_axis(axis, Extents::rank);
   tensor<channels_of<S>, Extents> t(x.extents, axis_blocks::channels(axis));
   if (t.size() == 0) return t;  // has no blocks, whatever its channels
   store_scales(t.span(), scales);
   store_zero_points(t.span(), zero_points);
-  quantize_static_into(typename memory_source<X, Extents>::template in_order<row_major>(x), t.span());
+  quantize_static_into(typename memory_source<X, Extents>::template in_order<row_major>(x), t.span(),
+                       qtensor::detail::execution_among(on...));
   return t;
 }
 
 /// torch's x.dequantize(): dense floats in row-major order.
-template <quantized T>
-std::vector<float> dequantize(const T& x) {
+template <quantized T, qtensor::detail::execution_option... On>
+std::vector<float> dequantize(const T& x, const On&... on) {
   const auto view = as_view(x);
   std::vector<float> out(static_cast<std::size_t>(view.size()));
-  dequantize_into(view, out.data(), dense_strides(view.extents().to_array()));
+  dequantize_into(view, out.data(), dense_strides(view.extents().to_array()), qtensor::detail::execution_among(on...));
   return out;
 }
 
 /// x.dequantize() of a tensor quantized per channel, with the bits of torch: its scales stay doubles there, and a value
 /// is (q - zero point) * scale in double, rounded once. One scale an index of the axis, as given to
 /// quantize_per_channel.
-template <quantized T, parameter_values Scales>
-std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
+template <quantized T, parameter_values Scales, qtensor::detail::execution_option... On>
+std::vector<float> dequantize_per_channel(const T& x, const Scales& scales, const On&... on) {
   const auto view = as_view(x);
   if (view.size() == 0) return {};
   const auto s = qtensor::ops::as_numbers(scales);
   require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
   std::vector<float> out(static_cast<std::size_t>(view.size()));
-  const auto convert = [&](const auto& w) {
+  const auto convert = [&](const auto& w, index_t first_row, index_t rows) {
     constexpr std::size_t last = static_cast<std::size_t>(T::rank) - 1;
     constexpr index_t long_run = 16;
-    const index_t length = w.storage_extents()[last], rows = w.size() / length;
+    const index_t length = w.storage_extents()[last];
     const auto &scale_at = w.scale_grid(), &zero_at = w.zero_grid();
     const index_t block = scale_at.block[last] == zero_at.block[last] ? scale_at.block[last] : 1;
     const bool by_runs = block >= std::min(length, long_run);
@@ -220,8 +224,8 @@ std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
       }
     };
     index_t scale_entry = -1, zero_entry = -1;
-    float* to = out.data();
-    for (index_t r = 0; r < rows; ++r, to += length) {
+    float* to = out.data() + first_row * length;
+    for (index_t r = first_row; r < first_row + rows; ++r, to += length) {
       const auto at = ops::row_index(r, w.storage_extents());
       const auto* codes = w.row(at);
       const auto value = [&](index_t i, double of_scale, double of_zero) {
@@ -241,24 +245,31 @@ std::vector<float> dequantize_per_channel(const T& x, const Scales& scales) {
       }
     }
   };
+  const auto by = qtensor::detail::execution_among(on...).by;
+  const auto convert_all = [&](const auto& w) {
+    const index_t length = w.storage_extents()[w.storage_extents().size() - 1];
+    qtensor::detail::in_ranges(by, w.size() / length, 1, length,
+                               [&](index_t first, index_t rows) { convert(w, first, rows); });
+  };
   const auto steps = dense_strides(view.storage_extents());
-  if (!ops::with_joined_axes(view, steps, [&](const auto& w, const auto&...) { convert(w); })) convert(view);
+  if (!ops::with_joined_axes(view, steps, [&](const auto& w, const auto&...) { convert_all(w); })) convert_all(view);
   return out;
 }
 
 /// torch.fake_quantize_per_channel_affine: x as it comes back from codes quant_min .. quant_max, which are known at run
 /// time, as dense floats in row-major order. Where they are known before, `qtensor::fake_quantize<qint8>(x, scale, zp)`
 /// is the same by vector kernels. Scales and zero points are one an index of the axis.
-template <format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints>
+template <format X, tensor_extents Extents, parameter_values Scales, parameter_values ZeroPoints,
+          qtensor::detail::execution_option... On>
 std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Extents>& x, const Scales& scales,
                                                     const ZeroPoints& zero_points, int axis, std::int64_t quant_min,
-                                                    std::int64_t quant_max) {
+                                                    std::int64_t quant_max, const On&... on) {
   constexpr int rank = Extents::rank;
   detail::check_axis(axis, rank);
-  const int on = qtensor::detail::from_front(axis, rank);
+  const int along = qtensor::detail::from_front(axis, rank);
   const auto s = qtensor::ops::as_numbers(scales);
   const auto z = qtensor::ops::as_numbers(zero_points);
-  const index_t channels = x.extents[on];
+  const index_t channels = x.extents[along];
   require(quant_min <= quant_max, "quant_min ", quant_min, " is above quant_max ", quant_max, ".");
   require(
       quant_min >= std::numeric_limits<std::int32_t>::min() && quant_max <= std::numeric_limits<std::int32_t>::max(),
@@ -274,20 +285,30 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   if (out.empty()) return out;
   const bool one = s.step == 0 && z.step == 0;
   index_t inner = one ? x.extents.size() : 1;
-  for (int axis_inside = rank - 1; !one && axis_inside > on; --axis_inside) inner *= x.extents[axis_inside];
+  for (int axis_inside = rank - 1; !one && axis_inside > along; --axis_inside) inner *= x.extents[axis_inside];
   const detail::fake_channels quantize(s, z, one ? 1 : channels, inner, quant_min, quant_max);
-  ops::for_each_flat_piece(rows, 1, ops::tile_floats, [&](index_t, index_t first, index_t n, const float* floats) {
-    quantize(first, floats, n, out.data() + first);
-  });
+  const auto convert = [&](index_t row, index_t row_count, index_t col, index_t cols) {
+    float* const to = out.data() + row * rows.cols() + col;
+    const ops::source_part some(rows, row, row_count, col, cols);
+    ops::for_each_flat_piece(some, 1, ops::tile_floats, [&](index_t, index_t first, index_t n, const float* floats) {
+      quantize(to - out.data() + first, floats, n, to + first);
+    });
+  };
+  const auto by = qtensor::detail::execution_among(on...).by;
+  if (rows.rows() > 1)
+    qtensor::detail::in_ranges(by, rows.rows(), 1, rows.cols(),
+                               [&](index_t first, index_t n) { convert(first, n, 0, rows.cols()); });
+  else
+    qtensor::detail::in_ranges(by, rows.cols(), 256, 1, [&](index_t first, index_t n) { convert(0, 1, first, n); });
   return out;
 }
 
 /// torch.fake_quantize_per_tensor_affine.
-template <format X, tensor_extents Extents>
+template <format X, tensor_extents Extents, qtensor::detail::execution_option... On>
 std::vector<float> fake_quantize_per_tensor_affine(const memory_source<X, Extents>& x, double scale,
                                                    std::int64_t zero_point, std::int64_t quant_min,
-                                                   std::int64_t quant_max) {
-  return fake_quantize_per_channel_affine(x, scale, zero_point, 0, quant_min, quant_max);
+                                                   std::int64_t quant_max, const On&... on) {
+  return fake_quantize_per_channel_affine(x, scale, zero_point, 0, quant_min, quant_max, on...);
 }
 
 /// torch's MinMaxObserver over any number of batches: `affine<quint8>()` and `symmetric<qint8>()` are what its

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/schemes.hpp>
 
 namespace qtensor::compat::torchao {
@@ -28,12 +28,13 @@ using nvfp4_two_level = with<nvfp4, tensor_scale<f32>>;
 
 /// nvfp4_quantize(x, 16, per_tensor_scale): block scales and codes below a tensor scale that is known already, in the
 /// order of x, blocks along the last axis. The scale must be finite and not negative; below 0, which is torchao's scale
-/// of a tensor of zeros, zero blocks have scale 7F.
-template <format F, tensor_extents Extents>
-tensor<nvfp4_two_level, Extents> nvfp4_below(const memory_source<F, Extents>& x, float per_tensor_scale) {
+/// of a tensor of zeros, zero blocks have scale 7F. on(executor) may come last.
+template <format F, tensor_extents Extents, qtensor::detail::execution_option... On>
+tensor<nvfp4_two_level, Extents> nvfp4_below(const memory_source<F, Extents>& x, float per_tensor_scale,
+                                             const On&... on) {
   require(per_tensor_scale >= 0.f && is_finite(per_tensor_scale), "the tensor scale ", per_tensor_scale,
           " cannot be; nvfp4 needs a finite one that is not negative.");
-  return qtensor::quantize<nvfp4_two_level>(x, tensor_level::of_scale(per_tensor_scale));
+  return qtensor::quantize<nvfp4_two_level>(x, tensor_level::of_scale(per_tensor_scale), on...);
 }
 
 }  // namespace qtensor::compat::torchao

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/quantize.hpp>
+#include <qtensor/ops/parallel.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/log2.hpp>
 #include <qtensor/simd/scales.hpp>
@@ -85,12 +85,12 @@ using nvfp4_powers = scheme<e2m1, group<16>, scale_as<e8m0>, power_of_two_rule, 
 using nvfp4_powers_2d = with<nvfp4_powers, block<16, 16>>;
 
 /// Quantizes below the largest magnitude of a tensor that is known already (`global_amax`: of an earlier step, or of
-/// all ranks): S is nvfp4 or nvfp4_2d. 0 counts as in nvfp4_rule.
-template <quantization_scheme S = nvfp4, format F, tensor_extents Extents>
-tensor<S, Extents> quantize(const memory_source<F, Extents>& x, float global_amax) {
+/// all ranks): S is nvfp4 or nvfp4_2d. 0 counts as in nvfp4_rule. on(executor) may come last.
+template <quantization_scheme S = nvfp4, format F, tensor_extents Extents, qtensor::detail::execution_option... On>
+tensor<S, Extents> quantize(const memory_source<F, Extents>& x, float global_amax, const On&... on) {
   static_assert(S::has_tensor_scale,
                 "qtensor: powers of two have one level of scales: quantize<S>(source) needs no amax.");
-  return qtensor::quantize<S>(x, tensor_level::of<S>(global_amax));
+  return qtensor::quantize<S>(x, tensor_level::of<S>(global_amax), on...);
 }
 
 }  // namespace qtensor::compat::transformer_engine

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <qtensor/compat/zendnn_params.hpp>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/simd/dequantize.hpp>
 #include <qtensor/simd/entry_pattern.hpp>
@@ -296,29 +297,30 @@ inline index_t rows_alike(const job& j, index_t row) {
 
 /// Codes of columns that have their own parameters, for rows that share those.
 template <class S, simd::float_source From>
-void quantize_columns(const job& j, const patterns& of, tiles& t) {
+void quantize_columns(const job& j, const patterns& of, index_t first, index_t end, tiles& t) {
   using unit = simd::code_unit_t<S>;
-  for (index_t b = 0; b < j.batch; ++b)
-    for (index_t row = 0, rows; row < j.rows; row += rows) {
-      rows = rows_alike(j, row);
-      const auto* from = reinterpret_cast<const typename From::type*>(j.src) + b * j.batch_stride + row * j.row_stride;
-      unit* to = reinterpret_cast<unit*>(j.dst) + (b * j.rows + row) * j.cols;
-      for (index_t col = 0; col < j.cols;) {
-        const index_t at = (b * j.rows + row) * j.cols + col;
-        const parameters p = parameters_at(j, of, at, std::min(most, j.cols - col), t);
-        simd::encode_columns<S, From>(from + col, rows, j.row_stride, p.n, p.scales, p.zeros, to + col, j.cols);
-        col += p.n;
-      }
+  for (index_t rows; first < end; first += rows) {
+    const index_t b = first / j.rows, row = first % j.rows;
+    rows = std::min(rows_alike(j, row), end - first);
+    const auto* from = reinterpret_cast<const typename From::type*>(j.src) + b * j.batch_stride + row * j.row_stride;
+    unit* to = reinterpret_cast<unit*>(j.dst) + (b * j.rows + row) * j.cols;
+    for (index_t col = 0; col < j.cols;) {
+      const index_t at = (b * j.rows + row) * j.cols + col;
+      const parameters p = parameters_at(j, of, at, std::min(most, j.cols - col), t);
+      simd::encode_columns<S, From>(from + col, rows, j.row_stride, p.n, p.scales, p.zeros, to + col, j.cols);
+      col += p.n;
     }
+  }
 }
+/// Of rows [first, end) of all batches.
 template <class S>
-void quantize_columns(const job& j, const patterns& of, tiles& t) {
+void quantize_columns(const job& j, const patterns& of, index_t first, index_t end, tiles& t) {
   if (j.from == data_type_t::f32)
-    quantize_columns<S, simd::from_f32>(j, of, t);
+    quantize_columns<S, simd::from_f32>(j, of, first, end, t);
   else if (j.from == data_type_t::bf16)
-    quantize_columns<S, simd::from_bf16>(j, of, t);
+    quantize_columns<S, simd::from_bf16>(j, of, first, end, t);
   else
-    quantize_columns<S, simd::from_f16>(j, of, t);
+    quantize_columns<S, simd::from_f16>(j, of, first, end, t);
 }
 /// Whether every column of rows that are not short has parameters of its own, which several rows share.
 inline bool has_columns(const job& j) {
@@ -364,17 +366,14 @@ inline const std::byte* elements_at(const job& j, index_t at, index_t n, std::by
   return room;
 }
 
-/// Codes (or floats) of the whole tensor.
-inline void reorder_all(const job& j) {
+/// Codes (or floats) of elements [at, end) in the order of the destination.
+inline void reorder_range(const job& j, const patterns& of, index_t at, index_t end) {
   tiles t;
-  const patterns of(j);
-  if (has_columns(j)) return j.to == data_type_t::s8 ? quantize_columns<s8>(j, of, t) : quantize_columns<u8>(j, of, t);
   // Nothing passes through a tile between f32 and codes: long runs are one call.
   const bool direct = (j.from == data_type_t::f32 && detail::is_code(j.to) && !j.has_wide_zeros()) ||
                       (detail::is_code(j.from) && j.to == data_type_t::f32);
-  const index_t count = j.count();
-  for (index_t at = 0; at < count;) {
-    const index_t left = count - at, beside = side_by_side(j, at);
+  while (at < end) {
+    const index_t left = end - at, beside = std::min(side_by_side(j, at), left);
     // Elements that lie apart, and rows of few, are gathered in a tile.
     const bool gathers = beside < std::min(run, left);
     const index_t limit = gathers ? std::min(most, left) : direct ? beside : std::min(most, beside);
@@ -382,6 +381,19 @@ inline void reorder_all(const job& j) {
     reorder_piece(j, elements_at(j, at, p.n, t.gathered), p, j.dst + at * detail::size_of(j.to), t);
     at += p.n;
   }
+}
+
+/// Codes (or floats) of the whole tensor.
+template <executor By>
+void reorder_all(const job& j, const By& by) {
+  const patterns of(j);
+  if (!has_columns(j))
+    return qtensor::detail::in_ranges(by, j.count(), most, 1,
+                                      [&](index_t first, index_t n) { reorder_range(j, of, first, first + n); });
+  qtensor::detail::in_ranges(by, j.batch * j.rows, 1, j.cols, [&](index_t first, index_t n) {
+    tiles t;
+    (j.to == data_type_t::s8 ? quantize_columns<s8> : quantize_columns<u8>)(j, of, first, first + n, t);
+  });
 }
 
 /// Joins the finite ones of n elements to the ranges of their entries, `length` columns each.
@@ -512,14 +524,15 @@ void reorder_plain(const void* src, void* dst, index_t n, const reorder_data_typ
   }
 }
 
-inline status_t reorder_checked(const void* src, void* dst, std::uint64_t nelems,
-                                const lowoha_reorder_params_t& params) {
+template <class... On>
+status_t reorder_checked(const void* src, void* dst, std::uint64_t nelems, const lowoha_reorder_params_t& params,
+                         const On&... on) {
   job j;
   j.src = static_cast<const std::byte*>(src), j.dst = static_cast<std::byte*>(dst);
   j.from = params.dtypes.src, j.to = params.dtypes.dst;
   if (detail::refusal r = detail::check(params, nelems, j)) return {status_t::failure, std::move(*r)};
   if (params.dynamic_quant) find_parameters(j);
-  if (dst != nullptr) reorder_all(j);
+  if (dst != nullptr) reorder_all(j, qtensor::detail::execution_among(on...).by);
   return status_t::success;
 }
 
@@ -532,26 +545,34 @@ inline status_t reorder_checked(const void* src, void* dst, std::uint64_t nelems
 /// that overflow, dims that fit no granularity, scales that are not positive and finite (all are looked at), zero
 /// points out of range, buffers not aligned to their elements, and a dst that overlaps src or a parameter (in place is
 /// refused; src counts from its first to its last element, gaps included). Allocates nothing but the reason of a
-/// failure.
-inline status_t reorder(const void* src, void* dst, std::size_t nelems, const lowoha_reorder_params_t& params) {
+/// failure. on(executor) may come last; scales that a dynamic mode finds are found on one thread.
+template <qtensor::detail::execution_option... On>
+status_t reorder(const void* src, void* dst, std::size_t nelems, const lowoha_reorder_params_t& params,
+                 const On&... on) {
   if (detail::is_plain(src, dst, nelems, params)) {
     const auto* scale = static_cast<const float*>(params.quant_params.scale.buff);
     const auto* zero = static_cast<const std::int32_t*>(params.quant_params.zero_point.buff);
     const bool is_signed = params.dtypes.src == data_type_t::s8 || params.dtypes.dst == data_type_t::s8;
-    (is_signed ? pieces::reorder_plain<s8> : pieces::reorder_plain<u8>)(src, dst, static_cast<index_t>(nelems),
-                                                                        params.dtypes, scale != nullptr ? *scale : 1.f,
-                                                                        zero != nullptr ? *zero : 0);
+    const auto by = qtensor::detail::execution_among(on...).by;
+    qtensor::detail::in_ranges(by, static_cast<index_t>(nelems), pieces::most, 1, [&](index_t first, index_t n) {
+      (is_signed
+           ? pieces::reorder_plain<s8>
+           : pieces::reorder_plain<u8>)(static_cast<const std::byte*>(src) + first * detail::size_of(params.dtypes.src),
+                                        static_cast<std::byte*>(dst) + first * detail::size_of(params.dtypes.dst), n,
+                                        params.dtypes, scale != nullptr ? *scale : 1.f, zero != nullptr ? *zero : 0);
+    });
     return status_t::success;
   }
   if (nelems == 0) return {status_t::failure, *detail::refuse("nelems is 0; 1 to 2^40 are valid.")};
-  return pieces::reorder_checked(src, dst, nelems, params);
+  return pieces::reorder_checked(src, dst, nelems, params, on...);
 }
 
 /// The same for the elements of params.src_shape, which must be given.
-inline status_t reorder(const void* src, void* dst, const lowoha_reorder_params_t& params) {
+template <qtensor::detail::execution_option... On>
+status_t reorder(const void* src, void* dst, const lowoha_reorder_params_t& params, const On&... on) {
   if (params.src_shape.empty())
     return {status_t::failure, *detail::refuse("src_shape is empty; give it, or pass nelems.")};
-  return pieces::reorder_checked(src, dst, 0, params);
+  return pieces::reorder_checked(src, dst, 0, params, on...);
 }
 
 }  // namespace QTENSOR_ABI

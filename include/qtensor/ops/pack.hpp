@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <qtensor/core/executor.hpp>
 #include <qtensor/ops/packed.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
@@ -387,9 +388,11 @@ class panel_packer {
 /// depth_axis::rows its columns are, and P is used like W's transpose. P times x is W times
 /// x, bit for bit, and faster from the second product on; P owns its memory and does not need W any longer. Codes of at
 /// most 8 bits. Takes about the memory of W: codes at 4 or 8 bits, scales for each row even where W shares them. Throws
-/// std::bad_alloc, and where a zero point leaves 32 bits as a packed number (packed_code).
-template <simd::usable_arch A = simd::best_arch, depth_axis Depth = depth_axis::cols, quantized W>
-auto pack(const W& w) {
+/// std::bad_alloc, and where a zero point leaves 32 bits as a packed number (packed_code). `pack(W, on(executor))` cuts
+/// the outputs.
+template <simd::usable_arch A = simd::best_arch, depth_axis Depth = depth_axis::cols, quantized W,
+          qtensor::detail::execution_option... On>
+auto pack(const W& w, const On&... on) {
   const auto view = as_view(w);
   using weights = ops::weights_of<std::remove_const_t<decltype(view)>, Depth>;
   const ops::panel_packer<weights, A> packer{weights(view)};
@@ -398,7 +401,11 @@ auto pack(const W& w) {
   ops::zero_reach(packer.weights());  // throws where a zero point is none that products take
   packed<scheme_type, A> out(packed_layout<scheme_type, A>{sizes.outputs, sizes.depth, sizes.group});
   out.set_tensor_scale(weights(view).tensor_scale());
-  for (index_t p = 0; p < packer.sizes().panels(); ++p) packer.fill(p, out.data(), packer.sizes(), p);
+  const auto by = qtensor::detail::execution_among(on...).by;
+  using layout = packed_layout<scheme_type, A>;
+  qtensor::detail::in_ranges(by, sizes.panels(), 1, layout::width * sizes.depth, [&](index_t first, index_t panels) {
+    for (index_t p = first; p < first + panels; ++p) packer.fill(p, out.data(), sizes, p);
+  });
   return out;
 }
 

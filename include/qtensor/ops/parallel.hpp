@@ -305,6 +305,11 @@ void quantize_into(const ops::source_on<X, By>& source, const tensor_span<S, E, 
   quantize_into(source.x, out, source.on);
 }
 template <tile_source X, executor By, quantization_scheme S, tensor_extents E, storage_order O>
+requires(S::has_tensor_scale) void quantize_into(const ops::source_on<X, By>& source, const tensor_span<S, E, O>& out,
+                                                 const tensor_level& level) {
+  quantize_into(source.x, out, level, source.on);
+}
+template <tile_source X, executor By, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_static_into(const ops::source_on<X, By>& source, const tensor_span<S, E, O>& out) {
   quantize_static_into(source.x, out, source.on);
 }
