@@ -167,28 +167,29 @@ auto body_of_scalars(const Body& body, const std::vector<element_type>& types) {
 }
 
 /// A tensor's elements as those of another type, each by to_destination_type.
-inline tensor converted(const tensor& x, const element_type& type) {
+template <executor By>
+tensor converted(const By& by, const tensor& x, const element_type& type) {
   if (x.type() == type) return x;
   if (!x.type().is_quantized() && !type.is_quantized()) return convert(x, type.stored());
   tensor y(type, x.shape());
   if (x.type().computed() == type.computed()) {
-    retype(x, y);
+    retype(by, x, y);
   } else {
-    for (index_t i = 0; i < x.size(); ++i) y.set(i, to_destination_type(x.type(), x.at(i), type));
+    compute_each(by, y, [&](index_t i) { return to_destination_type(x.type(), x.at(i), type); });
   }
   return y;
 }
 
 /// Folds by a body of the library, of types that it has as types of C++: fold(elements, init, conversion of leaves)
 /// gives results of the body's type, of this shape. None where it has not, or where there is nothing to fold.
-template <tensor_extents Extents, class Fold>
-std::optional<tensor> folded(const tensor& x, const tensor& init, const element_type& type,
+template <executor By, tensor_extents Extents, class Fold>
+std::optional<tensor> folded(const By& by, const tensor& x, const tensor& init, const element_type& type,
                              const std::vector<index_t>& shape, const Extents& sizes, const Fold& fold) {
   std::optional<tensor> y(std::in_place, type, shape);
   if (x.size() == 0 || y->size() == 0) return std::nullopt;
   const auto keep = [&](const auto* results) { std::memcpy(y->bytes().data(), results, y->bytes().size()); };
   if (!x.type().is_quantized()) {
-    const tensor leaves = converted(x, type), seed = converted(init, type);
+    const tensor leaves = converted(by, x, type), seed = converted(by, init, type);
     const auto of_numbers = [&]<class T>(T number) {
       std::memcpy(&number, seed.bytes().data(), sizeof number);
       keep(fold(values(reinterpret_cast<const T*>(leaves.bytes().data()), sizes), number, identity{}).data());
@@ -251,14 +252,16 @@ struct joined_shape {
 /// reduce_window of N tensors: leaves become elements of the types `body_types`, results of `result_types` (which are
 /// the same in the shipped specification), by to_destination_type. `body` takes N accumulators and N elements as
 /// `scalars` each, and gives N; of one tensor it may be qtensor::add, multiply, max or min. The fold is that of
-/// qtensor::reduce_window. Throws naming the constraint that fails. Cost: with those bodies that of
+/// qtensor::reduce_window. on(executor) may come last, here and below; a body is then called by several threads at a
+/// time. Throws naming the constraint that fails. Cost: with those bodies that of
 /// qtensor::reduce_window for f32, i32, i64 and for i8 and ui8 with all their codes, expressed in f32, in bodies of
 /// that storage or i32; else element by element.
-template <class Body>
+template <class Body, qtensor::detail::execution_option... On>
 std::vector<tensor> reduce_window(const std::vector<const tensor*>& inputs, const std::vector<const tensor*>& inits,
                                   const window_attributes& attributes, const std::vector<element_type>& body_types,
-                                  const Body& body, const std::vector<element_type>& result_types) {
+                                  const Body& body, const std::vector<element_type>& result_types, const On&... on) {
   const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
+  const auto by = qtensor::detail::execution_among(on...).by;
   const auto body_of_scalars = pieces::body_of_scalars(body, body_types);
   const std::size_t rank = inputs[0]->shape().size();
   const auto w = pieces::windows_of(attributes, rank);
@@ -266,24 +269,25 @@ std::vector<tensor> reduce_window(const std::vector<const tensor*>& inputs, cons
     const dynamic_extents<pieces::most_rank> sizes(pieces::widened(inputs[0]->shape(), 1));
     const auto shape = pieces::narrowed(w.counts(sizes.to_array()), rank);
     const auto fold = [&](const auto& x, const auto& init, const auto& leaf) {
-      return qtensor::reduce_window(x, init, w, leaf, body, identity{});
+      return qtensor::reduce_window(x, init, w, leaf, body, identity{}, on...);
     };
-    if (const auto y = pieces::folded(*inputs[0], *inits[0], body_types[0], shape, sizes, fold))
-      return {pieces::converted(*y, result_types[0])};
+    if (const auto y = pieces::folded(by, *inputs[0], *inits[0], body_types[0], shape, sizes, fold))
+      return {pieces::converted(by, *y, result_types[0])};
   }
   const auto y = qtensor::reduce_window(
       pieces::elements_of_all(inputs), pieces::init_of(inits), w,
       [&](const scalars& x) { return pieces::convert_all(types, x, body_types); }, body_of_scalars,
-      [&](const scalars& x) { return pieces::convert_all(body_types, x, result_types); });
+      [&](const scalars& x) { return pieces::convert_all(body_types, x, result_types); }, on...);
   return pieces::results_of(y, pieces::narrowed(y.extents(), rank), result_types);
 }
 
 /// reduce of N tensors, likewise: a window over the whole of each folded dimension.
-template <class Body>
+template <class Body, qtensor::detail::execution_option... On>
 std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::vector<const tensor*>& inits,
                            const std::vector<index_t>& dimensions, const std::vector<element_type>& body_types,
-                           const Body& body, const std::vector<element_type>& result_types) {
+                           const Body& body, const std::vector<element_type>& result_types, const On&... on) {
   const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
+  const auto by = qtensor::detail::execution_among(on...).by;
   const std::vector<index_t>& shape = inputs[0]->shape();
   const index_t rank = static_cast<index_t>(shape.size());
   window_attributes w;
@@ -311,14 +315,15 @@ std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::
   if constexpr (pieces::named_body<Body>) {
     if (const auto joined = pieces::joined_shape::of(shape, folded); joined && inputs.size() == 1) {
       const auto fold = [&](const auto& x, const auto& init, const auto& leaf) {
-        return qtensor::reduce(x, init, joined->folded, leaf, body, identity{});
+        return qtensor::reduce(x, init, joined->folded, leaf, body, identity{}, on...);
       };
       if (const auto y =
-              pieces::folded(*inputs[0], *inits[0], body_types[0], kept, dynamic_extents<4>(joined->extents), fold))
-        return {pieces::converted(*y, result_types[0])};
+              pieces::folded(by, *inputs[0], *inits[0], body_types[0], kept, dynamic_extents<4>(joined->extents), fold))
+        return {pieces::converted(by, *y, result_types[0])};
     }
   }
-  const auto y = reduce_window(inputs, inits, w, body_types, pieces::body_of_scalars(body, body_types), result_types);
+  const auto y =
+      reduce_window(inputs, inits, w, body_types, pieces::body_of_scalars(body, body_types), result_types, on...);
   std::vector<tensor> out;
   for (const tensor& one : y) {
     out.emplace_back(one.type(), kept);
@@ -329,10 +334,10 @@ std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::
 
 /// select_and_scatter: `select` takes two elements of the operand, scatter's leaves become `scatter_type` and the
 /// result `result_type`.
-template <class Select, class Scatter>
+template <class Select, class Scatter, qtensor::detail::execution_option... On>
 tensor select_and_scatter(const tensor& operand, const tensor& source, const tensor& init,
                           const window_attributes& attributes, const Select& select, const element_type& scatter_type,
-                          const Scatter& scatter, const element_type& result_type) {
+                          const Scatter& scatter, const element_type& result_type, const On&... on) {
   require(operand.type() == source.type(), "operand is ", to_string(operand.type()), " and source ",
           to_string(source.type()), "; constraint (C1): element_type(operand) = element_type(source).");
   require(operand.type() == init.type(), "operand is ", to_string(operand.type()), " and the init value ",
@@ -346,7 +351,7 @@ tensor select_and_scatter(const tensor& operand, const tensor& source, const ten
       [&](const scalars& a, const scalars& b) { return static_cast<bool>(select(a[0], b[0])); },
       [&](const scalars& x) { return pieces::convert_all(types, x, {scatter_type}); },
       [&](const scalars& a, const scalars& b) { return scalars{scatter(a[0], b[0])}; },
-      [&](const scalars& x) { return pieces::convert_all({scatter_type}, x, {result_type}); });
+      [&](const scalars& x) { return pieces::convert_all({scatter_type}, x, {result_type}); }, on...);
   return pieces::results_of(y, operand.shape(), {result_type})[0];
 }
 
