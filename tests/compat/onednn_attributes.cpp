@@ -65,6 +65,15 @@ TEST_CASE("dims: their number, negative extents, products that overflow") {
   CHECK(why({large, large}) == "qtensor: a size of 4294967296 times 4294967296 does not fit 63 bits.");
 }
 
+TEST_CASE("parameters: more of them than a count holds, of a tensor without elements") {
+  const float one = 1.f;
+  const index_t large = index_t{1} << 32;
+  const list dims = {large, large, 0};
+  CHECK(sentence([&] { dnn::detail::map_of("the source scale", {&one, data_type::f32, 3}, dims, true); }) ==
+        "qtensor: a size of 4294967296 times 4294967296 does not fit 63 bits.");
+  CHECK(dnn::detail::map_of("the source scale", {&one, data_type::f32, 4}, dims, true).count == 0);
+}
+
 TEST_CASE("parameters: their types") {
   const float one = 1.f;
   const list dims = {4};

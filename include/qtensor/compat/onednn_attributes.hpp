@@ -179,7 +179,7 @@ inline parameter_map map_of(std::string_view what, const parameter& p, std::span
     const bool masked = (p.mask >> d & 1) != 0;
     out.run[d] = masked && extents[d] > 0 ? dims[d] / extents[d] : 1;
     out.step[d] = masked ? std::max(out.count, index_t{1}) : 0;
-    out.count *= extents[d];
+    out.count = qtensor::detail::checked_product(out.count, extents[d]);
   }
   return out;
 }
