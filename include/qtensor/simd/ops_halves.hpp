@@ -93,7 +93,7 @@ requires codes_halves<A> QTENSOR_INLINE bytes<A> bf16_codes(const std::array<hal
                                                             const std::array<halves<A>, 2>& normal) {
   const detail::isa<A> isa;
   const halves<A> magnitude = detail::each_half<A>(isa, detail::bf16_magnitude);
-  const words<A> signs = simd::bits_as<std::uint32_t>(detail::pack_signed(isa, x[0], x[1]));
+  const words<A> signs = simd::bits_as<std::uint32_t>(pack_signed(isa, x[0], x[1]));
   const bytes<A> sign =
       simd::bits_as<std::uint8_t>(signs >> (8 - G.bits)) & bytes<A>(static_cast<std::uint8_t>(1 << (G.bits - 1)));
   const bytes<A> code = detail::bf16_magnitude_codes<G, A>({x[0] & magnitude, x[1] & magnitude}, normal);
@@ -113,7 +113,7 @@ template <usable_arch A>
 requires codes_halves<A> QTENSOR_INLINE bool any_nan(const std::array<halves<A>, 2>& x) {
   const detail::isa<A> isa;
   const halves<A> magnitude = detail::each_half<A>(isa, detail::bf16_magnitude);
-  return detail::any_half_above(isa, xsimd::max(x[0] & magnitude, x[1] & magnitude), detail::bf16_infinity);
+  return any_half_above(isa, xsimd::max(x[0] & magnitude, x[1] & magnitude), detail::bf16_infinity);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
