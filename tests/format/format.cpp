@@ -8,22 +8,14 @@
 #include <qtensor/format/integer.hpp>
 #include <qtensor/format/wide.hpp>
 
+#include "format/of_users.hpp"
+
 using namespace qtensor;
 
 namespace {
 
 /// A format as a user writes one: QLoRA's NF4, sixteen levels and no formula.
-struct nf4 {
-  static constexpr int bits = 4;
-  static constexpr bool is_integer = false, is_signed = true;
-  static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "nf4";
-  static constexpr float decode(std::uint32_t code) {
-    constexpr float level[16] = {-1.f,     -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
-                                 0.07958f, 0.16093f,  0.24611f,  0.33792f,  0.44071f,  0.56262f,  0.72296f,  1.f};
-    return level[code & 15];
-  }
-};
+using of_users::nf4;
 static_assert(format<nf4>);
 
 // What is not a format, by the fact that is missing.

@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/quantize.hpp and dequantize.hpp: users' own formats, granularities and roundings.
 // SPDX-License-Identifier: BSD-3-Clause
+#include "format/of_users.hpp"
 #include "round_trip.hpp"
 
 using namespace qtensor;
@@ -7,20 +8,8 @@ using check::check_matrix;
 
 namespace {
 
-struct nf4 {
-  static constexpr int bits = 4;
-  static constexpr bool is_integer = false, is_signed = true;
-  static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "nf4";
-  static constexpr float decode(std::uint32_t code) {
-    constexpr float level[16] = {-1.f,     -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
-                                 0.07958f, 0.16093f,  0.24611f,  0.33792f,  0.44071f,  0.56262f,  0.72296f,  1.f};
-    return level[code & 15];
-  }
-};
-struct int12 : integer<12, signed> {
-  static constexpr fixed_string name = "int12";
-};
+using of_users::int12;
+using of_users::nf4;
 struct q3_12 : fixed_point<16, 12> {
   static constexpr fixed_string name = "q3_12";
 };

@@ -1,6 +1,7 @@
 // Random tensors of users' own formats, roundings and scale rules, and of roundings at random, against the reference.
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conversions.hpp"
+#include "format/of_users.hpp"
 
 using namespace qtensor;
 using fuzz::quantize_memory;
@@ -8,17 +9,8 @@ using fuzz::quantize_static;
 
 namespace {
 
-struct nf4 {
-  static constexpr int bits = 4;
-  static constexpr bool is_integer = false, is_signed = true;
-  static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "nf4";
-  static constexpr float decode(std::uint32_t code) {
-    constexpr float level[16] = {-1.f,     -0.69619f, -0.52507f, -0.39492f, -0.28444f, -0.18477f, -0.09105f, 0.f,
-                                 0.07958f, 0.16093f,  0.24611f,  0.33792f,  0.44071f,  0.56262f,  0.72296f,  1.f};
-    return level[code & 15];
-  }
-};
+using of_users::int12;
+using of_users::nf4;
 /// In no order, with both infinities, a NaN, two zeros, a value twice and a subnormal one.
 struct mixed4 {
   static constexpr int bits = 4;
@@ -30,9 +22,6 @@ struct mixed4 {
                                  0.3f, -0.3f, 0.3f, 1e-40f, 4.f,      3.f,       -1e-3f,    1.f};
     return level[code & 15];
   }
-};
-struct int12 : integer<12, signed> {
-  static constexpr fixed_string name = "int12";
 };
 struct uint3 : integer<3, unsigned> {
   static constexpr fixed_string name = "uint3";

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "core/sentence.hpp"
+#include "format/of_users.hpp"
 
 using namespace qtensor;
 
 namespace {
 
-struct int12 : integer<12, signed> {
-  static constexpr fixed_string name = "int12";
-};
+using of_users::int12;
 struct int20 : integer<20, signed> {
   static constexpr fixed_string name = "int20";
 };

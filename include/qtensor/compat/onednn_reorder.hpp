@@ -107,7 +107,7 @@ inline void round_at_random(const job& j, float* d, index_t n, index_t at) {
   });
 }
 
-/// rounding_biases of a tile, for destinations of a type F.
+/// rounding_bias of every element of a tile, for destinations of a type F.
 template <format F>
 class bias_tile {
   static constexpr index_t lanes = simd::lanes<arch>;

@@ -112,37 +112,12 @@ constexpr std::uint32_t philox(std::uint64_t index, std::uint64_t seed, std::uin
 enum class generator { current, source_2025_03 };
 
 /// What is added to the bits of a number before they are cut: 8 bits where the destination has 16, 16 bits where it has
-/// 8. Fewer than are discarded, at their low end, so that the rounding is biased toward zero (NUMERICS 5.6). Neighbours
-/// share a block of words, which is drawn once where they are asked for one after the other.
-class rounding_biases {
- public:
-  constexpr rounding_biases(std::uint32_t seed, int destination_bits, generator from = generator::current)
-      : seed_(seed), bits_(destination_bits == 16 ? 8 : 16), from_(from) {}
-  constexpr std::uint32_t operator()(std::uint32_t index) {
-    const std::uint32_t shares = 32 / bits_, word = index / shares;
-    if ((word & ~3u) != block_) draw(word & ~3u);
-    return words_[word & 3u] >> (bits_ * (index % shares)) & low_bits(static_cast<int>(bits_));
-  }
-
- private:
-  constexpr void draw(std::uint32_t block) {
-    block_ = block;
-    for (std::uint32_t i = 0; i < 4; ++i)
-      words_[i] = from_ == generator::source_2025_03 ? philox_2025(block + i, seed_)
-                  : i == 0                           ? philox(block, seed_)
-                                                     : words_[0];
-  }
-
-  std::uint32_t seed_, bits_;
-  generator from_;
-  std::uint32_t block_ = 1;  // none yet: blocks begin at multiples of 4
-  std::array<std::uint32_t, 4> words_{};
-};
-
-/// That of one element.
+/// 8. Fewer than are discarded, at their low end, so that the rounding is biased toward zero (NUMERICS 5.6).
 constexpr std::uint32_t rounding_bias(std::uint32_t index, std::uint32_t seed, int destination_bits,
                                       generator from = generator::current) {
-  return rounding_biases(seed, destination_bits, from)(index);
+  const std::uint32_t bits = destination_bits == 16 ? 8 : 16, shares = 32 / bits, word = index / shares;
+  const std::uint32_t drawn = from == generator::source_2025_03 ? philox_2025(word, seed) : philox(word, seed);
+  return drawn >> (bits * (index % shares)) & low_bits(static_cast<int>(bits));
 }
 
 /// x on the grid of F (bf16, f16, e4m3, e5m2) as oneDNN's stochastic rounding has it: bits plus bias, cut, kept among

@@ -247,7 +247,7 @@ void dequantize_linear(const T& x, std::span<unit<output_of<Out, typename T::sch
   static_assert(std::is_same_v<typename decltype(view)::order_type, row_major>, "qtensor: ONNX tensors are row-major.");
   detail::check_units<out>("elements of y", y.size(), view.size());
   if (view.size() == 0) return;
-  dequantize_into<out>(view, y.data(), dense_strides(view.storage_extents()), qtensor::detail::execution_among(on...));
+  dequantize_into<out>(view, y.data(), qtensor::detail::execution_among(on...));
 }
 
 /// DequantizeLinear of memory in ONNX's layout: flat codes, scales and zero points as in `quantize_linear`, except that

@@ -63,13 +63,12 @@ class channels {
   template <executor By>
   void quantize(const tensor& x, tensor& y, const execution<By>& on) {
     const auto elements = source(reinterpret_cast<const float*>(x.bytes().data()), sizes_);
-    quantize_static_into(typename decltype(elements)::template in_order<row_major>(elements),
-                         codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())), on);
+    quantize_static_into(codes<tensor_span<S, sizes_type>>(reinterpret_cast<unit*>(y.bytes().data())), elements, on);
   }
   template <executor By>
   void dequantize(const tensor& x, tensor& y, const execution<By>& on) {
     dequantize_into(codes<tensor_view<S, sizes_type>>(reinterpret_cast<const unit*>(x.bytes().data())),
-                    reinterpret_cast<float*>(y.bytes().data()), dense_strides(sizes_.to_array()), on);
+                    reinterpret_cast<float*>(y.bytes().data()), on);
   }
 
  private:

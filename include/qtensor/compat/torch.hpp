@@ -183,8 +183,7 @@ tensor<channels_of<S>, Extents> quantize_per_channel(const memory_source<X, Exte
   if (t.size() == 0) return t;  // has no blocks, whatever its channels
   store_scales(t.span(), scales);
   store_zero_points(t.span(), zero_points);
-  quantize_static_into(typename memory_source<X, Extents>::template in_order<row_major>(x), t.span(),
-                       qtensor::detail::execution_among(on...));
+  quantize_static_into(t.span(), x, qtensor::detail::execution_among(on...));
   return t;
 }
 
@@ -193,7 +192,7 @@ template <quantized T, qtensor::detail::execution_option... On>
 std::vector<float> dequantize(const T& x, const On&... on) {
   const auto view = as_view(x);
   std::vector<float> out(static_cast<std::size_t>(view.size()));
-  dequantize_into(view, out.data(), dense_strides(view.extents().to_array()), qtensor::detail::execution_among(on...));
+  dequantize_into(view, out.data(), qtensor::detail::execution_among(on...));
   return out;
 }
 

@@ -59,7 +59,7 @@ void dequantize(const detail::code_unit_t<S>* src, const detail::unit_t<typename
   static_assert(!S::is_interleaved && !S::has_zero_point && !S::has_offset && !S::has_tensor_scale,
                 "qtensor: this scheme stores more than codes and scales; dequantize a view of it.");
   const tensor_view<S> view(tensor_shape<stored<S>>{matrix_extents(rows, cols), {}, {}}, {src, scales, {}, {}, {}});
-  dequantize_into(view, dst, {cols, 1});
+  dequantize_into(view, dst);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::kernels

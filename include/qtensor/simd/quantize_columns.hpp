@@ -17,6 +17,7 @@ inline constexpr index_t rows_together = 4;
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
 struct column_parameters {
+  static constexpr bool alike_in_pairs = false;
   vector_parameters<S, A> plain;
   const float* value;
   const float* rest;  // where `By` has one
@@ -44,6 +45,7 @@ inline constexpr bool holds_divisors = !has_rest<By> || has_many_registers<A>;
 /// consists of several by storing halves and loading them whole, which CPUs wait for.
 template <quotient_by By, class S, class A, class Parameters>
 struct held_parameters {
+  static constexpr bool alike_in_pairs = false;
   const Parameters& all;
   std::array<floats<A>, 4> values, rests;
   std::array<ints<A>, 4> zeros;
@@ -69,14 +71,6 @@ struct held_parameters {
   QTENSOR_INLINE const ints<A>& zero_points(int k) const { return zeros[k]; }
 };
 
-/// Codes of four batches of numbers.
-template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
-QTENSOR_INLINE bytes<A> codes_at(const typename From::type* from, const Parameters& p) {
-  std::array<floats<A>, 4> v;
-  simd::load_in_order<From, A>(from, v);
-  return encode_codes<S, By, A, Which>(v, p);
-}
-
 /// Codes of the first n elements of some rows, fewer than a block.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 void encode_narrow_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
@@ -89,7 +83,7 @@ void encode_narrow_rows(const typename From::type* x, index_t x_step, index_t ro
   for (index_t r = 0; r < rows; ++r) {
     alignas(64) element from[static_cast<std::size_t>(step)];
     std::fill(std::copy_n(x + r * x_step, n, from), from + step, element{});
-    simd::store_n(to + r * to_step, n, codes_at<S, By, A, From, Which>(from, padded));
+    simd::store_n(to + r * to_step, n, codes_of_four<S, By, A, From, Which>(from, padded));
   }
 }
 
@@ -109,8 +103,8 @@ void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows
       std::uint8_t* codes = to + r * to_step;
       Parameters p = some;
       for (index_t i = first; i < first + whole; i += step, p.next())
-        simd::store(codes + i, codes_at<S, By, A, From, Which>(from + i, p));
-      if (ends) simd::store(codes + n - step, codes_at<S, By, A, From, Which>(from + n - step, last));
+        simd::store(codes + i, codes_of_four<S, By, A, From, Which>(from + i, p));
+      if (ends) simd::store(codes + n - step, codes_of_four<S, By, A, From, Which>(from + n - step, last));
     }
   }
 }
@@ -138,7 +132,7 @@ void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows,
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
             fetch_lines<fetched>(from + ahead, asks.fetches);
-          simd::put(codes, codes_at<S, By, A, From, Which>(from, held), streams && end <= n);
+          simd::put(codes, codes_of_four<S, By, A, From, Which>(from, held), streams && end <= n);
         }
       }
     }
