@@ -3,6 +3,7 @@
 #include <qtensor/ops/reduce.hpp>
 #include <random>
 
+#include "main/in_full.hpp"
 #include "ops/reduce_check.hpp"
 
 using namespace reduce_check;
@@ -16,7 +17,7 @@ auto unknown(const Body& body) {
 }
 
 template <class X, class To, class Body>
-void check(const X& x, const To& to, const Body& body, float init = 0.f) {
+void compare(const X& x, const To& to, const Body& body, float init = 0.f) {
   const auto seed = number_like(x, init);
   const auto same = [&](const auto& ours, const auto& steps) {
     REQUIRE(ours.size() == steps.size());
@@ -31,20 +32,20 @@ void check(const X& x, const To& to, const Body& body, float init = 0.f) {
 }
 template <class X, class To>
 void check_bodies(const X& x, const To& to, float init = 0.f) {
-  check(x, to, add, init);
-  check(x, to, max, init);
-  check(x, to, min, init);
-  check(x, to, multiply, init);
+  compare(x, to, add, init);
+  compare(x, to, max, init);
+  compare(x, to, min, init);
+  compare(x, to, multiply, init);
 }
 
-/// Every pair of codes, as the columns of two rows (or the rows of two columns).
+/// Every pair of codes (in part: of every fifth second one), as the columns of two rows (or the rows of two columns).
 template <class S>
 auto pairs(bool down, float scale, int zero) {
-  const index_t n = 65536;
+  const index_t step = check::full ? 1 : 5, n = 256 * (255 / step + 1);
   std::vector<int> codes(static_cast<std::size_t>(2 * n));
   for (index_t i = 0; i < n; ++i) {
     codes[static_cast<std::size_t>(down ? i : 2 * i)] = static_cast<int>(i & 255);
-    codes[static_cast<std::size_t>(down ? n + i : 2 * i + 1)] = static_cast<int>(i >> 8);
+    codes[static_cast<std::size_t>(down ? n + i : 2 * i + 1)] = static_cast<int>((i >> 8) * step);
   }
   return codes_in<S>(down ? extents(2, n) : extents(n, 2), scale, zero, codes);
 }
@@ -88,9 +89,9 @@ TEST_CASE("folds on bytes: max and min in the type of the codes, and in narrow o
   for (bool down : {true, false}) {
     const auto x = pairs<u8>(down, .1f, 30);
     for (const auto& to : {requantize_to<u8>(.1f, 30), requantize_to<u8>(.03f, 200), requantize_to<u8>(1.f, 0)}) {
-      check(x, to, max, -1.f);
-      check(x, to, min, 20.f);
-      check(x, to, add);
+      compare(x, to, max, -1.f);
+      compare(x, to, min, 20.f);
+      compare(x, to, add);
     }
     check_bodies(x, requantize_to<i16>(.001f, 5));
     check_bodies(pairs<i8>(down, .7f, 0), requantize_to<i16>(.7f, -7));
@@ -108,15 +109,16 @@ TEST_CASE("folds on bytes: long sums, inside what is exact and beyond it") {
   }
   for (float scale : {.1f, .5f, .3f})
     for (int zero : {128, 0, 3}) {
+      if (!check::full && zero == 3) continue;
       const auto x = codes_in<u8>(extents(rows, cols), scale, zero, codes);
-      check(x, requantize_to<i32>(scale, 0), add);
-      check(x, requantize_to<i32>(scale, 5), add);
-      check(codes_in<u8>(extents(cols, rows), scale, zero, codes), requantize_to<i32>(scale, -9), add);
+      compare(x, requantize_to<i32>(scale, 0), add);
+      compare(x, requantize_to<i32>(scale, 5), add);
+      compare(codes_in<u8>(extents(cols, rows), scale, zero, codes), requantize_to<i32>(scale, -9), add);
     }
   // 15 * 2^17 is reached after 7710 steps of 255.
   const auto full = codes_in<u8>(extents(8000, 4), .1f, 0, std::vector<int>(32000, 255));
-  check(full, requantize_to<i32>(.1f), add);
-  check(full, requantize_to<i32>(.1f, 2000000), add);
+  compare(full, requantize_to<i32>(.1f), add);
+  compare(full, requantize_to<i32>(.1f, 2000000), add);
 }
 
 TEST_CASE("folds on bytes: cubes, column-major tensors and slices") {

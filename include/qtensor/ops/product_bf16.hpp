@@ -145,48 +145,46 @@ struct direct_dots {
     constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 4096;
     Run at[Streams];
     const std::uint16_t* x[Rows];
-    const auto each = [](const auto& f) __attribute__((always_inline)) {
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-        simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
+    const auto each = [](const auto& f) QTENSOR_INLINE_LAMBDA {
+      simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
+        simd::detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(s, v); });
       });
     };
-    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r]; });
-    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s] = streams[s]; });
+    simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { x[r] = rows[r]; });
+    simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s] = streams[s]; });
     for (; depth > 0; depth -= group) {
       simd::detail::keep_order();  // g++ would keep the sums of all groups in registers, and spill them
       simd::floats<A> sum[Rows][Streams][vectors];
-      each([&](auto s, auto v) __attribute__((always_inline)) {
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][s][v] = simd::floats<A>(0.f); });
+      each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
+        simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][s][v] = simd::floats<A>(0.f); });
       });
       for (index_t left = std::min(group, depth); left > 0; left -= 4) {
-        simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
-            simd::prefetch(at[s].codes + ahead + 64 * l);
-          });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
+          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>(
+              [&](auto l) QTENSOR_INLINE_LAMBDA { simd::prefetch(at[s].codes + ahead + 64 * l); });
         });
-        each([&](auto s, auto v) __attribute__((always_inline)) {
+        each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
           const auto pairs = decoder.numbers_in_pairs(
               at[s].codes, v, Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v));
-          simd::detail::repeat<2>([&](auto i) __attribute__((always_inline)) {
-            simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          simd::detail::repeat<2>([&](auto i) QTENSOR_INLINE_LAMBDA {
+            simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
               sum[r][s][v] = dot::dot(sum[r][s][v], dot::of(pairs[i]), dot::broadcast(x[r] + 2 * i));
             });
           });
         });
-        simd::detail::repeat<Streams>([&](auto s)
-                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { x[r] += 4; });
       }
-      each([&](auto s, auto v) __attribute__((always_inline)) {
+      each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
         const auto lane = Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v);
         simd::floats<A> scale = lane.scale;
         if constexpr (Decoder::has_tensor_scale) scale = simd::mul(scale, lane.tensor_scale);
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
           float* to = sums + (r * Streams + s) * width + v * step;
           simd::store(to, simd::fma(sum[r][s][v], scale, simd::load<A>(to)));
         });
       });
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s].to_next_group(); });
+      simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].to_next_group(); });
     }
   }
   template <class Layout>

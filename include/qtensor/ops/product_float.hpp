@@ -341,40 +341,38 @@ struct direct_chains {
     simd::floats<A> sum[Rows][Streams][vectors];
     Run at[Streams];
     const float* x[Rows];
-    simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] = rows[r]; });
-    const auto each = [](const auto& f) __attribute__((always_inline)) {
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-        simd::detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(s, v); });
+    simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { x[r] = rows[r]; });
+    const auto each = [](const auto& f) QTENSOR_INLINE_LAMBDA {
+      simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
+        simd::detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(s, v); });
       });
     };
-    simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s] = streams[s]; });
-    each([&](auto s, auto v) __attribute__((always_inline)) {
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s] = streams[s]; });
+    each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
+      simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         sum[r][s][v] = simd::load<A>(sums + (r * Streams + s) * width + v * step);
       });
     });
     for (; depth > 0; depth -= group) {
       typename Decoder::lane_parameters lane[Streams][vectors];
-      each([&](auto s, auto v) __attribute__((always_inline)) {
+      each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
         lane[s][v] = Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v);
       });
       index_t left = std::min(group, depth);
       for (; left >= 4; left -= 4) {
-        simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) {
-          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>([&](auto l) __attribute__((always_inline)) {
-            simd::prefetch(at[s].codes + ahead + 64 * l);
-          });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
+          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>(
+              [&](auto l) QTENSOR_INLINE_LAMBDA { simd::prefetch(at[s].codes + ahead + 64 * l); });
         });
         simd::floats<A> one_row[4];
         if constexpr (Rows == 1)
-          simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-            one_row[k] = simd::rounded(simd::floats<A>(x[0][k]));
-          });
-        each([&](auto s, auto v) __attribute__((always_inline)) {
+          simd::detail::repeat<4>([&](auto k)
+                                      QTENSOR_INLINE_LAMBDA { one_row[k] = simd::rounded(simd::floats<A>(x[0][k])); });
+        each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
           const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
-          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-            simd::detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
-              const auto value = [&]() __attribute__((always_inline)) {
+          simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+            simd::detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA {
+              const auto value = [&]() QTENSOR_INLINE_LAMBDA {
                 if constexpr (Rows == 1)
                   return one_row[k];
                 else
@@ -384,26 +382,24 @@ struct direct_chains {
             });
           });
         });
-        simd::detail::repeat<Streams>([&](auto s)
-                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += 4; });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { x[r] += 4; });
       }
       if (left > 0) {
-        each([&](auto s, auto v) __attribute__((always_inline)) {
+        each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
           const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
-          simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+          simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
             for (index_t k = 0; k < left; ++k)
               sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
           });
         });
-        simd::detail::repeat<Streams>([&](auto s)
-                                          __attribute__((always_inline)) { at[s].codes += Decoder::quad_bytes; });
-        simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) { x[r] += left; });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].codes += Decoder::quad_bytes; });
+        simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { x[r] += left; });
       }
-      simd::detail::repeat<Streams>([&](auto s) __attribute__((always_inline)) { at[s].to_next_group(); });
+      simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].to_next_group(); });
     }
-    each([&](auto s, auto v) __attribute__((always_inline)) {
-      simd::detail::repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
+      simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         simd::store(sums + (r * Streams + s) * width + v * step, sum[r][s][v]);
       });
     });

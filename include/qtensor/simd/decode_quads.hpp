@@ -219,14 +219,14 @@ class quad_decoder {
     std::array<floats<A>, 4> n;
     if constexpr (how == detail::quad_decoding::nibble_table) {
       const words<A> w = load_words(quad, v);
-      detail::repeat<4>([&](auto k) __attribute__((always_inline)) { n[k] = tables_.table(w >> (8 * int(k))); });
+      detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA { n[k] = tables_.table(w >> (8 * int(k))); });
       if constexpr (S::has_zero_point) {
         const floats<A> zero = simd::to_float(p.zero);
-        detail::repeat<4>([&](auto k) __attribute__((always_inline)) { n[k] = simd::sub(n[k], zero); });
+        detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA { n[k] = simd::sub(n[k], zero); });
       }
     } else if constexpr (how == detail::quad_decoding::shifts) {
       const words<A> w = load_words(quad, v);
-      detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+      detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA {
         ints<A> c;
         if constexpr (is_nibble)
           c = simd::bits_as<std::int32_t>((w >> (8 * int(k))) & words<A>(15u));
@@ -247,11 +247,11 @@ class quad_decoder {
     } else if constexpr (how == detail::quad_decoding::through_memory) {
       alignas(64) float in_order[4 * lanes<A>];
       const auto part = tables_.table(code_bytes<A>{quad + v * lanes<A> * 4}, no_zero_points<A>{});
-      detail::repeat<4>([&](auto k) __attribute__((always_inline)) { simd::store(in_order + k * lanes<A>, part[k]); });
+      detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA { simd::store(in_order + k * lanes<A>, part[k]); });
       n = simd::load_columns<A>(in_order, 4);
     } else {
       const words<A> w = load_words(quad, v);
-      detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+      detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA {
         n[k] = simd::lookup<A>(decode_table<F>.data(), (w >> (8 * int(k))) & words<A>(0xffu));
       });
     }
@@ -264,13 +264,12 @@ class quad_decoder {
       using dot = bf16_dot<A>;
       const auto pairs = number_pairs(quad, v);
       const words<A> high = simd::bits_as<std::uint32_t>(p.scale), low = high >> 16;
-      const auto value = [&](const words<A>& pair, const words<A>& scale) __attribute__((always_inline)) {
-        return dot::dot(floats<A>(0.f), dot::of(pair), dot::of(scale));
-      };
+      const auto value = [&](const words<A>& pair, const words<A>& scale)
+                             QTENSOR_INLINE_LAMBDA { return dot::dot(floats<A>(0.f), dot::of(pair), dot::of(scale)); };
       return {value(pairs[0], low), value(pairs[1], low), value(pairs[0], high), value(pairs[1], high)};
     }
     std::array<floats<A>, 4> n = numbers(quad, v, p);
-    detail::repeat<4>([&](auto k) __attribute__((always_inline)) {
+    detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA {
       n[k] = simd::mul(n[k], p.scale);
       if constexpr (S::has_tensor_scale) n[k] = simd::mul(n[k], p.tensor_scale);
       if constexpr (S::has_offset) n[k] = simd::add(n[k], p.offset);
@@ -291,15 +290,14 @@ class quad_decoder {
   void floats_of(const std::uint8_t* codes, index_t depth, const parameters& p, float* out, index_t stride) const {
     if (far(p)) return one_by_one(codes, depth, p, out, stride);
     lane_parameters l[vectors];
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { l[v] = of(p, v); });
+    detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { l[v] = of(p, v); });
     for (; depth >= 4; depth -= 4, codes += quad_bytes, out += 4 * stride)
-      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         const auto n = values(codes, v, l[v]);
-        detail::repeat<4>([&](auto k)
-                              __attribute__((always_inline)) { simd::store(out + k * stride + v * lanes<A>, n[k]); });
+        detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA { simd::store(out + k * stride + v * lanes<A>, n[k]); });
       });
     if (depth > 0)
-      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         const auto n = values(codes, v, l[v]);
         for (index_t k = 0; k < depth; ++k)
           simd::store(out + k * stride + v * lanes<A>, n[static_cast<std::size_t>(k)]);
@@ -312,16 +310,14 @@ class quad_decoder {
                 index_t stride) const {
     if constexpr (parameters::may_step)
       if (what == bf16_weights::values && p.steps_fit)
-        return each_pair(
-            codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
-              const auto steps = simd::bits_as<std::uint16_t>(simd::load<A>(p.steps + v * lanes<A>));
-              const auto stepped = [&](const words<A>& pairs) __attribute__((always_inline)) {
-                return simd::bits_as<std::uint32_t>(
-                    simd::step_exponents<A>(simd::bits_as<std::uint16_t>(pairs), steps));
-              };
-              const auto n = number_pairs(quad, v);
-              return std::array<words<A>, 2>{stepped(n[0]), stepped(n[1])};
-            });
+        return each_pair(codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) QTENSOR_INLINE_LAMBDA {
+          const auto steps = simd::bits_as<std::uint16_t>(simd::load<A>(p.steps + v * lanes<A>));
+          const auto stepped = [&](const words<A>& pairs) QTENSOR_INLINE_LAMBDA {
+            return simd::bits_as<std::uint32_t>(simd::step_exponents<A>(simd::bits_as<std::uint16_t>(pairs), steps));
+          };
+          const auto n = number_pairs(quad, v);
+          return std::array<words<A>, 2>{stepped(n[0]), stepped(n[1])};
+        });
     if (far(p)) {
       for (; depth > 0; depth -= 4, codes += quad_bytes, out += 2 * stride) {
         alignas(64) float four[4 * width] = {};
@@ -335,16 +331,13 @@ class quad_decoder {
       return;
     }
     lane_parameters l[vectors];
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { l[v] = of(p, v); });
+    detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { l[v] = of(p, v); });
     if (what == bf16_weights::numbers)
-      return each_pair(
-          codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
-            return numbers_in_pairs(quad, v, l[v]);
-          });
-    each_pair(
-        codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) __attribute__((always_inline)) {
-          return paired(values(quad, v, l[v]));
-        });
+      return each_pair(codes, depth, out, stride, [&](const std::uint8_t* quad, auto v) QTENSOR_INLINE_LAMBDA {
+        return numbers_in_pairs(quad, v, l[v]);
+      });
+    each_pair(codes, depth, out, stride,
+              [&](const std::uint8_t* quad, auto v) QTENSOR_INLINE_LAMBDA { return paired(values(quad, v, l[v])); });
   }
 
  private:
@@ -375,13 +368,12 @@ class quad_decoder {
                                                          index_t v) const requires detail::plane_decoded<F, A> {
     bytes<A> c = simd::load<A>(quad + (is_nibble ? 0 : v * lanes<A> * 4));
     if constexpr (is_nibble) c = simd::bits_as<std::uint8_t>(load_words(quad, v)) & bytes<A>(std::uint8_t{15});
-    const auto planes = [&]() __attribute__((always_inline)) {
+    const auto planes = [&]() QTENSOR_INLINE_LAMBDA {
       if constexpr (how == detail::quad_decoding::planes)
         return tables_.table.planes(c);
       else
         return plane_decoder<F, A>{}.planes(c);
-    }
-    ();
+    }();
     return simd::bf16_pairs_of_planes<A>(planes.high, planes.low);
   }
 
@@ -389,14 +381,14 @@ class quad_decoder {
   static QTENSOR_INLINE void each_pair(const std::uint8_t* codes, index_t depth, std::uint32_t* out, index_t stride,
                                        const Pairs& pairs) {
     for (; depth >= 4; depth -= 4, codes += quad_bytes, out += 2 * stride)
-      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         const auto two = pairs(codes, v);
         simd::store(out + v * lanes<A>, two[0]);
         simd::store(out + stride + v * lanes<A>, two[1]);
       });
     if (depth <= 0) return;
     const words<A> first(depth == 3 ? 0xffffffffu : 0xffffu), second(depth >= 2 ? 0xffffu : 0u);
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const auto two = pairs(codes, v);
       simd::store(out + v * lanes<A>, two[0] & first);
       simd::store(out + stride + v * lanes<A>, two[1] & second);

@@ -45,24 +45,23 @@ template <class A, index_t Rows, index_t Vectors>
   using dot = bf16_dot<A>;
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
   floats<A> sum[Rows][Vectors];
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       sum[r][v] = first ? floats<A>(0.f) : simd::load<A>(sums + r * width + v * step);
     });
   });
   for (index_t pair = 0; pair < pairs; ++pair) {
     typename dot::weights w[Vectors];
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * step); });
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::load(panel + v * step); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
       const auto two = dot::broadcast(x.data + r * x.stride);
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], two); });
+      repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { sum[r][v] = dot::dot(sum[r][v], w[v], two); });
     });
     panel += panel_stride;
     x.data += 2;
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 

@@ -45,30 +45,27 @@ struct bf16_squares {
   static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums,
                   bool first) {
     unit::settle();
-    const auto each = [&](const auto& f) __attribute__((always_inline)) {
-      detail::repeat<Down>([&](auto d) __attribute__((always_inline)) {
-        detail::repeat<Across>([&](auto a) __attribute__((always_inline)) { f(d, a); });
+    const auto each = [&](const auto& f) QTENSOR_INLINE_LAMBDA {
+      detail::repeat<Down>([&](auto d) QTENSOR_INLINE_LAMBDA {
+        detail::repeat<Across>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); });
       });
     };
     const auto place = [&](index_t d, index_t a) { return sums + (d * width + a) * row_step; };
     if (first)
-      each([](auto d, auto a) __attribute__((always_inline)) { unit::template zero<2 * d + a>(); });
+      each([](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template zero<2 * d + a>(); });
     else
-      each([&](auto d, auto a)
-               __attribute__((always_inline)) { unit::template load<2 * d + a>(place(d, a), width * word); });
+      each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template load<2 * d + a>(place(d, a), width * word); });
     for (; steps > 0; --steps) {
-      detail::repeat<Across>([&](auto a) __attribute__((always_inline)) {
-        unit::template load<6 + a>(panel + a * row_step, panel_stride * word);
-      });
-      detail::repeat<Down>([&](auto d) __attribute__((always_inline)) {
+      detail::repeat<Across>(
+          [&](auto a) QTENSOR_INLINE_LAMBDA { unit::template load<6 + a>(panel + a * row_step, panel_stride * word); });
+      detail::repeat<Down>([&](auto d) QTENSOR_INLINE_LAMBDA {
         unit::template stream<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
       });
-      each([&](auto d, auto a) __attribute__((always_inline)) { unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>(); });
+      each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>(); });
       panel += pair_step * panel_stride;
       x.data += 2 * pair_step;
     }
-    each([&](auto d, auto a)
-             __attribute__((always_inline)) { unit::template store<2 * d + a>(place(d, a), width * word); });
+    each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template store<2 * d + a>(place(d, a), width * word); });
   }
 };
 

@@ -89,7 +89,7 @@ namespace detail {
 // Calls f(0), ..., f(N - 1) with compile-time indices: keeps arrays of batches in registers at every -O level.
 template <index_t N, class F>
 QTENSOR_INLINE void repeat(F f) {
-  [&]<index_t... I>(std::integer_sequence<index_t, I...>) __attribute__((always_inline)) {
+  [&]<index_t... I>(std::integer_sequence<index_t, I...>) QTENSOR_INLINE_LAMBDA {
     (f(std::integral_constant<index_t, I>{}), ...);
   }
   (std::make_integer_sequence<index_t, N>{});
@@ -101,28 +101,25 @@ template <class A, class Step, index_t Rows, index_t Vectors>
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
   broadcast_block x = rows;  // a copy made by the caller would wait for what it has just written
   floats<A> sum[Rows][Vectors];
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       sum[r][v] = first ? floats<A>(0.f) : simd::load<A>(sums + r * width + v * step);
     });
   });
   for (index_t k = 0; k < depth; ++k) {
     floats<A> column[Vectors];
     // rounded: g++ 12 otherwise repeats the load in every row.
-    repeat<Vectors>([&](auto v)
-                        __attribute__((always_inline)) { column[v] = simd::rounded(simd::load<A>(panel + v * step)); });
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { column[v] = simd::rounded(simd::load<A>(panel + v * step)); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
       const floats<A> value(x.data[r * x.row_stride]);
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
-        sum[r][v] = Step::template add<A>(sum[r][v], value, column[v]);
-      });
+      repeat<Vectors>([&](auto v)
+                          QTENSOR_INLINE_LAMBDA { sum[r][v] = Step::template add<A>(sum[r][v], value, column[v]); });
     });
     panel += panel_stride;
     x.data += x.depth_stride;
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 
@@ -182,18 +179,18 @@ template <class A, class Step, index_t Rows, index_t Vectors>
   constexpr index_t step = lanes<A>, width = float_tile<A>::panel;
   broadcast_block x = rows;
   floats<A> sum[Rows][Vectors];
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       sum[r][v] = first ? floats<A>(0.f) : simd::load<A>(sums + r * width + v * step);
     });
   });
   index_t k = 0;
   for (; k + 4 <= depth; k += 4) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const auto column = simd::load_columns<A>(columns + v * step * stride + k, stride);
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         const float* value = x.data + r * x.row_stride;
-        repeat<4>([&](auto i) __attribute__((always_inline)) {
+        repeat<4>([&](auto i) QTENSOR_INLINE_LAMBDA {
           sum[r][v] = Step::template add<A>(sum[r][v], floats<A>(value[i * x.depth_stride]), column[i]);
         });
       });
@@ -201,18 +198,17 @@ template <class A, class Step, index_t Rows, index_t Vectors>
     x.data += 4 * x.depth_stride;
   }
   for (; k < depth; ++k, x.data += x.depth_stride) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       alignas(64) float lane[step];
       for (index_t i = 0; i < step; ++i) lane[i] = columns[(v * step + i) * stride + k];
       const floats<A> column = simd::load<A>(lane);
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         sum[r][v] = Step::template add<A>(sum[r][v], floats<A>(x.data[r * x.row_stride]), column);
       });
     });
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 

@@ -223,8 +223,8 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   const reader read(w.table);
 
   floats<A> total[in_registers ? Rows : 1][vectors];
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       floats<A> before(0.f);
       if (sums.from != nullptr) before = simd::load<A>(sums.from + r * sums.from_stride + v * step);
       if constexpr (in_registers)
@@ -233,7 +233,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
         simd::store(sums.to + r * sums.to_stride + v * step, before);
     });
   });
-  const auto change = [&](auto r, auto v, auto f) __attribute__((always_inline)) {
+  const auto change = [&](auto r, auto v, auto f) QTENSOR_INLINE_LAMBDA {
     if constexpr (in_registers) {
       total[r][v] = f(total[r][v]);
     } else {
@@ -244,18 +244,18 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 
   for (index_t g = 0; g < groups; ++g) {
     ints<A> dot[Rows * chains][vectors];
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         dot[r][v] = ints<A>(x.starts[v % 2][g * x.entries + r]);
         if constexpr (chains == 2) dot[1][v] = ints<A>(0);
       });
     });
     // `count` quads at once, from quad q on.
-    const auto add = [&](auto count, index_t q, auto chain) __attribute__((always_inline)) {
+    const auto add = [&](auto count, index_t q, auto chain) QTENSOR_INLINE_LAMBDA {
       constexpr auto some = static_cast<std::size_t>(decltype(count)::value);
       typename reader::weights weights[vectors][some];
-      repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
-        repeat<Pairs>([&](auto p) __attribute__((always_inline)) {
+      repeat<decltype(count)::value>([&](auto i) QTENSOR_INLINE_LAMBDA {
+        repeat<Pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
           const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * (8 * step);
           if constexpr (Loops.ahead) __builtin_prefetch(words + w.ahead, 0, 2);
           const auto both = read.read(words);
@@ -263,29 +263,28 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
           weights[2 * p + 1][i] = both.of[1];
         });
       });
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         typename reader::row values[some];
-        repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
-          values[i] = reader::broadcast(x.units + r * x.stride + 4 * (q + i));
-        });
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        repeat<decltype(count)::value>(
+            [&](auto i) QTENSOR_INLINE_LAMBDA { values[i] = reader::broadcast(x.units + r * x.stride + 4 * (q + i)); });
+        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
           auto& sum = dot[r + chain][v];
           sum = reader::dot(sum, weights[v], values);
         });
       });
     };
     // Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
-    const auto stay = [&]() __attribute__((always_inline)) {
+    const auto stay = [&]() QTENSOR_INLINE_LAMBDA {
       if constexpr (stays)
-        repeat<Rows * chains>([&](auto r) __attribute__((always_inline)) {
-          repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+        repeat<Rows * chains>([&](auto r) QTENSOR_INLINE_LAMBDA {
+          repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
             dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
           });
         });
     };
     index_t q = 0;
     for (; q + Loops.unroll <= quads; q += Loops.unroll) {
-      repeat<Loops.unroll / index_t{at_once}>([&](auto u) __attribute__((always_inline)) {
+      repeat<Loops.unroll / index_t{at_once}>([&](auto u) QTENSOR_INLINE_LAMBDA {
         add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once},
             std::integral_constant<index_t, u % chains>{});
       });
@@ -296,61 +295,54 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
       stay();
     }
     if constexpr (chains == 2)
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) { dot[0][v] = dot[0][v] + dot[1][v]; });
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { dot[0][v] = dot[0][v] + dot[1][v]; });
     x.units += 4 * quads;
     w.codes += quads * quad_bytes;
 
     if constexpr (reader::shares)
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
     // + of the rows * of the columns, both of which are large or small factors.
-    const auto add_products = [&](const std::int32_t* of_rows, const std::int32_t* of_columns)
-        __attribute__((always_inline)) {
+    const auto add_products = [&](const std::int32_t* of_rows, const std::int32_t* of_columns) QTENSOR_INLINE_LAMBDA {
       ints<A> column[vectors];
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        column[v] = simd::load<A>(of_columns + g * w.stride + v * step);
-      });
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v)
+                          QTENSOR_INLINE_LAMBDA { column[v] = simd::load<A>(of_columns + g * w.stride + v * step); });
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         const ints<A> row(of_rows[g * x.entries + r]);
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-          dot[r][v] = simd::multiply_add(dot[r][v], column[v], row);
-        });
+        repeat<vectors>([&](auto v)
+                            QTENSOR_INLINE_LAMBDA { dot[r][v] = simd::multiply_add(dot[r][v], column[v], row); });
       });
     };
     if (!Loops.plain && w.zeros != nullptr) add_products(x.sums, w.zeros);
     if (!Loops.plain && x.zeros != nullptr) add_products(x.zeros, w.sums);
-    const auto scale_by = [&](auto factor) __attribute__((always_inline)) {
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    const auto scale_by = [&](auto factor) QTENSOR_INLINE_LAMBDA {
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         const floats<A> column = simd::rounded(simd::load<A>(w.scales + g * w.stride + v * step));
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
           const floats<A> exact = simd::to_float(dot[r][v]), scale = factor(column, r);
-          change(
-              r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::fma(exact, scale, y); });
+          change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(exact, scale, y); });
         });
       });
     };
     if (x.scales != nullptr)
-      scale_by([&](const floats<A>& column, auto r) __attribute__((always_inline)) {
-        return simd::mul(column, floats<A>(x.scales[g * x.entries + r]));
-      });
+      scale_by([&](const floats<A>& column, auto r)
+                   QTENSOR_INLINE_LAMBDA { return simd::mul(column, floats<A>(x.scales[g * x.entries + r])); });
     else
-      scale_by([&](const floats<A>& column, auto) __attribute__((always_inline)) { return column; });
+      scale_by([&](const floats<A>& column, auto) QTENSOR_INLINE_LAMBDA { return column; });
     if (!Loops.plain && w.offsets != nullptr)
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         const floats<A> offset = simd::load<A>(w.offsets + g * w.stride + v * step);
-        repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+        repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
           const floats<A> term(x.terms[g * x.entries + r]);
-          change(
-              r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::fma(term, offset, y); });
+          change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(term, offset, y); });
         });
       });
   }
 
-  const auto multiply_by = [&](auto factor) __attribute__((always_inline)) {
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+  const auto multiply_by = [&](auto factor) QTENSOR_INLINE_LAMBDA {
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
       const floats<A> f(factor(r));
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        change(
-            r, v, [&](const floats<A>& y) __attribute__((always_inline)) { return simd::mul(y, f); });
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
+        change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::mul(y, f); });
       });
     });
   };
@@ -359,10 +351,9 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   if constexpr (in_registers) {
     // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
     asm("" : "+r"(sums.to), "+r"(sums.to_stride));
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) {
-        simd::store(sums.to + r * sums.to_stride + v * step, total[r][v]);
-      });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+      repeat<vectors>([&](auto v)
+                          QTENSOR_INLINE_LAMBDA { simd::store(sums.to + r * sums.to_stride + v * step, total[r][v]); });
     });
   }
 }

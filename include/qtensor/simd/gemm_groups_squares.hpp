@@ -91,41 +91,40 @@ class group_squares {
     // Four squares are under way: those of one group, or of two. Registers 2 (d + t) + a; 4 and 5 rows, 6 and 7 quads.
     constexpr int turns = 3 - Down;
     const index_t step = std::min(quads, edge);
-    const auto store = [&](auto t, auto d, auto a, index_t g) __attribute__((always_inline)) {
+    const auto store = [&](auto t, auto d, auto a, index_t g) QTENSOR_INLINE_LAMBDA {
       unit::template store<2 * (d + t) + a>(dots + ((g * Down + d) * 2 + a) * square, edge * 4);
     };
-    const auto each = [](const auto& f) __attribute__((always_inline)) {
-      detail::repeat<Down>([&](auto d) __attribute__((always_inline)) {
-        detail::repeat<2>([&](auto a) __attribute__((always_inline)) { f(d, a); });
-      });
+    const auto each = [](const auto& f) QTENSOR_INLINE_LAMBDA {
+      detail::repeat<Down>(
+          [&](auto d) QTENSOR_INLINE_LAMBDA { detail::repeat<2>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); }); });
     };
     const auto add_step = [&](auto t, const std::int8_t* units, const std::uint8_t* words, const auto& begin)
-        __attribute__((always_inline)) {
-      unit::template load<6>(words, 4 * edge);
-      each([&](auto d, auto a) __attribute__((always_inline)) {
-        if constexpr (a == 0) unit::template load<4 + t + d>(units + d * edge * x.stride, x.stride);
-        if constexpr (a == 1 && d == 0) unit::template load<7>(words + apart, 4 * edge);
-        begin(d, a);
-        unit::template dot_signed<2 * (d + t) + a, 4 + t + d, 6 + a>();
-      });
-    };
+                              QTENSOR_INLINE_LAMBDA {
+                                unit::template load<6>(words, 4 * edge);
+                                each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+                                  if constexpr (a == 0)
+                                    unit::template load<4 + t + d>(units + d * edge * x.stride, x.stride);
+                                  if constexpr (a == 1 && d == 0) unit::template load<7>(words + apart, 4 * edge);
+                                  begin(d, a);
+                                  unit::template dot_signed<2 * (d + t) + a, 4 + t + d, 6 + a>();
+                                });
+                              };
     for (index_t first = 0; first < count; first += turns)
-      detail::repeat<turns>([&](auto t) __attribute__((always_inline)) {
+      detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
         const index_t g = first + t;
         if (g >= count) return;
         const std::int8_t* units = x.units + g * 4 * quads;
         const std::uint8_t* words = codes + g * quads * 4 * edge;
-        add_step(
-            t, units, words, [&](auto d, auto a) __attribute__((always_inline)) {
-              if (first > 0) store(t, d, a, g - turns);
-              unit::template zero<2 * (d + t) + a>();
-            });
+        add_step(t, units, words, [&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+          if (first > 0) store(t, d, a, g - turns);
+          unit::template zero<2 * (d + t) + a>();
+        });
         for (index_t q = step; q < quads; q += step)
           add_step(t, units + 4 * q, words + 4 * edge * q, [](auto, auto) {});
       });
-    detail::repeat<turns>([&](auto t) __attribute__((always_inline)) {
+    detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
       const index_t last = (count - 1 - t) / turns * turns + t;
-      if (t < count) each([&](auto d, auto a) __attribute__((always_inline)) { store(t, d, a, last); });
+      if (t < count) each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { store(t, d, a, last); });
     });
   }
 
@@ -133,23 +132,21 @@ class group_squares {
   template <bool Whole, bool Plain>
   static void add(const std::int32_t* dots, index_t apart, const group_columns& w, const rows_type& x, index_t rows,
                   index_t groups, const group_sums& place) {
-    const auto each = [&](const auto& f) __attribute__((always_inline)) {
-      detail::repeat<edge>([&](auto r) __attribute__((always_inline)) {
+    const auto each = [&](const auto& f) QTENSOR_INLINE_LAMBDA {
+      detail::repeat<edge>([&](auto r) QTENSOR_INLINE_LAMBDA {
         if (Whole || r < rows) f(r);
       });
     };
     floats<A> y[edge];
-    detail::repeat<edge>([&](auto r) __attribute__((always_inline)) { y[r] = floats<A>(0.f); });
+    detail::repeat<edge>([&](auto r) QTENSOR_INLINE_LAMBDA { y[r] = floats<A>(0.f); });
     if (place.from != nullptr)
-      each([&](auto r) __attribute__((always_inline)) { y[r] = simd::load<A>(place.from + r * place.from_stride); });
-    const auto add_group = [&](index_t g, const auto& factor) __attribute__((always_inline)) {
-      const auto column = [&](const auto* of) __attribute__((always_inline)) {
-        return simd::load<A>(of + g * w.stride);
-      };
+      each([&](auto r) QTENSOR_INLINE_LAMBDA { y[r] = simd::load<A>(place.from + r * place.from_stride); });
+    const auto add_group = [&](index_t g, const auto& factor) QTENSOR_INLINE_LAMBDA {
+      const auto column = [&](const auto* of) QTENSOR_INLINE_LAMBDA { return simd::load<A>(of + g * w.stride); };
       const bool zeros = !Plain && w.zeros != nullptr, row_zeros = !Plain && x.zeros != nullptr,
                  offsets = !Plain && w.offsets != nullptr;
       const floats<A> scale = simd::rounded(column(w.scales));
-      detail::repeat<edge>([&](auto r) __attribute__((always_inline)) {
+      detail::repeat<edge>([&](auto r) QTENSOR_INLINE_LAMBDA {
         const index_t i = g * x.entries + r;
         ints<A> dot = simd::load<A>(dots + g * apart + r * edge);
         if (zeros) dot = simd::multiply_add(dot, column(w.zeros), ints<A>(x.sums[i]));
@@ -160,18 +157,15 @@ class group_squares {
     };
     if (x.scales == nullptr)
       for (index_t g = 0; g < groups; ++g)
-        add_group(
-            g, [](const floats<A>& column, index_t) __attribute__((always_inline)) { return column; });
+        add_group(g, [](const floats<A>& column, index_t) QTENSOR_INLINE_LAMBDA { return column; });
     else
       for (index_t g = 0; g < groups; ++g)
-        add_group(
-            g, [&](const floats<A>& column, index_t i)
-                   __attribute__((always_inline)) { return simd::mul(column, floats<A>(x.scales[i])); });
+        add_group(g, [&](const floats<A>& column, index_t i)
+                         QTENSOR_INLINE_LAMBDA { return simd::mul(column, floats<A>(x.scales[i])); });
     if (place.row_scales != nullptr)
-      each([&](auto r) __attribute__((always_inline)) { y[r] = simd::mul(y[r], floats<A>(place.row_scales[r])); });
-    if (place.last != 1.f)
-      each([&](auto r) __attribute__((always_inline)) { y[r] = simd::mul(y[r], floats<A>(place.last)); });
-    each([&](auto r) __attribute__((always_inline)) { simd::store(place.to + r * place.to_stride, y[r]); });
+      each([&](auto r) QTENSOR_INLINE_LAMBDA { y[r] = simd::mul(y[r], floats<A>(place.row_scales[r])); });
+    if (place.last != 1.f) each([&](auto r) QTENSOR_INLINE_LAMBDA { y[r] = simd::mul(y[r], floats<A>(place.last)); });
+    each([&](auto r) QTENSOR_INLINE_LAMBDA { simd::store(place.to + r * place.to_stride, y[r]); });
   }
 };
 

@@ -79,28 +79,25 @@ QTENSOR_INLINE void add_quad(ints<A> (&sum)[Rows][Vectors], const std::int8_t* p
   constexpr index_t vector_bytes = 4 * lanes<A>;
   if constexpr (int_tile<A>::holds_weights) {
     typename dot::weights w[Vectors];
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(panel + v * vector_bytes); });
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::load(panel + v * vector_bytes); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
       const auto four = dot::broadcast(row(r));
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+      repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
     });
   } else if constexpr (requires { typename dot::half; }) {
-    repeat<2>([&](auto odd) __attribute__((always_inline)) {
+    repeat<2>([&](auto odd) QTENSOR_INLINE_LAMBDA {
       typename dot::half w[Vectors];
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
-        w[v] = dot::template load_half<int{odd}>(panel + v * vector_bytes);
-      });
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Vectors>(
+          [&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::template load_half<int{odd}>(panel + v * vector_bytes); });
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         const auto two = dot::template broadcast_half<int{odd}>(row(r));
-        repeat<Vectors>([&](auto v)
-                            __attribute__((always_inline)) { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
+        repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { sum[r][v] = dot::dot_half(sum[r][v], w[v], two); });
       });
     });
   } else {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const auto w = dot::load(panel + v * vector_bytes);
-      repeat<Rows>([&](auto r)
-                       __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row(r))); });
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = dot::dot(sum[r][v], w, dot::broadcast(row(r))); });
     });
   }
 }
@@ -116,9 +113,9 @@ struct square_sums {
   ints<A> sum[pairs][Vectors][2];
 
   explicit QTENSOR_INLINE square_sums(const std::int32_t* start) {
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const ints<A> first = simd::load<A>(start + v * lanes<A>);
-      repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+      repeat<pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
         sum[p][v][0] = dot::template spread<0>(first);
         sum[p][v][1] = dot::template spread<1>(first);
       });
@@ -129,13 +126,13 @@ struct square_sums {
   QTENSOR_INLINE void add(const std::int8_t* panel, const Row& row) {
     constexpr index_t vector_bytes = 4 * lanes<A>, quad_bytes = 4 * int_tile<A>::panel;
     typename dot::rows x[pairs];
-    repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+    repeat<pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
       constexpr index_t first = 2 * p, second = first + 1 < Rows ? first + 1 : first;
       x[p] = dot::template load_rows<Quads>(row(first), row(second));
     });
-    repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const auto w = dot::template load<Quads>(panel, panel + quad_bytes);
-      repeat<pairs>([&](auto p) __attribute__((always_inline)) {
+      repeat<pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
         sum[p][v][0] = dot::dot(sum[p][v][0], w.columns[0], x[p]);
         sum[p][v][1] = dot::dot(sum[p][v][1], w.columns[1], x[p]);
         panel = dot::after(sum[p][v], panel);
@@ -145,8 +142,8 @@ struct square_sums {
   }
   QTENSOR_INLINE void store(std::int32_t* sums) const {
     constexpr index_t step = lanes<A>, width = int_tile<A>::panel;
-    repeat<pairs>([&](auto p) __attribute__((always_inline)) {
-      repeat<Vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
+      repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
         std::int32_t* const to = sums + 2 * p * width + v * step;
         simd::store(to, dot::template row<0>(sum[p][v]));
         if constexpr (2 * p + 1 < Rows) simd::store(to + width, dot::template row<1>(sum[p][v]));
@@ -160,9 +157,9 @@ template <class A, index_t Rows, int LinesAhead>
                                    std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
   square_sums<A, Rows, int_tile<A>::vectors> all(start);
   index_t q = 0;
-  const auto row = [&](index_t r) __attribute__((always_inline)) { return x.data + r * x.stride + 4 * q; };
+  const auto row = [&](index_t r) QTENSOR_INLINE_LAMBDA { return x.data + r * x.stride + 4 * q; };
   for (; q + 2 <= quads; q += 2) {
-    repeat<2>([&](auto) __attribute__((always_inline)) { ask_for<LinesAhead>(ahead); });
+    repeat<2>([&](auto) QTENSOR_INLINE_LAMBDA { ask_for<LinesAhead>(ahead); });
     all.template add<2>(panel, row);
     panel += 2 * int_tile<A>::panel * 4;
   }
@@ -175,21 +172,19 @@ template <class A, index_t Rows, int LinesAhead>
                                      std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
-  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     const ints<A> first = simd::load<A>(start + v * step);
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = first; });
   });
   const auto* row = x.data;
   for (index_t q = 0; q < quads; ++q) {
     ask_for<LinesAhead>(ahead);
-    add_quad<A, Rows, vectors>(
-        sum, panel, [&](auto r) __attribute__((always_inline)) { return row + r * x.stride; });
+    add_quad<A, Rows, vectors>(sum, panel, [&](auto r) QTENSOR_INLINE_LAMBDA { return row + r * x.stride; });
     panel += width * 4;
     row += 4;
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 
@@ -201,22 +196,22 @@ template <class A>
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   constexpr index_t chains = int_tile<A>::many_registers ? 4 : 2;
   ints<A> sum[chains][vectors];
-  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     sum[0][v] = simd::load<A>(start + v * step);
-    repeat<chains - 1>([&](auto u) __attribute__((always_inline)) { sum[u + 1][v] = ints<A>(0); });
+    repeat<chains - 1>([&](auto u) QTENSOR_INLINE_LAMBDA { sum[u + 1][v] = ints<A>(0); });
   });
-  const auto add = [&](index_t q, auto u) __attribute__((always_inline)) {
+  const auto add = [&](index_t q, auto u) QTENSOR_INLINE_LAMBDA {
     const auto four = dot::broadcast(row + 4 * (q + u));
-    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       sum[u][v] = dot::dot(sum[u][v], dot::load(panel + (q + u) * width * 4 + v * step * 4), four);
     });
   };
   index_t q = 0;
-  for (; q + chains <= quads; q += chains) repeat<chains>([&](auto u) __attribute__((always_inline)) { add(q, u); });
+  for (; q + chains <= quads; q += chains) repeat<chains>([&](auto u) QTENSOR_INLINE_LAMBDA { add(q, u); });
   for (; q < quads; ++q) add(q, std::integral_constant<index_t, 0>{});
-  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     ints<A> all = sum[0][v];
-    repeat<chains - 1>([&](auto u) __attribute__((always_inline)) { all = all + sum[u + 1][v]; });
+    repeat<chains - 1>([&](auto u) QTENSOR_INLINE_LAMBDA { all = all + sum[u + 1][v]; });
     simd::store(sums + v * step, all);
   });
 }
@@ -276,32 +271,30 @@ requires(split_dot<A>::exists)
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, quad_bytes = 4 * int_tile<A>::panel;
   constexpr index_t together = dot::quads_together, bytes_ahead = Panels == 1 ? 6144 : 4096;
   ints<A> all[Panels][vectors];
-  const auto each = [](const auto& f) __attribute__((always_inline)) {
-    detail::repeat<Panels>([&](auto p) __attribute__((always_inline)) {
-      detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) { f(p, v); });
-    });
+  const auto each = [](const auto& f) QTENSOR_INLINE_LAMBDA {
+    detail::repeat<Panels>(
+        [&](auto p) QTENSOR_INLINE_LAMBDA { detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(p, v); }); });
   };
-  each([&](auto p, auto v) __attribute__((always_inline)) { all[p][v] = ints<A>(0); });
-  const auto add = [&](auto count, index_t q) __attribute__((always_inline)) {
+  each([&](auto p, auto v) QTENSOR_INLINE_LAMBDA { all[p][v] = ints<A>(0); });
+  const auto add = [&](auto count, index_t q) QTENSOR_INLINE_LAMBDA {
     typename dot::parts sum[Panels][vectors];
-    detail::repeat<decltype(count)::value>([&](auto i) __attribute__((always_inline)) {
+    detail::repeat<decltype(count)::value>([&](auto i) QTENSOR_INLINE_LAMBDA {
       const std::int8_t* quads_of_row = panel_codes + (q + i) * quad_bytes;
       const auto four = dot::broadcast(row + 8 * (q + i));
       if constexpr (Asks)
-        detail::repeat<Panels>([&](auto p) __attribute__((always_inline)) {
-          simd::prefetch(quads_of_row + p * apart + bytes_ahead);
-        });
-      each([&](auto p, auto v) __attribute__((always_inline)) {
+        detail::repeat<Panels>([&](auto p)
+                                   QTENSOR_INLINE_LAMBDA { simd::prefetch(quads_of_row + p * apart + bytes_ahead); });
+      each([&](auto p, auto v) QTENSOR_INLINE_LAMBDA {
         const auto w = dot::load(quads_of_row + p * apart + v * (4 * step));
         sum[p][v] = i == 0 ? dot::dot(w, four) : dot::add(sum[p][v], w, four);
       });
     });
-    each([&](auto p, auto v) __attribute__((always_inline)) { all[p][v] = dot::fold(all[p][v], sum[p][v]); });
+    each([&](auto p, auto v) QTENSOR_INLINE_LAMBDA { all[p][v] = dot::fold(all[p][v], sum[p][v]); });
   };
   index_t q = 0;
   for (; q + together <= quads; q += together) add(std::integral_constant<index_t, together>{}, q);
   for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q);
-  each([&](auto p, auto v) __attribute__((always_inline)) { simd::store(sums + (p * vectors + v) * step, all[p][v]); });
+  each([&](auto p, auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + (p * vectors + v) * step, all[p][v]); });
 }
 
 namespace detail {
@@ -312,14 +305,14 @@ template <class A, index_t Rows, index_t Columns>
   using dot = line_dot<A>;
   constexpr index_t step = dot::step;
   ints<A> sum[Rows][Columns];
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Columns>([&](auto c) __attribute__((always_inline)) { sum[r][c] = ints<A>(0); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Columns>([&](auto c) QTENSOR_INLINE_LAMBDA { sum[r][c] = ints<A>(0); });
   });
-  const auto add = [&](const std::uint8_t* from, index_t from_stride, index_t k) __attribute__((always_inline)) {
+  const auto add = [&](const std::uint8_t* from, index_t from_stride, index_t k) QTENSOR_INLINE_LAMBDA {
     typename dot::row values[Rows];
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { values[r] = dot::load(x + r * x_stride + k); });
-    repeat<Columns>([&](auto c) __attribute__((always_inline)) {
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { values[r] = dot::load(x + r * x_stride + k); });
+    repeat<Columns>([&](auto c) QTENSOR_INLINE_LAMBDA {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         sum[r][c] = dot::dot(sum[r][c], from + c * from_stride, flip, values[r]);
       });
     });
@@ -333,8 +326,8 @@ template <class A, index_t Rows, index_t Columns>
       std::memcpy(rest + c * step, w + c * w_stride + k, static_cast<std::size_t>(depth - k));
     add(rest, step, k);
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<Columns>([&](auto c) __attribute__((always_inline)) {
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<Columns>([&](auto c) QTENSOR_INLINE_LAMBDA {
       sums[r * sums_stride + c] = static_cast<std::int32_t>(simd::reduce_add(simd::bits_as<std::uint32_t>(sum[r][c])));
     });
   });
@@ -387,7 +380,7 @@ struct sums_in_turn {
   QTENSOR_INLINE void some(index_t count) {
     const index_t n = count < rows ? count : rows;
     for (index_t r = 0; r < n; ++r) {
-      detail::repeat<Columns / lanes<A>>([&](auto v) __attribute__((always_inline)) { one(r, v * lanes<A>); });
+      detail::repeat<Columns / lanes<A>>([&](auto v) QTENSOR_INLINE_LAMBDA { one(r, v * lanes<A>); });
       sums += stride, to += to_stride;
     }
     rows -= n;

@@ -78,30 +78,27 @@ class square_sums_in_turn {
   QTENSOR_INLINE void sum(const Operands of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const index_t rows_stride = of.rows.stride;
     unit::settle();
-    const auto begin = [&](auto t) __attribute__((always_inline)) {
-      unit::template load<t>(of.start + column<Shape>(t), 0);
-    };
+    const auto begin = [&](auto t) QTENSOR_INLINE_LAMBDA { unit::template load<t>(of.start + column<Shape>(t), 0); };
     of.for_each_step(
-        [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
+        [&](const auto* rows, const std::int8_t* quads) QTENSOR_INLINE_LAMBDA {
           if (to_ == nullptr)
             add<Shape, Stays, Units>(rows, rows_stride, quads, begin);
           else
-            add<Shape, Stays, Units>(
-                rows, rows_stride, quads, [&](auto t) __attribute__((always_inline)) {
-                  unit::template store<t>(place(t), stride_ * 4);
-                  begin(t);
-                });
+            add<Shape, Stays, Units>(rows, rows_stride, quads, [&](auto t) QTENSOR_INLINE_LAMBDA {
+              unit::template store<t>(place(t), stride_ * 4);
+              begin(t);
+            });
           to_ = sums, stride_ = stride;
           down_ = Shape == square_shape::two_by_two ? square_edge * stride : 2 * square_edge;
         },
-        [&](const auto* rows, const std::int8_t* quads) __attribute__((always_inline)) {
+        [&](const auto* rows, const std::int8_t* quads) QTENSOR_INLINE_LAMBDA {
           add<Shape, Stays, Units>(rows, rows_stride, quads, [](auto) {});
           beside();
         });
   }
   /// Stores the sums of the last call.
   void finish() {
-    detail::repeat<4>([&](auto t) __attribute__((always_inline)) { unit::template store<t>(place(t), stride_ * 4); });
+    detail::repeat<4>([&](auto t) QTENSOR_INLINE_LAMBDA { unit::template store<t>(place(t), stride_ * 4); });
     to_ = nullptr;
   }
 
@@ -118,20 +115,20 @@ class square_sums_in_turn {
   template <square_shape Shape, resident Stays, code_sign Units, class Before>
   static QTENSOR_INLINE void add(const std::uint8_t* rows, index_t stride, const std::int8_t* quads,
                                  const Before& before) {
-    const auto dot = [&](auto t, auto x, auto w) __attribute__((always_inline)) {
+    const auto dot = [&](auto t, auto x, auto w) QTENSOR_INLINE_LAMBDA {
       before(t);
       if constexpr (Units == code_sign::is_signed)
         unit::template dot_signed<t, x, w>();
       else
         unit::template dot<t, x, w>();
     };
-    const auto load_rows = [&](auto t, index_t first) __attribute__((always_inline)) {
+    const auto load_rows = [&](auto t, index_t first) QTENSOR_INLINE_LAMBDA {
       if constexpr (Stays == resident::rows)
         unit::template load<t>(rows + first * stride, stride);
       else
         unit::template stream<t>(rows + first * stride, stride);
     };
-    const auto load_quads = [&](auto t, index_t column) __attribute__((always_inline)) {
+    const auto load_quads = [&](auto t, index_t column) QTENSOR_INLINE_LAMBDA {
       if constexpr (Stays == resident::rows)
         unit::template stream<t>(quads + 4 * column, row_bytes);
       else

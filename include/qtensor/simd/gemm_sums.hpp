@@ -23,11 +23,11 @@ requires(sum_dot<A>::exists) void widen_panel(const std::int8_t* panel_codes, in
   ints<A> products[vectors];
   for (auto& p : products) p = ints<A>(0);
   for (index_t q = 0; q < quads; ++q)
-    detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       products[v] = dot::widen(panel_codes, wide, products[v]);
       panel_codes += 4 * step, wide += dot::wide_units;
     });
-  detail::repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  detail::repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     simd::store(start + v * step, simd::load<A>(start + v * step) - products[v]);
   });
 }
@@ -61,27 +61,26 @@ template <class A, index_t Rows, int LinesAhead>
   using dot = sum_dot<A>;
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
-  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     const ints<A> first = simd::load<A>(start + v * step);
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first - ints<A>(products[r]); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = first - ints<A>(products[r]); });
   });
   const typename dot::unit* row[Rows];
   for (index_t s = 0; s < taps.count; ++s) {
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { row[r] = rows[r] + taps.offsets[s]; });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { row[r] = rows[r] + taps.offsets[s]; });
     for (index_t q = 0; q < 4 * taps.quads; q += 4) {
       ask_for<LinesAhead>(ahead);
       typename dot::weights w[vectors];
-      repeat<vectors>([&](auto v) __attribute__((always_inline)) { w[v] = dot::load(wide + v * dot::wide_units); });
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::load(wide + v * dot::wide_units); });
       wide += vectors * dot::wide_units;
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         const auto four = dot::broadcast(row[r] + q);
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
+        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { sum[r][v] = dot::dot(sum[r][v], w[v], four); });
       });
     }
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 

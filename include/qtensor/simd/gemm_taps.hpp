@@ -23,22 +23,20 @@ template <class A, index_t Rows, index_t Vectors>
   using dot = quad_dot<A>;
   constexpr index_t step = lanes<A>, vectors = Vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
-  repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+  repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
     const ints<A> first = simd::load<A>(start + v * step);
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = first; });
   });
   const typename dot::unit* row[Rows];
   for (index_t s = 0; s < taps.count; ++s) {
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { row[r] = rows[r] + taps.offsets[s]; });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { row[r] = rows[r] + taps.offsets[s]; });
     for (index_t q = 0; q < 4 * taps.quads; q += 4) {
-      add_quad<A, Rows, vectors>(
-          sum, panel, [&](auto r) __attribute__((always_inline)) { return row[r] + q; });
+      add_quad<A, Rows, vectors>(sum, panel, [&](auto r) QTENSOR_INLINE_LAMBDA { return row[r] + q; });
       panel += width * 4;
     }
   }
-  repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-    repeat<vectors>([&](auto v)
-                        __attribute__((always_inline)) { simd::store(sums + r * width + v * step, sum[r][v]); });
+  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
   });
 }
 
@@ -49,7 +47,7 @@ template <class A, index_t Rows, index_t Vectors>
   square_sums<A, Rows, Vectors> all(start);
   for (index_t s = 0; s < taps.count; ++s, panel += taps.quads * quad_bytes) {
     index_t q = 0;
-    const auto row = [&](index_t r) __attribute__((always_inline)) { return rows[r] + taps.offsets[s] + 4 * q; };
+    const auto row = [&](index_t r) QTENSOR_INLINE_LAMBDA { return rows[r] + taps.offsets[s] + 4 * q; };
     for (; q + 2 <= taps.quads; q += 2) all.template add<2>(panel + q * quad_bytes, row);
     if (q < taps.quads) all.template add<1>(panel + q * quad_bytes, row);
   }
@@ -75,24 +73,22 @@ template <class A, index_t Rows>
   constexpr index_t step = lanes<A>, width = 4 * step, vectors = 2;
   for (index_t c = 0; c < columns; c += vectors * step) {
     ints<A> sum[Rows][vectors];
-    repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
       const ints<A> first = simd::load<A>(start + c + v * step);
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][v] = first; });
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = first; });
     });
     for (index_t q = 0; q < quads; ++q) {
       typename dot::weights w[vectors];
-      repeat<vectors>([&](auto v)
-                          __attribute__((always_inline)) { w[v] = dot::load(panel + (q * width + c + v * step) * 4); });
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::load(panel + (q * width + c + v * step) * 4); });
       const std::uint8_t* const at = rows + offsets[q] + 4 * c;
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-        repeat<vectors>([&](auto v) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
           sum[r][v] = dot::dot(sum[r][v], w[v], dot::load_row(at + r * row_step + 4 * v * step));
         });
       });
     }
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
-      repeat<vectors>([&](auto v)
-                          __attribute__((always_inline)) { simd::store(sums + r * width + c + v * step, sum[r][v]); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + c + v * step, sum[r][v]); });
     });
   }
 }
@@ -103,16 +99,16 @@ template <class A, class Step, index_t Rows>
   constexpr index_t step = lanes<A>, vectors = 4, width = vectors * step;
   for (index_t v = 0; v < columns; v += 2 * step) {
     floats<A> sum[Rows][2];
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) { sum[r][0] = sum[r][1] = floats<A>(0.f); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][0] = sum[r][1] = floats<A>(0.f); });
     for (index_t t = 0; t < taps; ++t) {
       const floats<A> w0 = simd::load<A>(weights + t * width + v), w1 = simd::load<A>(weights + t * width + v + step);
       const index_t at = offsets[t] + v;
-      repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
         sum[r][0] = Step::template add<A>(sum[r][0], simd::load<A>(rows[r] + at), w0);
         sum[r][1] = Step::template add<A>(sum[r][1], simd::load<A>(rows[r] + at + step), w1);
       });
     }
-    repeat<Rows>([&](auto r) __attribute__((always_inline)) {
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
       simd::store(sums + r * width + v, sum[r][0]);
       simd::store(sums + r * width + v + step, sum[r][1]);
     });

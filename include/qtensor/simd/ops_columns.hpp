@@ -123,7 +123,7 @@ QTENSOR_INLINE void turn_square(avx2_isa isa, std::array<floats<A>, 8>& rows) {
 // A register holds rows r and r + 4, then 4 columns of them.
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx2_isa isa, const float* from, index_t stride) {
-  const auto rows = [&](index_t r) __attribute__((always_inline)) {
+  const auto rows = [&](index_t r) QTENSOR_INLINE_LAMBDA {
     const float* p = from + r * stride;
     return floats<A>(_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1));
   };
@@ -181,10 +181,10 @@ QTENSOR_INLINE void turn_square(avx512_isa isa, std::array<floats<A>, 16>& rows)
 // A register holds rows r, r + 4, r + 8 and r + 12, then 4 columns of them.
 template <class A>
 QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa isa, const float* from, index_t stride) {
-  const auto half = [&](const float* p) __attribute__((always_inline)) {
+  const auto half = [&](const float* p) QTENSOR_INLINE_LAMBDA {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + 4 * stride), 1);
   };
-  const auto rows = [&](index_t r) __attribute__((always_inline)) {
+  const auto rows = [&](index_t r) QTENSOR_INLINE_LAMBDA {
     const float* p = from + r * stride;
     return floats<A>(_mm512_insertf32x8(_mm512_castps256_ps512(half(p)), half(p + 8 * stride), 1));
   };
