@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <qtensor/core/support.hpp>
 #include <string>
 
@@ -90,4 +91,8 @@ TEST_CASE("divide_up: counts blocks, the short last one included") {
   CHECK(divide_up(32, 32) == 1);
   CHECK(divide_up(33, 32) == 2);
   CHECK(divide_up(index_t{1} << 40, 3) == 366503875926);
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  static_assert(divide_up(most, 2) == index_t{1} << 62);
+  static_assert(divide_up(8, most) == 1);
+  static_assert(divide_up(most, most) == 1);
 }

@@ -93,7 +93,8 @@ constexpr float exp2i(int exponent) {
 /// The low `count` bits set, 0 <= count <= 32.
 constexpr std::uint32_t low_bits(int count) { return count >= 32 ? 0xffffffffu : (1u << count) - 1u; }
 
-constexpr index_t divide_up(index_t a, index_t b) { return (a + b - 1) / b; }
+/// Blocks of b in a, the short last one included; a >= 0, b >= 1, however large.
+constexpr index_t divide_up(index_t a, index_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 /// The smallest multiple of b that is not below a; a >= 0, b >= 1.
 constexpr index_t round_up(index_t a, index_t b) { return divide_up(a, b) * b; }
 
