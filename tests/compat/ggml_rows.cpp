@@ -115,6 +115,7 @@ TEST_CASE("rows: sizes of every type") {
   }
   CHECK(ggml::row_bytes(8, 33) == 0);
   CHECK(ggml::row_bytes(41, 128) == 0);
+  CHECK(ggml::row_bytes(0, std::numeric_limits<index_t>::max() / 2) == 0);  // as many floats do not fit 63 bits
 }
 
 TEST_CASE("rows: f32, f16 and bf16, at any alignment") {

@@ -433,10 +433,14 @@ inline block_size block_size_of(int id) {
   return size;
 }
 
-/// Bytes of a row of n elements; 0 where the type is unknown or n is not a number of its blocks.
+/// Bytes of a row of n elements; 0 where the type is unknown, n is not a number of its blocks, or they do not fit 63
+/// bits.
 inline index_t row_bytes(int id, index_t n) {
   const block_size size = block_size_of(id);
-  return size.elements != 0 && n >= 0 && n % size.elements == 0 ? n / size.elements * size.bytes : 0;
+  index_t bytes = 0;
+  const bool fits = size.elements != 0 && n >= 0 && n % size.elements == 0 &&
+                    !__builtin_mul_overflow(n / size.elements, size.bytes, &bytes);
+  return fits ? bytes : 0;
 }
 
 inline namespace QTENSOR_ABI {
