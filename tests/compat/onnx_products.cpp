@@ -146,6 +146,16 @@ TEST_CASE("QLinearMatMul: ties to even after scaling; saturates, where the refer
                                                                  onnx::matmul_rule::reference);
   CHECK(y[3] == static_cast<std::uint8_t>(766));
 }
+TEST_CASE("QLinearMatMul: results without elements, of any number of columns or batches, take no time or memory") {
+  constexpr index_t huge = index_t{1} << 40;
+  const std::vector<std::uint8_t> none, one(1), two(2);
+  const std::vector<float> unit = {1.f}, units = {1.f, 1.f};
+  std::vector<std::uint8_t> y;
+  const onnx::qlinear_matmul_parameters<std::uint8_t, std::uint8_t, std::uint8_t> p{unit, one, unit, one, 1.f, 0};
+  onnx::qlinear_matmul(view(none), dims{0, 0}, view(none), dims{0, huge}, p, std::span(y));
+  const onnx::qlinear_matmul_parameters<std::uint8_t, std::uint8_t, std::uint8_t> rows{units, two, unit, one, 1.f, 0};
+  onnx::qlinear_matmul(view(none), dims{huge, 2, 0}, view(none), dims{0, 0}, rows, std::span(y));
+}
 TEST_CASE("products: what does not fit is refused before anything is written") {
   const std::vector<std::int8_t> a(6), b(6), zeros(3);
   std::vector<std::int32_t> y(4, 77);

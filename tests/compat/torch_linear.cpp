@@ -67,6 +67,13 @@ TEST_CASE("quantized_linear: every element by the definition, with scales and bi
         }
     }
 }
+TEST_CASE("quantized_linear: a result without elements, of any number of outputs, takes no time or memory") {
+  const double one[] = {1.}, zero[] = {0.};
+  const qtensor::index_t huge = qtensor::index_t{1} << 40;
+  torch::quantized_linear({}, {}, 0, huge, 0, {}, {1., 0, one, 1., 0}, {});
+  CHECK_THROWS_WITH(torch::quantized_linear({}, {}, 0, huge, 0, {}, {1., 0, zero, 1., 0}, {}),
+                    "qtensor: w_scales is 0; a scale must be finite and positive as a float.");
+}
 TEST_CASE("quantized_linear: what does not fit is refused before anything is written") {
   const std::vector<std::uint8_t> x(4);
   const std::vector<std::int8_t> w(6);

@@ -48,10 +48,10 @@ void quantized_linear(std::span<const std::uint8_t> x, std::span<const std::int8
   const float x_scale = positive("x_scale", p.x_scale), y_scale = positive("y_scale", p.y_scale);
   require(p.y_zero_point >= 0 && p.y_zero_point <= 255, "y_zero_point is ", p.y_zero_point, "; quint8 has 0 to 255.");
   std::vector<float> w_scales, shifts;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(n); ++c) {
-    w_scales.push_back(positive("w_scales", p.w_scales[p.w_scales.size() == 1 ? 0 : c]));
-    if (!bias.empty()) shifts.push_back(rounded(bias[c] / rounded(x_scale * w_scales[c])));
-  }
+  for (const double s : p.w_scales) w_scales.push_back(positive("w_scales", s));
+  if (y.empty()) return;  // there may be any number of inputs or outputs
+  for (std::size_t c = 0; c < bias.size(); ++c)
+    shifts.push_back(rounded(bias[c] / rounded(x_scale * w_scales[w_scales.size() == 1 ? 0 : c])));
   const ops::requantization<std::uint8_t> how({&x_scale, 1}, w_scales, y_scale, shifts,
                                               static_cast<std::uint8_t>(p.y_zero_point), n);
   const ops::store_requantized<std::uint8_t> store{how, {y.data(), m, n, n, 1}};
