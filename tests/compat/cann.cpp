@@ -39,6 +39,10 @@ TEST_CASE("mxscale sizes: blocks in pairs, one more axis (NUMERICS 3)") {
   check({3, 34, 3, 3, 259, 3, 4}, {3, 34, 3, 3, 259, 3, 1, 2}, {3, 34, 3, 3, 259, 1, 4, 2});
   check({2, 64, 64}, {2, 64, 1, 2}, {2, 1, 64, 2});
   check({1, 1, 1, 1, 1, 1, 2}, {1, 1, 1, 1, 1, 1, 1, 2}, {1, 1, 1, 1, 1, 1, 2, 2});
+  CHECK_THROWS_WITH(cann::mxscale_sizes({4, 64}, 2), "qtensor: axis is 2; x of rank 2 has axes -2 to 1.");
+  CHECK_THROWS_WITH(cann::mxscale_sizes({4, 64}, 1, 0), "qtensor: block_size is 0; it is at least 1.");
+  CHECK_THROWS_WITH(cann::mxscale_sizes({1, 1, 1, 1, 1, 1, 1, 1}, 0),
+                    "qtensor: x has rank 8; its scales have one axis more, and 8 at most.");
 }
 
 TEST_CASE("mxscale2: two rows of blocks interleave, an odd one stands beside 00 (NUMERICS 3)") {

@@ -41,10 +41,16 @@ using block_quant_a2_a3 = with<block_quant<int8, 1, Columns>, Rule, rule_multipl
 // ---- Layouts of MX scales -------------------------------------------------------------------------------------------
 
 /// Sizes of the scales of x along an axis (from the front, or negative from the end): its blocks in pairs, and the two
-/// of a pair on one more axis. x [B, M, N], axis -1: [B, M, ceil(ceil(N / 32) / 2), 2].
+/// of a pair on one more axis. x [B, M, N], axis -1: [B, M, ceil(ceil(N / 32) / 2), 2]. Throws on axes that x does not
+/// have, more than 7 of them, and blocks of less than one element.
 inline dims mxscale_sizes(const dims& x, index_t axis, index_t block_size = 32) {
+  const int rank = x.rank();
+  require(rank < dims::most, "x has rank ", rank, "; its scales have one axis more, and ", dims::most, " at most.");
+  require(axis >= -rank && axis < rank, "axis is ", axis, "; x of rank ", rank, " has axes ", -rank, " to ", rank - 1,
+          ".");
+  require(block_size >= 1, "block_size is ", block_size, "; it is at least 1.");
   dims sizes = x;
-  const int at = qtensor::detail::from_front(axis, x.rank());
+  const int at = qtensor::detail::from_front(axis, rank);
   sizes[at] = divide_up(divide_up(x[at], block_size), 2);
   sizes.append(2);
   return sizes;
