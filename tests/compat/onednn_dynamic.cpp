@@ -84,6 +84,8 @@ TEST_CASE("quantize: what it refuses, before anything is written") {
   const auto f32 = data_type::f32, e2m1 = data_type::f4_e2m1;
   CHECK(why(dims, f32, changed(mx(), [](auto& h) { h.mode = quantization_mode::static_sazp; }), e2m1) ==
         "qtensor: static_sazp takes its scales from the caller; use reorder with a destination scale.");
+  CHECK(why(dims, f32, changed(mx(), [](auto& h) { h.mode = static_cast<quantization_mode>(3); }), e2m1) ==
+        "qtensor: the mode is 3; its choices are 0 to 2.");
   CHECK(why(dims, data_type::s8, mx(), e2m1) ==
         "qtensor: the source is of type s8; dynamic quantization takes f32, bf16 and f16.");
   CHECK(why(dims, f32, fp(), data_type::f8_e4m3) ==

@@ -76,7 +76,9 @@ void quantize(std::span<const index_t> dims, data_type from, const void* src, co
               void* dst, void* scales, const On&... on) {
   const index_t count = element_count(dims);
   const bool mx = how.mode == quantization_mode::dynamic_mx;
-  require(mx || how.mode == quantization_mode::dynamic_fp,
+  require(how.mode >= quantization_mode::static_sazp && how.mode <= quantization_mode::dynamic_fp, "the mode is ",
+          static_cast<int>(how.mode), "; its choices are 0 to 2.");
+  require(how.mode != quantization_mode::static_sazp,
           "static_sazp takes its scales from the caller; use reorder with a destination scale.");
   require(from == data_type::f32 || from == data_type::bf16 || from == data_type::f16, "the source is of type ",
           name_of(from), "; dynamic quantization takes f32, bf16 and f16.");
