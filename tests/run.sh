@@ -124,7 +124,8 @@ alone=() sooner=g++
 if command -v clang++ >/dev/null; then alone=(--no-suite headers) sooner=clang++; fi
 # g++ compiles sooner where it seldom looks for memory that it no longer needs, and chooses itself what to inline.
 CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels $gcc_folders \
-  -Din_full=false "-Dnewest_headers=$newest" -Dcpp_args=--param=ggc-min-heapsize=1000000,-DQTENSOR_NO_FORCED_INLINE
+  -Din_full=false "-Dnewest_headers=$newest" \
+  "-Dcpp_args=--param=ggc-min-heapsize=1000000 -DQTENSOR_NO_FORCED_INLINE"
 if [ -n "$lowest" ]; then
   CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
     --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
