@@ -5,8 +5,8 @@
 # usage: tests/run.sh [--full]
 #   (default)  kernels by g++ for AVX2, for dot products with AVX-VNNI and for all this machine has, by clang++ for
 #              SSE4.2 and the main ones for the highest level; operations, products and most random cases by clang++ with
-#              all this machine has, the vendors' by it for SSE4.2; the newest headers of Eigen and xsimd on the umbrella and
-#              usage tests, users' projects; of many schemes that differ little a few, on each level its own
+#              all this machine has, the vendors' by it for SSE4.2; the newest headers of Eigen and xsimd on the umbrella
+#              and usage tests, users' projects; of many schemes that differ little a few, on each level its own
 #              architecture and plain code
 #   --full     also all schemes, all architectures on every level, every test by clang++, both compilers x both Eigens x
 #              both xsimds on every level, sanitizers, exhaustive sweeps, random cases at length, and 64-bit Arm

@@ -109,8 +109,7 @@
 
 /// For the small functions that kernels are made of: a call would pass registers through memory. Where the compiler is
 /// told not to inline, as without optimization, or a program that would rather compile soon says so in all its units,
-/// the choice is the compiler's: kernels full of forced copies take twice the time and memory to compile there, and run
-/// no faster.
+/// the choice is the compiler's: forced copies cost compile time and memory, and without optimization gain nothing.
 #if defined(__NO_INLINE__) || defined(QTENSOR_NO_FORCED_INLINE)
 #define QTENSOR_INLINE inline
 #define QTENSOR_INLINE_LAMBDA
