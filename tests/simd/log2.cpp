@@ -14,17 +14,18 @@ namespace {
 /// Numbers of which fun(x) by vectors is not `wanted`(x).
 template <class Fun, class Wanted>
 int wrong(Fun fun, Wanted wanted) {
+  constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>);
   std::vector<std::uint32_t> mantissas;
   for (std::uint32_t m = 0; m < 256; ++m) mantissas.push_back(m), mantissas.push_back(low_bits(23) - m);
   for (std::uint32_t m = 256; m < low_bits(23) - 256; m += 40503) mantissas.push_back(m);
-  while (mantissas.size() % static_cast<std::size_t>(simd::lanes<A>) != 0) mantissas.push_back(0);
+  while (mantissas.size() % lanes != 0) mantissas.push_back(0);
   int count = 0;
   for (std::uint32_t field = 1; field < 255; ++field)
-    for (std::size_t i = 0; i < mantissas.size(); i += static_cast<std::size_t>(simd::lanes<A>)) {
+    for (std::size_t i = 0; i < mantissas.size(); i += lanes) {
       const auto x = simd::load<A>(mantissas.data() + i) | simd::words<A>(field << 23);
-      std::int32_t got[simd::lanes<A>];
+      std::int32_t got[lanes];
       simd::store(got, fun(x));
-      for (std::size_t k = 0; k < static_cast<std::size_t>(simd::lanes<A>); ++k)
+      for (std::size_t k = 0; k < lanes; ++k)
         count += got[k] != wanted(float_of(mantissas[i + k] | field << 23));
     }
   return count;
