@@ -102,7 +102,7 @@ void check_codes(index_t rows, index_t depth, index_t group, const G&... granula
 
 TEST_CASE("activation_rows: floats become what quantize makes of them, by row and by group") {
   for (const index_t rows : {1, 3, 20})
-    for (const index_t depth : {0, 1, 5, 32, 67, 300})
+    for (const index_t depth : {0, 1, 5, 32, 67, 300, 1000})
       for (const index_t group : {1, 3, 4, 32, 100}) {
         check_floats<quads_of::nibbles>(rows, depth, group);
         if (rows == 3) check_floats<quads_of::bytes>(rows, depth, group);

@@ -38,11 +38,12 @@ void check_rows(index_t n, index_t step) {
   check::fenced<float> apart((rows - 1) * step + n);
   std::vector<float> scales(static_cast<std::size_t>(rows));
   for (index_t r = 0; r < rows; ++r) std::copy_n(x.data() + r * n, n, apart.data() + r * step);
-  check::fenced<std::int8_t> codes(n);
+  check::fenced<std::int8_t> codes(n), room(n);
   index_t seen = 0;
-  ops::quantize_rows(apart.data(), step, rows, n, scales.data(), [&](index_t r, const auto& encode) {
+  ops::quantize_rows(apart.data(), step, rows, n, scales.data(), [&](index_t r, const auto& of_row) {
     REQUIRE(r == seen++);
-    encode(codes.data());
+    of_row.write(codes.data());
+    REQUIRE(std::equal(codes.data(), codes.data() + n, of_row.read(room.data())));
     REQUIRE(check::same_or_nan(scales[static_cast<std::size_t>(r)], want.scales()[static_cast<std::size_t>(r)]));
     for (index_t k = 0; k < n; ++k) REQUIRE(codes[k] == want.codes()[static_cast<std::size_t>(r * n + k)]);
   });
@@ -54,7 +55,7 @@ void check_rows(index_t n, index_t step) {
 TEST_CASE("quantize_rows: codes and scales of int8_per_channel, rows of NaN among others, side by side or with gaps") {
   std::vector<index_t> sizes(70);
   std::iota(sizes.begin(), sizes.end(), 1);
-  for (const index_t n : {512, 3000}) sizes.push_back(n);
+  for (const index_t n : {512, 1000, 1024, 1025, 3000}) sizes.push_back(n);
   for (const index_t n : sizes)
     for (const index_t step : {n, n + 2}) check_rows(n, step);
 }

@@ -215,20 +215,22 @@ TEST_CASE("add_saturated, sub_saturated stop at 255 and 0") {
   });
 }
 
-TEST_CASE("reduce_max, reduce_max_each: the maximum of each row, wherever it is") {
+TEST_CASE("reduce_max, reduce_max_each, reduce_add_each: the maximum of each row, wherever it is, and the sum") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr std::size_t n = size_of<float, A>;
     for (int k = 0; k < 2000; ++k) {
       std::array<std::array<std::uint32_t, n>, n> rows;
-      std::array<std::uint32_t, n> expected;
+      std::array<std::uint32_t, n> expected, sums;
       for (std::size_t r = 0; r < n; ++r) {
         rows[r] = random_lanes<std::uint32_t, A>();
+        sums[r] = std::accumulate(rows[r].begin(), rows[r].end(), 0u);
         expected[r] = *std::max_element(rows[r].begin(), rows[r].end());
         if (simd::reduce_max(simd::load<A>(rows[r].data())) != expected[r]) FAIL("row ", r);
       }
-      const auto got = simd::reduce_max_each<A>([&](index_t r) { return simd::load<A>(rows[std::size_t(r)].data()); });
-      if (lanes_of(got) != expected) FAIL("reduce_max_each, round ", k);
+      const auto row = [&](index_t r) { return simd::load<A>(rows[std::size_t(r)].data()); };
+      if (lanes_of(simd::reduce_max_each<A>(row)) != expected) FAIL("reduce_max_each, round ", k);
+      if (lanes_of(simd::reduce_add_each<A>(row)) != sums) FAIL("reduce_add_each, round ", k);
     }
   });
 }

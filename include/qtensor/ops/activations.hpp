@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <qtensor/ops/matmul.hpp>
 #include <qtensor/ops/product.hpp>
 #include <qtensor/ops/quantized_rows.hpp>
@@ -166,8 +167,8 @@ class activation_rows {
     return in_place() ? reinterpret_cast<std::int8_t*>(units_ + r * stride_) : codes_;
   }
   void quantize_whole_rows(const float* x, index_t step, index_t begin, index_t rows) {
-    quantize_rows(x, step, rows, form_.depth, row_scales_ + begin, [&](index_t r, const auto& encode) {
-      encode(codes_of(begin + r));
+    quantize_rows(x, step, rows, form_.depth, row_scales_ + begin, [&](index_t r, const auto& codes) {
+      codes.write(codes_of(begin + r));
       lay_out(codes_of(begin + r), begin + r);
     });
   }
@@ -197,12 +198,8 @@ class activation_rows {
           groups_ > 0 ? (groups_ - 1) * padded + round_up(form_.depth - (groups_ - 1) * group, 4) : 0;
       for (index_t k = 0; k < filled; k += 4 * simd::lanes<A>)
         simd::store(quad_sums_ + k / 4, simd::nibble_dot<A>::quad_sums(to + k));
-      for (index_t g = 0; g < groups_; ++g) {
-        const index_t first = g * padded / 4, end = std::min(first + padded / 4, filled / 4);
-        std::int32_t sum = 0;
-        for (index_t q = first; q < end; ++q) sum += quad_sums_[q];
-        sums[g * rows_] = sum;
-      }
+      std::fill(quad_sums_ + filled / 4, quad_sums_ + groups_ * padded / 4, 0);
+      sum_groups(padded / 4, sums);
     } else {
       for (index_t g = 0; g < groups_; ++g) {
         const index_t k = g * group, some = std::min(group, form_.depth - k);
@@ -212,6 +209,32 @@ class activation_rows {
     }
     if (form_.offsets) set_terms(r);
     row_scales_[r] = rounded(row_scales_[r] * form_.unit);
+  }
+  /// The sums of a row's groups, of `quads` quad sums each, rows_ apart.
+  void sum_groups(index_t quads, std::int32_t* sums) const {
+    constexpr index_t lanes = simd::lanes<A>;
+    const auto* const all = reinterpret_cast<const std::uint32_t*>(quad_sums_);
+    index_t g = 0;
+    for (; groups_ - g >= lanes / 2; g += lanes) {  // fewer are sooner added up one by one
+      const auto quads_of = [&](index_t i) QTENSOR_INLINE_LAMBDA { return all + std::min(g + i, groups_ - 1) * quads; };
+      simd::words<A> of_groups;
+      if (quads <= lanes)
+        of_groups = simd::reduce_add_each<A>([&](index_t i)
+                                                 QTENSOR_INLINE_LAMBDA { return simd::load_n<A>(quads_of(i), quads); });
+      else
+        of_groups = simd::reduce_add_each<A>([&](index_t i) {
+          simd::words<A> sum(0u);
+          for (index_t q = 0; q < quads; q += lanes)
+            sum = sum + simd::load_n<A>(quads_of(i) + q, std::min(lanes, quads - q));
+          return sum;
+        });
+      std::uint32_t each[lanes];
+      simd::store(each, of_groups);
+      for (index_t i = 0; i < std::min(lanes, groups_ - g); ++i)
+        sums[(g + i) * rows_] = static_cast<std::int32_t>(each[i]);
+    }
+    for (; g < groups_; ++g)
+      sums[g * rows_] = static_cast<std::int32_t>(std::accumulate(all + g * quads, all + (g + 1) * quads, 0u));
   }
   /// What tiles read of all rows. Whole batches: what they write behind the last entry is nobody's.
   void finish() {

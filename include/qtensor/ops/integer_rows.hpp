@@ -85,8 +85,8 @@ class row_parameters {
   bool one_zero_ = true;
 };
 
-/// Rows [first, first + count) of floats quantized as int8_per_channel<0> does it: their scales, and take(row, encode)
-/// with what writes a row's codes. `room` is memory for rows that are not where they can be read.
+/// Rows [first, first + count) of floats quantized as int8_per_channel<0> does it: their scales, and take(row,
+/// row_codes). `room` is memory for rows that are not where they can be read.
 template <tile_source X, class Take>
 void quantize_source_rows(const X& x, index_t first, index_t count, std::vector<float>& room, float* scales,
                           const Take& take) {
@@ -95,7 +95,7 @@ void quantize_source_rows(const X& x, index_t first, index_t count, std::vector<
   for_each_float_run(x, first, count, most, room.data(),
                      [&](index_t begin, index_t rows, const float* from, index_t step) {
                        quantize_rows(from, step, rows, depth, scales + begin,
-                                     [&](index_t r, const auto& encode) { take(begin + r, encode); });
+                                     [&](index_t r, const auto& codes) { take(begin + r, codes); });
                      });
 }
 
@@ -145,10 +145,10 @@ class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
   template <tile_source X>
   void fill(const X& x, index_t first, index_t count) {
     bytes_.resize(static_cast<std::size_t>(stride_));
-    quantize_source_rows(x, first, count, floats_, this->without_zeros(count), [&](index_t r, const auto& encode) {
-      encode(reinterpret_cast<std::int8_t*>(bytes_.data()));
+    quantize_source_rows(x, first, count, floats_, this->without_zeros(count), [&](index_t r, const auto& codes) {
+      const std::int8_t* const from = codes.read(reinterpret_cast<std::int8_t*>(bytes_.data()));
       sums_[static_cast<std::size_t>(r)] =
-          simd::pack_units<A>(bytes_.data(), depth_, simd::code_sign::is_signed, row(r));
+          simd::pack_units<A>(reinterpret_cast<const std::uint8_t*>(from), depth_, simd::code_sign::is_signed, row(r));
     });
     rests_ = sums_;
   }

@@ -286,7 +286,7 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
     whole_ = 0;
     make_room(count);
     quantize_source_rows(x, first, count, floats_, this->without_zeros(count),
-                         [&](index_t r, const auto& encode) { encode(reinterpret_cast<std::int8_t*>(copy(r))); });
+                         [&](index_t r, const auto& codes) { codes.write(reinterpret_cast<std::int8_t*>(copy(r))); });
   }
   /// Rows from r on, to be read in whole squares and steps.
   simd::unit_rows<A> from(index_t r) const {

@@ -46,12 +46,33 @@ void quantize_row_groups(const float* x, index_t n, index_t group, std::uint32_t
     quantize_group<S>(x + k, std::min(group, n - k), amax[g], scales[g], codes + k);
 }
 
+/// The codes of a row, made when they are asked for unless they are `ready`: make(codes) writes all n of them.
+template <class Make>
+struct row_codes {
+  const std::int8_t* ready;  ///< null: not made yet
+  index_t n;
+  const Make& make;
+
+  void write(std::int8_t* codes) const {
+    if (ready != nullptr)
+      std::copy_n(ready, n, codes);
+    else
+      make(codes);
+  }
+  /// Where they can be read: in `room` for n codes, or elsewhere.
+  const std::int8_t* read(std::int8_t* room) const {
+    if (ready != nullptr) return ready;
+    make(room);
+    return room;
+  }
+};
+
 /// The same for rows with one scale each, as int8_per_channel<0> has them; row r begins at x + r * step. Calls take(r,
-/// encode) for every row: encode(codes) writes its codes, and scales[r] is there. Scales of several rows come at once,
-/// which hides how long one takes, and codes of short rows that lie behind each other.
+/// row_codes) for every row; scales[r] is there. Scales of several rows come at once, which hides how long one takes,
+/// and so do codes of shorter rows that lie behind each other.
 template <class Take>
 void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float* scales, const Take& take) {
-  constexpr index_t most = 16, first_cache = 8192, short_row = 64;
+  constexpr index_t most = 16, first_cache = 8192, short_row = 1024;
   const index_t together = std::clamp(first_cache / std::max(n, index_t{1}), index_t{1}, most);
   for (index_t first = 0; first < rows; first += together) {
     const index_t count = std::min(together, rows - first);
@@ -59,18 +80,18 @@ void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float*
     for (index_t r = 0; r < count; ++r) amax[r] = simd::amax_bits<simd::best_arch>(x + (first + r) * step, n);
     const bool fit =
         simd::block_scales<row_scheme>(amax, count, scales + first, scales + first) == simd::blocks_are::fitting;
-    std::int8_t short_rows[most * short_row];
+    alignas(64) std::int8_t all[first_cache];
     const bool at_once = fit && n <= short_row && step == n && count > 1;
-    if (at_once) simd::encode_fitting<row_scheme>(x + first * n, count * n, n, scales + first, nullptr, short_rows);
-    for (index_t r = first; r < first + count; ++r)
-      take(r, [&](std::int8_t* codes) {
-        if (at_once)
-          std::copy_n(short_rows + (r - first) * n, n, codes);
-        else if (fit)
+    if (at_once) simd::encode_fitting<row_scheme>(x + first * n, count * n, n, scales + first, nullptr, all);
+    for (index_t r = first; r < first + count; ++r) {
+      const auto make = [&](std::int8_t* codes) {
+        if (fit)
           simd::encode_uniform_fitting<row_scheme>(x + r * step, n, element_scale{scales[r], 1.f}, 0, codes);
         else
           quantize_group<row_scheme>(x + r * step, n, amax[r - first], scales[r], codes);
-      });
+      };
+      take(r, row_codes<decltype(make)>{at_once ? all + (r - first) * n : nullptr, n, make});
+    }
   }
 }
 

@@ -114,7 +114,12 @@ QTENSOR_INLINE std::uint32_t reduce_add(const words<A>& v) {
 /// b an index_t, in order. Cost for all rows together: 45 / 21 / 9 / 3.
 template <usable_arch A, class Row>
 QTENSOR_INLINE words<A> reduce_max_each(Row row) {
-  return reduce_max_each<A>(detail::isa<A>{}, row);
+  return reduce_each<A>(detail::isa<A>{}, detail::lane_max{}, row);
+}
+/// The same with the sum of each row's lanes, modulo 2^32.
+template <usable_arch A, class Row>
+QTENSOR_INLINE words<A> reduce_add_each(Row row) {
+  return reduce_each<A>(detail::isa<A>{}, detail::lane_sum{}, row);
 }
 
 /// The same of 16-bit lanes. Lane b of the result is the largest lane of block b, for `lanes` blocks of a row each

@@ -60,32 +60,37 @@ QTENSOR_INLINE std::uint32_t reduce_add(avx512_isa, const words512& v) {
   return reduce_add(avx2_isa{},
                     words256(_mm256_add_epi32(_mm512_castsi512_si256(v.data), _mm512_extracti64x4_epi64(v.data, 1))));
 }
-QTENSOR_INLINE __m512i max_of_pairs32(__m512i a, __m512i b) {
-  return _mm512_max_epu32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+QTENSOR_INLINE __m512i of_both(lane_max, __m512i a, __m512i b) { return _mm512_max_epu32(a, b); }
+QTENSOR_INLINE __m512i of_both(lane_sum, __m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
+template <class Op>
+QTENSOR_INLINE __m512i of_pairs32(Op op, __m512i a, __m512i b) {
+  return of_both(op, _mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
 }
-QTENSOR_INLINE __m512i max_of_pairs64(__m512i a, __m512i b) {
-  return _mm512_max_epu32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+template <class Op>
+QTENSOR_INLINE __m512i of_pairs64(Op op, __m512i a, __m512i b) {
+  return of_both(op, _mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
 }
-QTENSOR_INLINE __m512i max_of_pairs128(__m512i a, __m512i b) {
-  return _mm512_max_epu32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+template <class Op>
+QTENSOR_INLINE __m512i of_pairs128(Op op, __m512i a, __m512i b) {
+  return of_both(op, _mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
 }
-template <class A, class Row>
-QTENSOR_INLINE words512 reduce_max_each(avx512_isa, Row row) {
+template <class A, class Op, class Row>
+QTENSOR_INLINE words512 reduce_each(avx512_isa, Op op, Row row) {
   const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
     const __m512i r0 = row(b).data, r1 = row(b + 1).data;
     keep_order();
-    return max_of_pairs32(r0, r1);
+    return of_pairs32(op, r0, r1);
   };
   const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
     const __m512i r01 = two(b), r23 = two(b + 2);
-    return max_of_pairs64(r01, r23);
+    return of_pairs64(op, r01, r23);
   };
   const auto eight = [&](index_t b) QTENSOR_INLINE_LAMBDA {
     const __m512i r0123 = four(b), r4567 = four(b + 4);
-    return max_of_pairs128(r0123, r4567);
+    return of_pairs128(op, r0123, r4567);
   };
   const __m512i low = eight(0), high = eight(8);
-  return max_of_pairs128(low, high);
+  return of_pairs128(op, low, high);
 }
 
 template <class A, int BlocksOfRow, class Row>

@@ -161,11 +161,18 @@ QTENSOR_INLINE std::uint32_t reduce_add(any_isa, const words<A>& v) {
 /// compiler schedules them come from memory at half the speed.
 QTENSOR_INLINE void keep_order() { asm volatile("" ::: "memory"); }
 
-template <class A, class Get>
-QTENSOR_INLINE words<A> reduce_max_each(any_isa, Get get) {
-  buffer<std::uint32_t, A> best;
-  for (index_t i = 0; i < best.size; ++i) best[i] = reduce_max(isa<A>{}, get(i));
-  return best.batch();
+/// What reduce_each makes of a row's lanes.
+struct lane_max {};
+struct lane_sum {};  // modulo 2^32
+template <class A, class Op, class Get>
+QTENSOR_INLINE words<A> reduce_each(any_isa, Op, Get get) {
+  buffer<std::uint32_t, A> of_rows;
+  for (index_t i = 0; i < of_rows.size; ++i)
+    if constexpr (std::is_same_v<Op, lane_max>)
+      of_rows[i] = reduce_max(isa<A>{}, get(i));
+    else
+      of_rows[i] = reduce_add(isa<A>{}, get(i));
+  return of_rows.batch();
 }
 
 template <class A, int BlocksOfRow, class Get>

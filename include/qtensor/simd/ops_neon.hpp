@@ -37,11 +37,13 @@ QTENSOR_INLINE bytes_neon sub_saturated(neon_isa, const bytes_neon& a, const byt
 
 QTENSOR_INLINE std::uint32_t reduce_max(neon_isa, const words_neon& v) { return vmaxvq_u32(v.data); }
 QTENSOR_INLINE std::uint32_t reduce_add(neon_isa, const words_neon& v) { return vaddvq_u32(v.data); }
-template <class A, class Row>
-QTENSOR_INLINE words_neon reduce_max_each(neon_isa, Row row) {
-  const uint32x4_t r01 = vpmaxq_u32(row(index_t{0}).data, row(index_t{1}).data);
-  const uint32x4_t r23 = vpmaxq_u32(row(index_t{2}).data, row(index_t{3}).data);
-  return vpmaxq_u32(r01, r23);
+QTENSOR_INLINE uint32x4_t of_pairs(lane_max, uint32x4_t a, uint32x4_t b) { return vpmaxq_u32(a, b); }
+QTENSOR_INLINE uint32x4_t of_pairs(lane_sum, uint32x4_t a, uint32x4_t b) { return vpaddq_u32(a, b); }
+template <class A, class Op, class Row>
+QTENSOR_INLINE words_neon reduce_each(neon_isa, Op op, Row row) {
+  const uint32x4_t r01 = of_pairs(op, row(index_t{0}).data, row(index_t{1}).data);
+  const uint32x4_t r23 = of_pairs(op, row(index_t{2}).data, row(index_t{3}).data);
+  return of_pairs(op, r01, r23);
 }
 
 template <class A, int BlocksOfRow, class Row>

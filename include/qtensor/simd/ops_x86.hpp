@@ -46,18 +46,22 @@ QTENSOR_INLINE std::uint32_t reduce_add(sse42_isa, const words128& v) {
   const __m128i pair = _mm_add_epi32(v.data, _mm_shuffle_epi32(v.data, 0x4e));
   return static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 0xb1))));
 }
+QTENSOR_INLINE __m128i of_both(lane_max, __m128i a, __m128i b) { return _mm_max_epu32(a, b); }
+QTENSOR_INLINE __m128i of_both(lane_sum, __m128i a, __m128i b) { return _mm_add_epi32(a, b); }
 // Each step halves the rows: unpacking puts the partners of two rows side by side.
-QTENSOR_INLINE __m128i max_of_pairs32(__m128i a, __m128i b) {
-  return _mm_max_epu32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+template <class Op>
+QTENSOR_INLINE __m128i of_pairs32(Op op, __m128i a, __m128i b) {
+  return of_both(op, _mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
 }
-QTENSOR_INLINE __m128i max_of_pairs64(__m128i a, __m128i b) {
-  return _mm_max_epu32(_mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b));
+template <class Op>
+QTENSOR_INLINE __m128i of_pairs64(Op op, __m128i a, __m128i b) {
+  return of_both(op, _mm_unpacklo_epi64(a, b), _mm_unpackhi_epi64(a, b));
 }
-template <class A, class Row>
-QTENSOR_INLINE words128 reduce_max_each(sse42_isa, Row row) {
-  const __m128i r01 = max_of_pairs32(row(index_t{0}).data, row(index_t{1}).data);
-  const __m128i r23 = max_of_pairs32(row(index_t{2}).data, row(index_t{3}).data);
-  return max_of_pairs64(r01, r23);
+template <class A, class Op, class Row>
+QTENSOR_INLINE words128 reduce_each(sse42_isa, Op op, Row row) {
+  const __m128i r01 = of_pairs32(op, row(index_t{0}).data, row(index_t{1}).data);
+  const __m128i r23 = of_pairs32(op, row(index_t{2}).data, row(index_t{3}).data);
+  return of_pairs64(op, r01, r23);
 }
 
 // Maxima of words next to each other, of doublewords and of quadwords; lane i of the arguments becomes lanes 2 * i.
@@ -332,25 +336,29 @@ QTENSOR_INLINE std::uint32_t reduce_add(avx2_isa, const words256& v) {
   return reduce_add(sse42_isa{},
                     words128(_mm_add_epi32(_mm256_castsi256_si128(v.data), _mm256_extracti128_si256(v.data, 1))));
 }
-QTENSOR_INLINE __m256i max_of_pairs32(__m256i a, __m256i b) {
-  return _mm256_max_epu32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+QTENSOR_INLINE __m256i of_both(lane_max, __m256i a, __m256i b) { return _mm256_max_epu32(a, b); }
+QTENSOR_INLINE __m256i of_both(lane_sum, __m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
+template <class Op>
+QTENSOR_INLINE __m256i of_pairs32(Op op, __m256i a, __m256i b) {
+  return of_both(op, _mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
 }
-QTENSOR_INLINE __m256i max_of_pairs64(__m256i a, __m256i b) {
-  return _mm256_max_epu32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+template <class Op>
+QTENSOR_INLINE __m256i of_pairs64(Op op, __m256i a, __m256i b) {
+  return of_both(op, _mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
 }
-template <class A, class Row>
-QTENSOR_INLINE words256 reduce_max_each(avx2_isa, Row row) {
+template <class A, class Op, class Row>
+QTENSOR_INLINE words256 reduce_each(avx2_isa, Op op, Row row) {
   const auto two = [&](index_t b) QTENSOR_INLINE_LAMBDA {
     const __m256i r0 = row(b).data, r1 = row(b + 1).data;
     keep_order();
-    return max_of_pairs32(r0, r1);
+    return of_pairs32(op, r0, r1);
   };
   const auto four = [&](index_t b) QTENSOR_INLINE_LAMBDA {
     const __m256i r01 = two(b), r23 = two(b + 2);
-    return max_of_pairs64(r01, r23);
+    return of_pairs64(op, r01, r23);
   };
   const __m256i a = four(0), b = four(4);
-  return _mm256_max_epu32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+  return of_both(op, _mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
 }
 
 template <class A, int BlocksOfRow, class Row>
