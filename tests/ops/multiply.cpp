@@ -216,9 +216,12 @@ TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are 
                    mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>,
                    scheme<uint8, group<48>, zero_point<uint8>>, scheme<uint4, group<32>, offset<f32>, offset_min_max>) {
   constexpr index_t panel = simd::float_tile<best>::panel, k = 112;
-  for (const index_t outputs : {2 * panel - 1, 2 * panel, 9 * panel + 3})
+  for (const index_t outputs : {2 * panel - 1, 2 * panel, 9 * panel + 3}) {
+    const auto w = random_tensor<S>(outputs, k, 17);
+    std::vector<float> weights;
+    for (index_t n = 0; n < outputs; ++n)
+      for (index_t i = 0; i < k; ++i) weights.push_back(reference::value(w.view(), {n, i}));
     for (const index_t rows : {1, 3, 5, 8, 19}) {
-      const auto w = random_tensor<S>(outputs, k, 17);
       auto floats = numbers(rows * k, 18);
       floats[3] = -0.f, floats[5] = 0x1p-140f;
       if (rows > 1) floats[k] = std::numeric_limits<float>::infinity();
@@ -228,12 +231,9 @@ TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are 
         multiply_tiles(w, matrix_ref<const float>{floats.data(), rows, k, k, 1},
                        ops::store_floats<best>{{y.data(), rows, outputs, outputs, 1}, 0.75f, mode});
         CHECK(same(y, rows, outputs, [&](index_t m, index_t n) {
-          const float sum =
-              reference::dot([&](index_t r, index_t i) { return floats[static_cast<std::size_t>(r * k + i)]; },
-                             [&](index_t i, index_t c) {
-                               return reference::value(w.view(), {c, i});
-                             },
-                             m, n, k);
+          const float sum = reference::dot(
+              [&](index_t r, index_t i) { return floats[static_cast<std::size_t>(r * k + i)]; },
+              [&](index_t i, index_t c) { return weights[static_cast<std::size_t>(c * k + i)]; }, m, n, k);
           const auto at = static_cast<std::size_t>(m * outputs + n);
           const float product = rounded(0.75f * sum);
           const float want = mode == accumulate::add ? rounded(before[at] + product) : product;
@@ -241,6 +241,7 @@ TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are 
         }));
       }
     }
+  }
 }
 
 TEST_CASE("multiply: rounded operands") {

@@ -124,13 +124,16 @@ const std::vector<float>& turned() {
 
 /// Rows [row, row + part.rows()) of a large tensor are those of a small one.
 template <class Large, class Small>
-bool holds(const Large& all, const Small& part, index_t row) {
+bool holds(const Large& large, const Small& small, index_t row) {
+  const auto all = large.view();
+  const auto part = small.view();
+  const index_t height_of_part = small.extents()[0];
+  const std::size_t bytes = small.codes().size_bytes() / static_cast<std::size_t>(height_of_part);
   bool same = true;
-  for (index_t r = 0; r < part.extents()[0]; ++r) {
-    const std::size_t bytes = part.codes().size_bytes() / static_cast<std::size_t>(part.extents()[0]);
-    same = same && std::memcmp(all.view().row({row + r, 0}), part.view().row({r, 0}), bytes) == 0;
+  for (index_t r = 0; r < height_of_part; ++r) {
+    same = same && std::memcmp(all.row({row + r, 0}), part.row({r, 0}), bytes) == 0;
     for (index_t c = 0; c < width; ++c)
-      same = same && all.view().storage_scale_code({row + r, c}) == part.view().storage_scale_code({r, c});
+      same = same && all.storage_scale_code({row + r, c}) == part.storage_scale_code({r, c});
   }
   return same;
 }

@@ -99,13 +99,13 @@ TEST_CASE("folds on bytes: max and min in the type of the codes, and in narrow o
 }
 
 TEST_CASE("folds on bytes: long sums, inside what is exact and beyond it") {
-  const index_t rows = 9000, cols = 37;
+  const index_t rows = 9000, cols = check::full ? 37 : 21;
   std::vector<int> codes(static_cast<std::size_t>(rows * cols));
   std::uint32_t state = 1;
   for (std::size_t i = 0; i < codes.size(); ++i) {
     state = state * 1664525u + 1013904223u;
     // The first columns balanced around 128, the others ever larger.
-    codes[i] = static_cast<int>(i % 37 < 12 ? state >> 24 : 200 + (state >> 24) % 56);
+    codes[i] = static_cast<int>(static_cast<index_t>(i) % cols < 12 ? state >> 24 : 200 + (state >> 24) % 56);
   }
   for (float scale : {.1f, .5f, .3f})
     for (int zero : {128, 0, 3}) {
