@@ -35,6 +35,7 @@ need_build_tools
 need_program cmake cmake
 need_program make make
 need_program nm binutils
+need_program ld.lld lld
 need_header doctest/doctest.h doctest-dev
 need_header nlohmann/json.hpp nlohmann-json3-dev
 need_file /usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz dataset-fashion-mnist
@@ -43,6 +44,8 @@ if [ $full = yes ]; then
   need_program qemu-aarch64 qemu-user
 fi
 install_packages || echo "going on with what there is" >&2
+# Programs made without optimization have many symbols: LLVM's linker joins them soonest.
+if command -v ld.lld >/dev/null; then export CXX_LD=lld; fi
 
 note_skip() {
   skipped=$((skipped + 1))

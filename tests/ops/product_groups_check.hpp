@@ -31,26 +31,37 @@ constexpr float unit<e1m2> = 0.25f;
 template <>
 constexpr float unit<mxint8_code> = 0x1p-6f;
 
-/// Row n of a view as the reference wants an operand.
+/// A row of a view as the reference wants an operand; what it says of every k is read once.
 template <class View>
 struct operand {
   using S = typename View::scheme_type;
   using code = typename S::code_format;
-  const View& view;
-  index_t row;
-  bool one_scale = true;
   static constexpr bool has_offset = S::has_offset, has_tensor_scale = S::has_tensor_scale;
   static constexpr float unit = check::unit<code>;
-  float tensor_scale = view.tensor_scale();
+  bool one_scale;
+  float tensor_scale;
+  std::vector<std::int64_t> numbers{};
+  std::vector<float> scales{}, offsets{};
 
-  std::int64_t number(index_t k) const {
-    return static_cast<std::int64_t>(decode<code>(view.code(row, k)) / unit) - view.zero_point(row, k);
+  operand(const View& view, index_t row, bool has_one_scale)
+      : one_scale(has_one_scale), tensor_scale(view.tensor_scale()) {
+    for (index_t k = 0; k < view.cols(); ++k) {
+      numbers.push_back(static_cast<std::int64_t>(decode<code>(view.code(row, k)) / unit) - view.zero_point(row, k));
+      scales.push_back(view.scale(row, k));
+      if constexpr (has_offset)
+        offsets.push_back(view.storage_offset(reordered<typename View::order_type>(std::array{row, k})));
+    }
   }
-  float scale(index_t k) const { return view.scale(row, k); }
-  float offset(index_t k) const {
-    return view.storage_offset(reordered<typename View::order_type>(std::array{row, k}));
-  }
+  std::int64_t number(index_t k) const { return numbers[static_cast<std::size_t>(k)]; }
+  float scale(index_t k) const { return scales[static_cast<std::size_t>(k)]; }
+  float offset(index_t k) const { return offsets[static_cast<std::size_t>(k)]; }
 };
+template <class View>
+std::vector<operand<View>> operands(const View& view, bool one_scale) {
+  std::vector<operand<View>> all;
+  for (index_t row = 0; row < view.rows(); ++row) all.emplace_back(view, row, one_scale);
+  return all;
+}
 
 /// Random codes; scales and offsets that are neither tiny nor huge, some of them NaN where `nans`; zero points near and
 /// far.
@@ -82,10 +93,9 @@ template <class W, class X>
 std::vector<float> product_by_definition(const W& w, const X& x, index_t group, bool one_scale) {
   using S = typename W::scheme_type;
   std::vector<float> y;
-  for (index_t m = 0; m < x.rows(); ++m)
-    for (index_t n = 0; n < w.rows(); ++n) {
-      const operand<X> left{x, m, one_scale};
-      const operand<W> right{w, n};
+  const auto weights = operands(w, true);
+  for (const auto& left : operands(x, one_scale))
+    for (const auto& right : weights) {
       const bool one_group = S::code_format::is_integer && !S::has_offset && group >= w.cols();
       float value = one_group ? reference::integer_product(left, right, w.cols())
                               : reference::group_product(left, right, w.cols(), group);
@@ -102,9 +112,9 @@ struct kept {
   mutable std::vector<int> seen = std::vector<int>(y.size(), 0);
   void operator()(const product_tile& t) const {
     REQUIRE(reinterpret_cast<std::uintptr_t>(t.values) % 16 == 0);
+    REQUIRE((t.row + t.rows <= rows && t.col + t.cols <= cols));
     for (index_t r = 0; r < t.rows; ++r)
       for (index_t c = 0; c < t.cols; ++c) {
-        REQUIRE((t.row + r < rows && t.col + c < cols));
         const auto at = static_cast<std::size_t>((t.row + r) * cols + t.col + c);
         y[at] = t.values[r * t.stride + c];
         t.values[r * t.stride + c] = quiet_nan;  // a sink may
@@ -166,7 +176,8 @@ void compare_floats(const W& wt, index_t m, const By& by = {}) {
           for (index_t c = 0; c < n + 3; ++c) {
             if (!by_rows && r * row + c * col >= index_t(y.size())) continue;
             const float found = y[static_cast<std::size_t>(r * row + c * col)];
-            REQUIRE(same_or_nan(found, r < m && c < n ? (*want)[static_cast<std::size_t>(r * n + c)] : 77.f));
+            const float wanted = r < m && c < n ? (*want)[static_cast<std::size_t>(r * n + c)] : 77.f;
+            if (!same_or_nan(found, wanted)) FAIL("element (", r, ", ", c, ") is ", found, " and not ", wanted);
           }
       }
   });

@@ -17,7 +17,7 @@ using uint8_any = scheme<uint8, group<dynamic>, zero_point<uint8>, scale_as<bf16
 }  // namespace
 
 TEST_CASE("products over groups: int8 and uint8 weights") {
-  for (index_t m = 1; m <= 7; ++m)
+  for (index_t m = 1; m <= 7; m += check::full ? 1 : 2)
     for (const index_t n : {1, 15, 33, 65})
       for (const index_t k : {1, 6, 40, 131})
         for (const index_t g : {1, 5, 32}) {

@@ -33,6 +33,8 @@ void batches(fuzz::dice& dice) {
   matmul_batches_into(source(x.data(), left_extents), r, y, on(pool::threads(dice.within(1, 3))));
   constexpr bool integers = R::code_format::is_integer && std::is_same_v<typename R::granularity_type, per_tensor>;
   if constexpr (integers) matmul_batches_into(l, r, by_codes);
+  const auto left_view = l.view();
+  const auto right_view = r.view();
   std::size_t at = 0;
   for (index_t a = 0; a < count[0]; ++a)
     for (index_t b = 0; b < count[1]; ++b)
@@ -44,16 +46,16 @@ void batches(fuzz::dice& dice) {
           std::int64_t sum = 0;
           for (index_t c = 0; c < k; ++c) {
             chain = std::fma(x[static_cast<std::size_t>(((la * left[1] + lb) * m + i) * k + c)],
-                             reference::value(r.view(), {ra, rb, c, j}), chain);
+                             reference::value(right_view, {ra, rb, c, j}), chain);
             if constexpr (integers)
-              sum += std::int64_t{static_cast<std::int8_t>(l.view().code(la, lb, i, c))} *
-                     (static_cast<std::int64_t>(R::code_format::decode(r.view().code(ra, rb, c, j))) -
-                      r.view().zero_point(ra, rb, c, j));
+              sum += std::int64_t{static_cast<std::int8_t>(left_view.code(la, lb, i, c))} *
+                     (static_cast<std::int64_t>(R::code_format::decode(right_view.code(ra, rb, c, j))) -
+                      right_view.zero_point(ra, rb, c, j));
           }
           REQUIRE(bits_of(y[at]) == bits_of(chain));
           if constexpr (integers)
             REQUIRE(by_codes[at] ==
-                    (k == 0 ? 0.f : reference::scaled_sum(sum, l.scales()[0], r.view().scale(ra, rb, 0, j))));
+                    (k == 0 ? 0.f : reference::scaled_sum(sum, l.scales()[0], right_view.scale(ra, rb, 0, j))));
         }
 }
 
