@@ -89,7 +89,7 @@ part() {
 # The levels that this machine runs (level_guard.cpp has the full lists of features), and last all that it has. The
 # lowest, and most operations, products and random cases on the last, are clang++'s where there is one, without
 # optimization, which compiles in half of g++'s time; the highest of the named ones is asked about by clang++ with
-# optimization.
+# optimization, but for what it then compiles longest.
 named=x86-64-v2,x86-64-v3 lowest=x86-64-v2 levels=native other=x86-64-v3
 case $(uname -m) in
   x86_64)
