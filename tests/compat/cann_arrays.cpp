@@ -114,6 +114,11 @@ TEST_CASE("dual axis: results between one another's elements, and no elements at
   none.scale1 = {nullptr, type::e8m0, {0, 1, 2}};
   none.scale2 = {nullptr, type::e8m0, {0, 2, 2}};
   CHECK(none.run().ok());
+  constexpr index_t huge = index_t{1} << 40;
+  none.in.sizes = none.first.sizes = none.second.sizes = {0, huge, huge};
+  none.scale1.sizes = {0, huge, huge / 64, 2};
+  none.scale2.sizes = {0, huge / 64, huge, 2};
+  CHECK(none.run().ok());
 }
 
 TEST_CASE("single axis: what only it refuses") {

@@ -313,4 +313,9 @@ TEST_CASE("onnx: tensors without elements") {
   CHECK(onnx::quantize_linear<linear<uint8>>(source(x.data(), extents(3, 0)), three, {}, {.axis = 0}).size() == 0);
   const std::vector<std::int32_t> none;
   CHECK(onnx::quantize_linear<linear<int8>>(none.data(), extents(3, 0), one).size() == 0);
+  const auto rows_of = [&](index_t length) {
+    return sentence([&] { onnx::dequantize_linear<linear<int4>>(flat, one, {}, extents(0, length), {}, y); });
+  };
+  CHECK(rows_of(index_t{1} << 60) == "nothing was thrown");
+  CHECK(rows_of(index_t{1} << 62) == "qtensor: a size of 4611686018427387904 times 4 does not fit 63 bits.");
 }

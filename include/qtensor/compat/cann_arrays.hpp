@@ -244,6 +244,7 @@ std::optional<bool> share_memory(const basic_array<A>& a, const basic_array<B>& 
 /// Whether no two indices lead to one element for sure: each stride steps over all that the smaller ones reach.
 template <class Pointer>
 bool strides_nest(const basic_array<Pointer>& a) {
+  if (is_empty(a)) return true;  // however large the other sizes
   const dims strides = strides_of(a);
   const auto size_of = [](index_t stride) { return stride < 0 ? -stride : stride; };
   index_t reached = 0, smallest = 0;

@@ -16,13 +16,13 @@ namespace pieces {
 
 // ---- The conversion ------------------------------------------------------------------------------------------------
 
-/// A parameter and which of its entries belong to the elements of a dense tensor.
+/// A parameter and which of its entries belong to the elements of a dense tensor; the pattern of an empty one is none.
 struct spread_parameter : detail::parameter_map {
   simd::entry_pattern pattern = {};
 
   spread_parameter(const detail::parameter_map& p, std::span<const index_t> dims) : parameter_map(p) {
-    for (std::size_t d = 0; p.given() && d < dims.size(); ++d)
-      pattern.append(dims[d], step[d] == 0 ? std::max(dims[d], index_t{1}) : run[d]);
+    if (!p.given() || element_count(dims) == 0) return;
+    for (std::size_t d = 0; d < dims.size(); ++d) pattern.append(dims[d], step[d] == 0 ? dims[d] : run[d]);
   }
 };
 

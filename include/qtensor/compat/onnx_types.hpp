@@ -156,7 +156,7 @@ constexpr void for_each_row(const View& view, Row row) {
 /// Whether rows of n codes start on a byte in the flat array too.
 template <format F>
 constexpr bool rows_fill_bytes(index_t n) {
-  return !is_packed<F> || n * F::bits % 8 == 0;
+  return !is_packed<F> || n % 8 * F::bits % 8 == 0;
 }
 
 }  // namespace detail
