@@ -146,6 +146,17 @@ TEST_CASE("stablehlo types: every constraint of a type has its sentence") {
   axis_2.check_shape({3, 2, 2});
 }
 
+TEST_CASE("stablehlo types: a number that is no basic type is refused") {
+  const std::string none = "qtensor: an element type has number 99; basic_type has 0 (i1) to 16 (f64).";
+  const auto unknown = static_cast<basic_type>(99);
+  CHECK(sentence([&] { name_of(unknown); }) == none);
+  CHECK(sentence([&] { round_to(unknown, 1.0); }) == none);
+  CHECK(sentence([&] { quantized_type::per_tensor(unknown, f32_type, 1.0); }) == none);
+  CHECK(sentence([&] { quantized_type::per_tensor(i8, unknown, 1.0); }) == none);
+  CHECK(sentence([&] { is_float(static_cast<basic_type>(-1)); }) ==
+        "qtensor: an element type has number -1; basic_type has 0 (i1) to 16 (f64).");
+}
+
 TEST_CASE("stablehlo types: spellings read and write") {
   for (const char* text :
        {"f32", "i1", "ui64", "bf16", "!quant.uniform<i8:f32, 0.1:-30>", "!quant.uniform<i8<-127:127>:f32, 0.5>",

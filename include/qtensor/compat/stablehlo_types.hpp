@@ -21,7 +21,8 @@ namespace qtensor::compat::stablehlo {
 /// Holds every value of every integer type, ui64 included, and every difference of two of them.
 __extension__ typedef __int128 wide_integer;
 
-/// Element types that are not quantized, in ascending width within a kind.
+/// Element types that are not quantized, in ascending width within a kind. Another number is refused wherever it is
+/// asked what type it is.
 enum class basic_type { i1, i2, i4, i8, i16, i32, i64, ui2, ui4, ui8, ui16, ui32, ui64, f16, bf16, f32, f64 };
 
 namespace detail {
@@ -48,7 +49,11 @@ inline constexpr std::array<type_facts, 17> facts{{{"i1", 1, 'b'},
                                                    {"bf16", 16, 'f'},
                                                    {"f32", 32, 'f'},
                                                    {"f64", 64, 'f'}}};
-constexpr const type_facts& facts_of(basic_type t) { return facts[static_cast<std::size_t>(t)]; }
+constexpr const type_facts& facts_of(basic_type t) {
+  const auto i = static_cast<std::size_t>(t);
+  require(i < facts.size(), "an element type has number ", static_cast<int>(t), "; basic_type has 0 (i1) to 16 (f64).");
+  return facts[i];
+}
 
 }  // namespace detail
 
