@@ -169,6 +169,22 @@ TEST_CASE("stablehlo reduce: two tensors, no dimensions, empty dimensions") {
         std::vector<float>{3, 3});
 }
 
+TEST_CASE("stablehlo reduce, reduce_window: no results take no time or memory, however large the other extents are") {
+  constexpr index_t huge = index_t{1} << 40;
+  using shape = std::vector<index_t>;
+  const shlo::tensor x(shlo::basic_type::f32, {huge, 0, huge, huge}), zero(shlo::basic_type::f32, {});
+  const element_type f32 = x.type();
+  const auto check = [&](const auto& body) {
+    CHECK(shlo::reduce({&x}, {&zero}, {2, 3}, {f32}, body, {f32})[0].shape() == shape{huge, 0});
+    CHECK(shlo::reduce({&x}, {&zero}, {0, 2, 3}, {f32}, body, {f32})[0].shape() == shape{0});
+    CHECK(shlo::reduce({&x}, {&zero}, {0, 1, 2, 3}, {f32}, body, {f32})[0].size() == 1);
+    const shlo::window_attributes w{{1, 1, huge, huge}, {}, {}, {}, {{0, 0}, {0, 0}, {0, 0}, {huge, huge}}};
+    CHECK(shlo::reduce_window({&x}, {&zero}, w, {f32}, body, {f32})[0].shape() == shape{huge, 0, 1, 2 * huge + 1});
+  };
+  check(qtensor::add);
+  check(adding(f32));
+}
+
 TEST_CASE("stablehlo reduce: constraints by name") {
   const auto x = tensor_of<float>("f32", {2, 2}, {1, 2, 3, 4});
   const auto y = tensor_of<float>("f32", {4}, {1, 2, 3, 4});

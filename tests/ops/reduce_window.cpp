@@ -169,6 +169,17 @@ TEST_CASE("reduce_window: constraints by name") {
   CHECK(reduce_window(s, 0.f, window<2>{.padding_low = {-5, 0}}, add).size() == 0);
 }
 
+TEST_CASE("reduce_window and average_pool: no results take no time or memory, however large windows and padding are") {
+  constexpr index_t huge = index_t{1} << 40;
+  const std::vector<float> x(1);
+  const auto none = source(x.data(), extents(0, 1));
+  const window<2> large{.sizes = {1, huge}, .padding_low = {0, huge}}, padded{.padding_low = {0, huge}};
+  CHECK(reduce_window(none, 0.f, large, add).extents() == std::array<index_t, 2>{0, 2});
+  CHECK(reduce_window(none, 0.f, padded, add).extents() == std::array<index_t, 2>{0, huge + 1});
+  const auto same = convert_to<f32>{};
+  CHECK(average_pool(none, padded, same, same, pool_count::elements).extents() == std::array<index_t, 2>{0, huge + 1});
+}
+
 TEST_CASE("average_pool: the elements of every window, by definition, on every kind of sum and result") {
   std::vector<int> codes(40 * 45);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<int>(i * 61 % 251);

@@ -288,25 +288,24 @@ std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::
                            const Body& body, const std::vector<element_type>& result_types, const On&... on) {
   const auto types = pieces::check_inputs(inputs, inits, body_types, result_types);
   const auto by = qtensor::detail::execution_among(on...).by;
+  const auto body_of_scalars = pieces::body_of_scalars(body, body_types);
   const std::vector<index_t>& shape = inputs[0]->shape();
   const index_t rank = static_cast<index_t>(shape.size());
   window_attributes w;
   w.window_dimensions.assign(shape.size(), 1);
   std::vector<bool> folded(shape.size(), false);
-  bool empty = false;
   for (index_t d : dimensions) {
     require(d >= 0 && d < rank, "dimension ", d, " is reduced, but the inputs have rank ", rank,
             "; constraint (C4): 0 <= dimensions < rank(inputs[0]).");
     require(!folded[static_cast<std::size_t>(d)], "dimension ", d,
             " is given twice; constraint (C5): is_unique(dimensions).");
     folded[static_cast<std::size_t>(d)] = true;
-    empty = empty || shape[static_cast<std::size_t>(d)] == 0;
     w.window_dimensions[static_cast<std::size_t>(d)] = shape[static_cast<std::size_t>(d)];
   }
   std::vector<index_t> kept;
   for (std::size_t axis = 0; axis < shape.size(); ++axis)
     if (!folded[axis]) kept.push_back(shape[axis]);
-  if (empty) {  // nothing to fold: the init value, converted
+  if (inputs[0]->size() == 0) {  // nothing to fold: the init value, converted, or no results
     const scalars seed =
         pieces::convert_all(body_types, pieces::convert_all(types, pieces::init_of(inits), body_types), result_types);
     dense<scalars, pieces::most_rank> y(pieces::widened(kept, 1), seed);
@@ -322,8 +321,7 @@ std::vector<tensor> reduce(const std::vector<const tensor*>& inputs, const std::
         return {pieces::converted(by, *y, result_types[0])};
     }
   }
-  const auto y =
-      reduce_window(inputs, inits, w, body_types, pieces::body_of_scalars(body, body_types), result_types, on...);
+  const auto y = reduce_window(inputs, inits, w, body_types, body_of_scalars, result_types, on...);
   std::vector<tensor> out;
   for (const tensor& one : y) {
     out.emplace_back(one.type(), kept);

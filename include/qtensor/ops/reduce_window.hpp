@@ -303,6 +303,7 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
   const auto seed = fold.leaf(inits);
   using writers = ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)>;
   writers out(counts, fold.finish(seed, seed));
+  if (dynamic_extents<Rank>(counts).size() == 0) return out.take();
   constexpr bool on_bytes = [] {
     if constexpr (ops::window_on_bytes<std::remove_const_t<decltype(inputs)>, std::remove_const_t<decltype(fold)>>)
       return writers::step == 1 && std::tuple_size_v<typename decltype(fold)::result> == 1;
@@ -381,6 +382,10 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
   const auto sums = reduce_window(x, zero, w, accumulator, add, on...);
   const auto each = elements(sums);
   const auto counts = each.extents(), extents = elements(x).extents();
+  constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
+  using writer = ops::result_writer<value, static_cast<std::size_t>(Rank)>;
+  writer out(counts, mean(0.f, 1.f));
+  if (dynamic_extents<Rank>(counts).size() == 0) return out.take();
   std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present;
   for (std::size_t axis = 0; axis < counts.size(); ++axis)
     for (index_t i = 0; i < counts[axis]; ++i) {
@@ -391,9 +396,6 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
       }
       present[axis].push_back(n);
     }
-  constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
-  using writer = ops::result_writer<value, static_cast<std::size_t>(Rank)>;
-  writer out(counts, mean(0.f, 1.f));
   float most = 1.f;  // of the elements of a window
   for (const auto& along : present) most *= along.empty() ? 0.f : *std::max_element(along.begin(), along.end());
   std::vector<index_t> runs = {0};  // of windows along a row that have as many elements
