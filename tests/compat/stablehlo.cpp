@@ -136,6 +136,16 @@ TEST_CASE("stablehlo: a per-axis tensor of no channels goes to codes and back") 
   }
 }
 
+TEST_CASE("stablehlo: a tensor without elements may have other extents whose product does not fit") {
+  constexpr index_t huge = index_t{1} << 40;
+  for (const auto& shape : {std::vector<index_t>{2, 0, huge, huge}, {2, huge, huge, 0}}) {
+    const auto type = quantized_type::per_axis(basic_type::i8, basic_type::f32, 0, {1.0, 2.0}, {0, 1});
+    const auto q = shlo::uniform_quantize(shlo::tensor(basic_type::f32, shape), type);
+    CHECK(q.size() == 0);
+    CHECK(shlo::uniform_dequantize(q).shape() == shape);
+  }
+}
+
 TEST_CASE("stablehlo: every storage and expressed type goes to codes and back") {
   for (const char* storage : {"i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"})
     for (const char* expressed : {"f16", "bf16", "f32", "f64"}) {
@@ -183,5 +193,8 @@ TEST_CASE("stablehlo: refused at run time, by name of the constraint") {
   CHECK(mentions(sentence([&] { tensor_of<float>("f32", {3}, {1.f}); }), "1 elements are given for a tensor of 3"));
   CHECK(mentions(sentence([&] { tensor_of<float>("i8", {1}, {1.f}); }), "elements of 4 bytes are given for i8"));
   CHECK(mentions(sentence([&] { shlo::tensor(basic_type::f32, {-1}); }), "an extent is at least 0"));
-  CHECK(mentions(sentence([&] { shlo::tensor(basic_type::f32, {index_t{1} << 40, index_t{1} << 40}); }), "63 bits"));
+  constexpr index_t huge = index_t{1} << 40;
+  CHECK(mentions(sentence([&] { shlo::tensor(basic_type::f32, {huge, huge}); }), "63 bits"));
+  CHECK(sentence([&] { shlo::tensor(static_cast<basic_type>(99), {1}); }) ==
+        "qtensor: an element type has number 99; basic_type has 0 (i1) to 16 (f64).");
 }

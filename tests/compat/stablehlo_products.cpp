@@ -317,6 +317,27 @@ TEST_CASE("stablehlo products: operands without elements beside sums of nothing"
   CHECK(zeros.to_vector<float>() == std::vector<float>(12, 0.f));
 }
 
+TEST_CASE(
+    "stablehlo products: no results and sums of nothing take no time or memory, however large other extents are") {
+  constexpr index_t huge = index_t{1} << 40;
+  using shape = std::vector<index_t>;
+  const shlo::tensor wide(basic_type::f32, {0, huge, huge}), high(basic_type::f32, {huge, huge, 0});
+  const auto none = shlo::dot_general(wide, high, {{}, {}, {2, 1}, {1, 0}}, basic_type::f32);
+  CHECK(none.shape() == shape{0, 0});
+  const shlo::tensor lhs(basic_type::f32, {2, huge, 0}), rhs(basic_type::f32, {0, huge, 3});
+  CHECK(shlo::dot_general(lhs, rhs, {{}, {}, {1, 2}, {1, 0}}, basic_type::f32).to_vector<float>() ==
+        std::vector<float>(6, 0.f));
+  const shlo::tensor no_features(basic_type::f32, {1, huge, 0}), huge_kernel(basic_type::f32, {huge, 0, 2});
+  CHECK(shlo::convolution(no_features, huge_kernel, numbers, {}, basic_type::f32).to_vector<float>() ==
+        std::vector<float>(2, 0.f));
+  const shlo::tensor only_padding(basic_type::f32, {1, 1, 0, huge, huge, huge});
+  const shlo::convolution_dimension_numbers four{0, 1, {2, 3, 4, 5}, 0, 1, {2, 3, 4, 5}, 0, 1, {2, 3, 4, 5}};
+  const shlo::convolution_attributes apart{.window_strides = {1, huge, huge, huge},
+                                           .padding = {{{1, 0}}, {{0, 0}}, {{0, 0}}, {{0, 0}}}};
+  CHECK(shlo::convolution(only_padding, floats({1, 1, 1, 1, 1, 1}, {5}), four, apart, basic_type::f32)
+            .to_vector<float>() == std::vector<float>{0});
+}
+
 TEST_CASE("stablehlo convolution: strides, padding, dilations of both sides") {
   const auto x = floats({1, 4, 1}, {1, 2, 3, 4});
   const auto w = floats({2, 1, 1}, {10, 1});

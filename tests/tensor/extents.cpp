@@ -100,4 +100,6 @@ TEST_CASE("dense strides: the last axis is contiguous, an empty axis makes those
   CHECK(dense_strides(std::array<index_t, 1>{7}) == std::array<index_t, 1>{1});
   CHECK(dense_strides(std::array<index_t, 3>{2, 3, 5}) == std::array<index_t, 3>{15, 5, 1});
   CHECK(dense_strides(std::array<index_t, 3>{2, 0, 5}) == std::array<index_t, 3>{0, 5, 1});
+  constexpr index_t huge = index_t{1} << 40;
+  CHECK(dense_strides(std::array<index_t, 4>{0, huge, huge, huge}) == std::array<index_t, 4>{0, 0, huge, 1});
 }

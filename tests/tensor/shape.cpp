@@ -209,6 +209,18 @@ TEST_CASE("shapes: sizes beyond 63 bits throw, those beyond 2^31 do not") {
         "qtensor: a size of 4294967296 times 4294967296 does not fit 63 bits.");
 }
 
+TEST_CASE("checked_product: of none 1, with a 0 among them 0, however large the others, else what fits or throws") {
+  constexpr index_t huge = index_t{1} << 40;
+  const auto product = [](const std::vector<index_t>& sizes) { return detail::checked_product(sizes); };
+  CHECK(product({}) == 1);
+  CHECK(product({3, 5, 7}) == 105);
+  CHECK(product({huge, huge, 0}) == 0);
+  CHECK(product({0, huge, huge}) == 0);
+  CHECK(sentence([&] {
+          product({2, huge, huge});
+        }) == "qtensor: a size of 2199023255552 times 1099511627776 does not fit 63 bits.");
+}
+
 TEST_CASE("shapes: constant expressions, and the code of one for every scale format") {
   static_assert(tensor_shape<mxfp4, extents<8, 64>>{}.code_bytes() == 256 &&
                 tensor_shape<mxfp4, extents<8, 64>>{}.scale_count() == 16);

@@ -101,14 +101,9 @@ inline constexpr int most_dims = 12;
 inline index_t element_count(std::span<const index_t> dims) {
   require(!dims.empty() && dims.size() <= static_cast<std::size_t>(most_dims), "a tensor of ", dims.size(),
           " dimensions is given; oneDNN has 1 to 12.");
-  bool none = false;
-  for (std::size_t d = 0; d < dims.size(); ++d) {
+  for (std::size_t d = 0; d < dims.size(); ++d)
     require(dims[d] >= 0, "dimension ", d, " is ", dims[d], "; extents are at least 0.");
-    none = none || dims[d] == 0;
-  }
-  index_t count = none ? 0 : 1;
-  for (std::size_t d = 0; d < dims.size() && !none; ++d) count = qtensor::detail::checked_product(count, dims[d]);
-  return count;
+  return qtensor::detail::checked_product(dims);
 }
 
 /// The extents of a parameter's array for a tensor of these dims; `what` begins the sentence of a refusal. Throws on

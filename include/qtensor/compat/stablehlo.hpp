@@ -54,10 +54,7 @@ class channels {
   channels(const tensor& t, const quantized_type& q) : scales_(q.scales().begin(), q.scales().end()) {
     for (const wide_integer z : q.zero_points()) zeros_.push_back(static_cast<unit>(z));
     const auto count = static_cast<index_t>(scales_.size());
-    index_t inner = 1;
-    for (auto a = q.is_per_axis() ? static_cast<std::size_t>(*q.axis()) + 1 : 0; a < t.shape().size(); ++a)
-      inner *= t.shape()[a];
-    sizes_ = sizes_type(t.size() == 0 ? 0 : t.size() / (count * inner), count, inner);
+    sizes_ = sizes_type(t.size() == 0 ? 0 : t.size() / (count * t.run()), count, t.run());
   }
 
   template <executor By>

@@ -53,12 +53,6 @@ inline std::vector<index_t> places_of(const std::vector<dimension_steps>& dimens
 inline index_t size_along(const std::vector<index_t>& shape, index_t axis) {
   return shape[static_cast<std::size_t>(axis)];
 }
-/// What lies between neighbours along an axis of a dense tensor in row-major order.
-inline index_t stride_along(const std::vector<index_t>& shape, index_t axis) {
-  index_t stride = 1;
-  for (auto inner = static_cast<std::size_t>(axis) + 1; inner < shape.size(); ++inner) stride *= shape[inner];
-  return stride;
-}
 /// Places of all indices over some dimensions of a tensor, the others 0.
 inline std::vector<index_t> places_over(const std::vector<index_t>& shape, const std::vector<index_t>& dimensions) {
   std::vector<dimension_steps> all;
@@ -90,6 +84,8 @@ inline void check_product_types(const tensor& lhs, const tensor& rhs, const elem
           "the operands and the result are computed in ", name_of(lhs.type().computed()), ", ",
           name_of(rhs.type().computed()), " and ", name_of(result.computed()),
           "; constraint: the expressed types agree, and with hybrid operands the element type of lhs and result.");
+  require(is_float(result.computed()), "an operand is ", name_of(lhs.type().stored()),
+          "; products are of float or quantized tensors.");
   require(
       lhs.type().is_quantized() == result.is_quantized() && (!lhs.type().is_quantized() || rhs.type().is_quantized()),
       "quantized and float operands do not go together so; constraint: is_quantized(lhs) = is_quantized(result) "
@@ -186,13 +182,10 @@ template <class T>
 class real_numbers {
  public:
   explicit real_numbers(const tensor& x) : x_(x) {
-    require(is_float(x.type().computed()), "an operand is ", name_of(x.type().stored()),
-            "; products are of float or quantized tensors.");
     if (x.type().is_quantized()) kept_ = uniform_dequantize(x);
     constexpr basic_type type = sizeof(T) == 4 ? basic_type::f32 : basic_type::f64;
     if (tensor().type().stored() != type) kept_ = convert(tensor(), type);
   }
-  bool empty() const { return x_.size() == 0; }
   const T* data() const { return reinterpret_cast<const T*>(tensor().bytes().data()); }
 
  private:
@@ -215,7 +208,6 @@ struct dot_operand {
   /// Rows [first, first + n) of a matrix: where they lie if these and their terms are evenly spaced, which tiles of
   /// floats take (doubles: if these are side by side), else in `room`.
   matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
-    if (numbers.empty()) return {nullptr, n, depth(), depth(), 1};  // no rows or no terms
     const T* from = numbers.data() + batches[static_cast<std::size_t>(matrix)];
     if (const auto row = step_of(free), term = step_of(terms); row && term && (sizeof(T) == 4 || *term == 1))
       return {from + first * *row, n, depth(), *row, *term};
@@ -265,7 +257,6 @@ class window_operand {
     return place == outside ? nullptr : numbers_.data() + place;
   }
   matrix_ref<const T> read(index_t matrix, index_t first, index_t n, std::vector<T>& room) const {
-    if (depth() == 0) return {nullptr, n, 0, 0, 1};
     room.resize(static_cast<std::size_t>(n * depth()));
     T* to = room.data();
     const index_t* const end = places_.data() + (first + n) * taps_;
@@ -437,6 +428,8 @@ inline tensor dot_general(const tensor& lhs, const tensor& rhs, const dot_dimens
   for (index_t i : lhs_free) shape.push_back(lhs.shape()[static_cast<std::size_t>(i)]);
   for (index_t i : rhs_free) shape.push_back(rhs.shape()[static_cast<std::size_t>(i)]);
   pieces::product_sums y(result, shape);
+  if (y.size() == 0 || lhs.size() == 0) return y.take();  // no results, or sums of nothing
+
   pieces::in_type(result.computed(), [&]<class Multiply>(const Multiply& multiply) {
     using number = typename Multiply::number;
     const auto operand_of = [](const tensor& x, const auto& batching, const auto& free, const auto& contracting) {
@@ -469,7 +462,7 @@ inline tensor convolution(const tensor& lhs, const tensor& rhs, const convolutio
   for (std::size_t i = 0; i < g.axes.size(); ++i)
     shape[static_cast<std::size_t>(d.output_spatial[i])] = g.axes[i].out();
   pieces::product_sums y(result, shape);
-  if (y.size() == 0) return y.take();
+  if (y.size() == 0 || rhs.size() == 0) return y.take();  // no results, or sums of nothing
 
   const auto stride = [&](index_t axis) { return detail::stride_along(rhs.shape(), axis); };
   const auto joined = [](std::vector<index_t> axes, index_t last) {

@@ -25,6 +25,16 @@ struct scalar {
   bool operator==(const scalar&) const = default;
 };
 
+namespace detail {
+
+/// What lies between neighbours along an axis of a dense tensor in row-major order; 0 where it has no elements.
+inline index_t stride_along(const std::vector<index_t>& shape, index_t axis) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  return qtensor::detail::checked_product(std::span(shape).subspan(static_cast<std::size_t>(axis) + 1));
+}
+
+}  // namespace detail
+
 /// A tensor whose type is known at run time: dense elements in row-major order, each of bytes_of(stored type) bytes
 /// (types of less than 8 bits a byte each). Starts as zeros. A shape without axes is one element.
 class tensor {
@@ -32,19 +42,17 @@ class tensor {
   /// Throws on a negative extent, on a number of bytes that overflows, and where a per-axis type does not fit the
   /// shape.
   tensor(element_type type, std::vector<index_t> shape) : type_(std::move(type)), shape_(std::move(shape)) {
-    index_t bytes = bytes_of(type_.stored());
-    for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    for (std::size_t axis = 0; axis < shape_.size(); ++axis)
       require(shape_[axis] >= 0, "dimension ", static_cast<index_t>(axis), " has ", shape_[axis],
               " elements; an extent is at least 0.");
-      bytes = qtensor::detail::checked_product(bytes, shape_[axis]);
-      size_ *= shape_[axis];
-    }
+    size_ = qtensor::detail::checked_product(shape_);
+    const index_t bytes = qtensor::detail::checked_product(size_, bytes_of(type_.stored()));
     if (type_.is_quantized()) {
       type_.quantized().check_shape(shape_);
       if (type_.quantized().is_per_axis()) {
-        const auto axis = static_cast<std::size_t>(*type_.quantized().axis());
-        for (std::size_t inner = axis + 1; inner < shape_.size(); ++inner) inner_ *= shape_[inner];
-        channels_ = shape_[axis];
+        const int axis = *type_.quantized().axis();
+        inner_ = detail::stride_along(shape_, axis);
+        channels_ = shape_[static_cast<std::size_t>(axis)];
       }
     }
     bytes_.resize(static_cast<std::size_t>(bytes));

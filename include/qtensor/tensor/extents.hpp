@@ -158,12 +158,16 @@ constexpr std::array<index_t, Rank> reordered(const std::array<index_t, Rank>& a
   return out;
 }
 
-/// Elements from one index to the next of each axis where the last axis is contiguous and nothing lies between.
+/// Elements from one index to the next of each axis where the last axis is contiguous and nothing lies between;
+/// 0 where that does not fit 63 bits: no two elements are so far apart.
 template <std::size_t Rank>
 constexpr std::array<index_t, Rank> dense_strides(const std::array<index_t, Rank>& extents) {
   std::array<index_t, Rank> strides{};
   index_t next = 1;
-  for (std::size_t axis = Rank; axis-- > 0; next *= extents[axis]) strides[axis] = next;
+  for (std::size_t axis = Rank; axis-- > 0;) {
+    strides[axis] = next;
+    if (__builtin_mul_overflow(next, extents[axis], &next)) next = 0;
+  }
   return strides;
 }
 

@@ -6,6 +6,7 @@
 #include <qtensor/format/table.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/tensor/extents.hpp>
+#include <span>
 
 namespace qtensor {
 
@@ -30,6 +31,14 @@ namespace detail {
 constexpr index_t checked_product(index_t a, index_t b) {
   index_t product = 0;
   require(!__builtin_mul_overflow(a, b, &product), "a size of ", a, " times ", b, " does not fit 63 bits.");
+  return product;
+}
+
+/// The product of sizes that are at least 0, which is 0 where one of them is; throws where it overflows.
+constexpr index_t checked_product(std::span<const index_t> sizes) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+  index_t product = 1;
+  for (const index_t size : sizes) product = checked_product(product, size);
   return product;
 }
 
