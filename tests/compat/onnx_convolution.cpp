@@ -37,6 +37,38 @@ TEST_CASE("onnx: auto_pad puts the odd element at the end or at the beginning, o
   CHECK(line(x, w, {.auto_pad = auto_padding::same_upper, .strides = {3}}) == list{21, 4});
   CHECK(line(x, {1}, {.auto_pad = auto_padding::same_upper, .strides = {3}}) == list{1, 4});
   CHECK(line(x, w, {.auto_pad = auto_padding::same_lower, .dilations = {3}}) == list{20, 30, 41, 2});
+  CHECK(line(x, {1, 10, 5}, {.auto_pad = auto_padding::same_upper, .dilations = {index_t{1} << 40}}) ==
+        list{10, 20, 30, 40});
+}
+
+TEST_CASE(
+    "onnx: convolutions without results or terms take no time or memory, however many outputs and taps there are") {
+  constexpr index_t huge = index_t{1} << 40;
+  const std::vector<std::uint8_t> none;
+  const std::vector<std::int8_t> no_weights;
+  const std::vector<float> scale = {1.f};
+  const onnx::qlinear_parameters<std::uint8_t, std::int8_t, std::uint8_t> p{1.f, 3, scale, no_weights, 1.f, 7};
+  const auto sums = [&](const dims& x, const dims& w, std::size_t n) {
+    std::vector<std::int32_t> y(n, 5);
+    onnx::conv_integer<std::uint8_t, std::int8_t>(none, x, no_weights, w, {}, {}, {}, y);
+    return y;
+  };
+  const auto codes = [&](const dims& x, const dims& w, std::size_t n, onnx::convolution_rule rule) {
+    std::vector<std::uint8_t> y(n, 5);
+    onnx::qlinear_conv<std::uint8_t, std::int8_t, std::uint8_t>(none, x, no_weights, w, p, {}, y, rule);
+    return y;
+  };
+  struct sizes {
+    dims x, w;
+    std::size_t results;
+  };
+  for (const auto& [x, w, n] : {sizes{{0, 0, 4}, {huge, 0, 2}, 0}, sizes{{1, 0, 2}, {huge, 0, 3}, 0},
+                                sizes{{2, 0, huge, 3}, {5, 0, huge, 2}, 20}, sizes{{2, 0, huge}, {5, 0, huge}, 10},
+                                sizes{{0, 0, huge, 3}, {huge, 0, huge, 2}, 0}}) {
+    CHECK(sums(x, w, n) == std::vector<std::int32_t>(n, 0));
+    for (const auto rule : {onnx::convolution_rule::runtime, onnx::convolution_rule::reference})
+      CHECK(codes(x, w, n, rule) == std::vector<std::uint8_t>(n, 7));
+  }
 }
 
 TEST_CASE("onnx: ConvInteger subtracts both zero points, and padding is the source's") {

@@ -93,7 +93,8 @@ TEST_CASE("convolution: outputs on lanes of their own, by taps and by input chan
   for (const index_t taps : {1, 2, 3, 4, 5, 8, 9})
     for (const index_t stride : {1, 2, 3, 4})
       for (const index_t dilation : {1, 2, 3})
-        for (const auto& [inputs, outputs] : {std::pair<index_t, index_t>{1, 1}, {1, 3}, {2, 2}, {3, 1}, {4, 4}, {9, 1}}) {
+        for (const auto& [inputs, outputs] :
+             {std::pair<index_t, index_t>{1, 1}, {1, 3}, {2, 2}, {3, 1}, {4, 4}, {9, 1}}) {
           const index_t groups = ++turn % 3 == 0 ? 70 : 5;
           check({.x_order = turn % 2 == 0 ? "NHWC" : "NCHW",
                  .inputs = inputs * groups,
@@ -184,6 +185,35 @@ TEST_CASE("convolution: nothing to sum, nothing to compute") {
   check({.inputs = 3, .outputs = 0, .sizes = {2, 2}});
   check({.batch = 0, .inputs = 3, .outputs = 3, .sizes = {2, 2}});
   check({.inputs = 3, .outputs = 3, .sizes = {2, 2}, .taps = {3, 3}});
+  for (const std::vector<index_t>& taps : {std::vector<index_t>{0, 2}, {2, 0}, {0, 0}})
+    for (const index_t groups : {1, 3}) {
+      check({.inputs = 3, .outputs = 6, .sizes = {2, 3}, .taps = taps, .how = {.groups = groups}});
+      check({.inputs = 3, .outputs = 6, .sizes = {1, 1}, .taps = taps, .how = {.groups = groups}, .w_zeros = {300}});
+    }
+}
+
+TEST_CASE("convolution: taps that read nothing but padding take no rows, however far they are") {
+  constexpr index_t far = index_t{1} << 39;
+  for (const index_t inputs : {1, 3, 8, 16})
+    for (const index_t groups : {index_t{1}, inputs})
+      for (const std::int32_t x_zero : {0, 900})
+        for (const std::vector<std::int32_t>& w_zeros : {std::vector<std::int32_t>{}, {5}}) {
+          const auto run = [&](const std::vector<index_t>& sizes, const std::vector<index_t>& taps,
+                               const qt::convolution_options& how) {
+            check({.inputs = inputs,
+                   .outputs = 2 * inputs,
+                   .sizes = sizes,
+                   .taps = taps,
+                   .how = how,
+                   .x_zero = x_zero,
+                   .w_zeros = w_zeros});
+          };
+          run({3, 4}, {3, 3}, {{}, {far, far}, {}, {far, far}, {far, far}, groups});
+          run({3, 4}, {2, 3}, {{}, {1, far}, {}, {0, far - 1}, {0, far + 1}, groups});
+          run({3, 4}, {2, 3}, {{2, 1}, {far, 1}, {}, {0, 1}, {far, 1}, groups});
+          run({1, 1}, {5, 3}, {{}, {}, {}, {2, 1}, {2, 1}, groups});
+          run({2, 2}, {2, 2}, {{}, {}, {}, {5, -2}, {0, 3}, groups});
+        }
 }
 
 TEST_CASE("convolution: threads change nothing") {

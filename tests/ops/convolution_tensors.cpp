@@ -181,6 +181,24 @@ TEST_CASE("runs of places, of any length, where channels do not lie side by side
     }
 }
 
+TEST_CASE("no results and sums of nothing take no time or memory, however many outputs and taps there are") {
+  constexpr index_t huge = index_t{1} << 40;
+  const auto run = [&](const auto& x_scheme, const auto& w_scheme, index_t batch, index_t outputs, index_t wide) {
+    const qt::tensor<std::remove_cvref_t<decltype(x_scheme)>, qt::dynamic_extents<4>> x(
+        qt::extents(batch, index_t{1}, wide, index_t{0}));
+    const qt::tensor<std::remove_cvref_t<decltype(w_scheme)>, qt::dynamic_extents<4>> w(
+        qt::extents(outputs, index_t{0}, index_t{1}, wide));
+    const auto conv = qt::prepare_convolution(x, "NHWC", w, "OIHW");
+    std::vector<float> y(static_cast<std::size_t>(conv.size()), 7.f);
+    qt::convolve_into(conv, x, {}, qt::result_in(y.data(), conv.plan().result("NHWC")));
+    CHECK(y == std::vector<float>(static_cast<std::size_t>(batch * outputs)));
+  };
+  for (const auto& [batch, outputs, wide] : {std::array{index_t{0}, huge, index_t{2}}, {2, 3, huge}, {2, 20, huge}}) {
+    run(qt::int8_per_tensor{}, qt::int8_per_tensor{}, batch, outputs, wide);
+    run(qt::scheme<qt::e4m3, qt::per_tensor>{}, qt::int8_per_tensor{}, batch, outputs, wide);
+  }
+}
+
 TEST_CASE("what does not fit is refused") {
   const auto x = random_tensor<qt::int8_per_tensor>(qt::extents(1, 6, 5, 8), 22);
   const auto w = random_tensor<channels<qt::int8, 0>>(qt::extents(5, 8, 2, 3), 23);

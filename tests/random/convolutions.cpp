@@ -120,12 +120,18 @@ void one_convolution(dice& dice) {
   INFO(p.text(), " x ", static_cast<int>(x.sign), " zero ", x.zero(0), " w ", static_cast<int>(w.sign), " zeros ",
        w.zeros.size(), " first ", w.zeros.empty() ? 0 : w.zeros[0]);
 
-  // What sums may come to decides what is refused.
+  // What sums may come to decides what is refused; taps that read nothing but padding add nothing.
+  const auto is_read = [&](const position& tap) {
+    for (std::size_t a = 0; a < tap.size(); ++a)
+      if (const auto [first, end] = s.axes[a].taps_inside(); tap[a] < first || tap[a] >= end) return s.is_empty();
+    return true;
+  };
   std::int64_t reach = 0;
   for (index_t o = 0; o < s.outputs; ++o) {
     std::int64_t sum = 0;
     qt::reference::for_each_position(qt::reference::taps_of(s), [&](const position& tap) {
-      for (index_t i = 0; i < s.group_inputs(); ++i) sum += std::abs(w.number(p.plan.kernel.at(o, i, tap), o));
+      for (index_t i = 0; i < s.group_inputs() && is_read(tap); ++i)
+        sum += std::abs(w.number(p.plan.kernel.at(o, i, tap), o));
     });
     reach = std::max(reach, sum);
   }

@@ -41,6 +41,31 @@ TEST_CASE("convolution: sizes of results (NUMERICS 7.3)") {
   CHECK(convolution_axis{.in = 0, .taps = 1}.out() == 0);
 }
 
+TEST_CASE("convolution: taps inside are those between the ends of the input under some output, or few beside them") {
+  for (const index_t in : {0, 1, 2, 5})
+    for (const index_t taps : {0, 1, 2, 3, 7})
+      for (const index_t stride : {1, 3})
+        for (const index_t tap_dilation : {1, 2, 9})
+          for (const index_t input_dilation : {1, 2})
+            for (const index_t low : {-9, -1, 0, 1, 4, 30})
+              for (const index_t high : {-3, 0, 2, 30}) {
+                const convolution_axis a{in, taps, stride, tap_dilation, input_dilation, low, high};
+                if (a.out() == 0) continue;
+                const index_t behind = low + (in == 0 ? 0 : (in - 1) * input_dilation + 1);
+                const auto [first, end] = a.taps_inside();
+                REQUIRE(0 <= first);
+                REQUIRE(first <= end);
+                REQUIRE(end <= taps);
+                for (index_t t = 0; t < taps; ++t) {
+                  bool reads = false;
+                  for (index_t o = 0; o < a.out(); ++o) reads = reads || a.source(o, t) >= 0;
+                  if (reads) REQUIRE((first <= t && t < end));
+                  const index_t place = t * tap_dilation, last = (a.out() - 1) * stride + place;
+                  if (first <= t && t < end) REQUIRE((last >= low && place < behind));
+                }
+              }
+}
+
 TEST_CASE("convolution: taps slide, padding and holes are 0") {
   CHECK(line({}, {1, 2, 3, 4}, {1, 10}) == numbers{21, 32, 43});
   CHECK(line({.stride = 2}, {1, 2, 3, 4}, {1, 10}) == numbers{21, 43});

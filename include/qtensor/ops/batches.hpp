@@ -100,10 +100,6 @@ class product_batches {
 };
 
 /// The number of elements of a tensor with these dimensions; throws where it does not fit 63 bits.
-inline index_t element_count(std::span<const index_t> dims) {
-  index_t count = 1;
-  for (const index_t d : dims) count = detail::checked_product(count, d);
-  return count;
-}
+inline index_t element_count(std::span<const index_t> dims) { return detail::checked_product(dims); }
 
 }  // namespace qtensor::inline QTENSOR_ABI

@@ -73,7 +73,6 @@ class convolution_run {
 
   template <executor By>
   void over(const By& by) const {
-    if (s_.result_batch() == 0 || s_.outputs == 0 || s_.pixels() == 0) return;
     const index_t rows = band_rows(by.concurrency());
     if (w_.form() == convolution_form::channels)
       over_bands<channel_rows_of<A>>(by, rows, [&](auto& band, index_t n, index_t d, index_t first, index_t count) {
@@ -277,6 +276,13 @@ void check_source_zero(const packed_convolution<A>& w, std::int32_t zero, simd::
           ": sums may leave 32 bits; a convolution's sums are exact in 32 bits.");
 }
 
+/// What there is to check before a convolution, and whether it has results.
+template <simd::usable_arch A>
+bool has_results(const packed_convolution<A>& w, const convolution_input& x) {
+  check_source_zero(w, x.zero_point, x.sign);
+  return !w.shape().is_empty();
+}
+
 }  // namespace ops
 
 /// The exact sums of a convolution, in tiles that cover the result once, in any order, from any thread of the executor:
@@ -286,7 +292,7 @@ void check_source_zero(const packed_convolution<A>& w, std::int32_t zero, simd::
 /// something for pixels below padding or holes only.
 template <class Sink, simd::usable_arch A, executor By = serial>
 void convolve(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink, const By& by = {}) {
-  ops::check_source_zero(w, x.zero_point, x.sign);
+  if (!ops::has_results(w, x)) return;
   const std::int32_t code = ops::nearest_code(x.zero_point, x.sign);
   if (code == x.zero_point) return ops::convolution_run<A, Sink>(w, x, sink).over(by);
   using exact_sink = ops::distant_zero_sink<A, Sink>;

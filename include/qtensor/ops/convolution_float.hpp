@@ -55,10 +55,12 @@ class packed_float_convolution {
 
   /// element(output, input channel in the group, tap) gives a weight as a float.
   template <class Element>
-  packed_float_convolution(const convolution_plan& plan, const Element& element) : plan_(plan) {
-    const convolution_shape& s = plan.shape;
+  packed_float_convolution(const convolution_plan& plan, const Element& element)
+      : plan_(plan.shape.depth() > 0 ? plan : ops::without_terms(plan)) {
+    const convolution_shape& s = shape();
     // Groups of few outputs leave most lanes of a tile idle.
     if (s.groups > 1 && 4 * s.group_outputs() <= simd::lanes<A>) form_ = ops::convolution_form::channels;
+    if (s.depth() == 0) return;  // of any number of outputs
     values_ = ops::line_array<float>(qtensor::detail::checked_product(parts() * panels() * width, s.depth()));
     for (index_t o = 0; o < s.outputs; ++o) {
       const index_t at = o % part_outputs();
@@ -210,7 +212,7 @@ class float_convolution_run {
 template <class X, class Sink, simd::usable_arch A, executor By = serial>
 void convolve_floats(const packed_float_convolution<A>& w, const X& x, const Sink& sink, const By& by = {}) {
   const convolution_shape& s = w.shape();
-  if (s.result_batch() == 0 || s.outputs == 0 || s.pixels() == 0) return;
+  if (s.is_empty()) return;
   ops::float_convolution_run<A, X, Sink>(w, x, sink, by.concurrency()).over(by);
 }
 

@@ -56,16 +56,19 @@ class packed_convolution {
     require(w.zero_points.size() <= 1 || w.zero_points.size() == static_cast<std::size_t>(s.outputs),
             "the weights have ", w.zero_points.size(), " zero points for ", s.outputs,
             " outputs; there are none, 1 or ", s.outputs, ".");
+    const std::uint8_t* const codes = leave_out_taps(static_cast<const std::uint8_t*>(w.codes));
+    if (s.is_empty() && s.depth() == 0) return;  // of any number of outputs
     choose_form(std::ranges::all_of(w.zero_points, [&](std::int32_t z) { return z == ops::nearest_code(z, w.sign); }));
     const index_t padded = panels() * group_count() * width();
     sums_ = ops::line_array<std::int32_t>(padded);
     zeros_ = ops::line_array<std::int32_t>(padded);
     dot_weights_ = ops::line_array<std::int8_t>(qtensor::detail::checked_product(padded, terms()));
     tap_sums_ = ops::line_array<std::int32_t>(qtensor::detail::checked_product(s.taps(), s.outputs));
-    pack(w);
+    if (s.depth() > 0) pack({codes, w.sign, w.zero_points});
   }
 
-  /// The plan; groups that are computed as one count as one in its shape.
+  /// The plan as it is computed: groups that are computed as one count as one in its shape, and it has no taps that
+  /// read padding under all outputs.
   const convolution_plan& plan() const { return plan_; }
   const convolution_shape& shape() const { return plan_.shape; }
   form_type form() const { return form_; }
@@ -105,7 +108,8 @@ class packed_convolution {
   const std::int32_t* zeros(index_t group, index_t p) const { return zeros_.data() + (group * panels() + p) * width(); }
   /// Whether any weight has a zero point: then the sums of the source's codes count.
   bool has_zeros() const { return has_zeros_; }
-  /// The largest that an output's weights less their zero point come to, taken without their signs.
+  /// The largest that an output's weights less their zero point come to, taken without their signs; where there are
+  /// results, those of the plan's taps.
   std::int64_t reach() const { return reach_; }
   /// These weights summed under each tap, modulo 2^32: [tap][output].
   const ops::line_array<std::int32_t>& tap_sums() const { return tap_sums_; }
@@ -114,6 +118,27 @@ class packed_convolution {
   }
 
  private:
+  /// Leaves out taps that add nothing to any result, which would take rows of nothing but padding. Gives the code of
+  /// the first tap that is left.
+  const std::uint8_t* leave_out_taps(const std::uint8_t* codes) {
+    convolution_shape& s = plan_.shape;
+    kernel_map& m = plan_.kernel;
+    if (s.is_empty()) return codes;
+    const convolution_plan whole = plan_;
+    index_t first = 0;
+    for (std::size_t i = 0; i < s.axes.size(); ++i) {
+      convolution_axis& a = s.axes[i];
+      const auto [begin, end] = a.taps_inside();
+      first += begin * m.spatial[i];
+      a.pad_low -= begin * a.tap_dilation;
+      a.pad_high -= (a.taps - end) * a.tap_dilation;
+      a.taps = m.sizes[i] = end - begin;
+      if (a.taps == 1) a.tap_dilation = 1;
+    }
+    if (s.depth() > 0) return codes + first;
+    plan_ = ops::without_terms(whole);
+    return codes;
+  }
   void choose_form(bool zeros_are_codes) {
     constexpr index_t lanes = simd::lanes<A>;
     const convolution_shape& s = shape();

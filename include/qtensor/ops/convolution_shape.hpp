@@ -146,6 +146,18 @@ struct convolution_plan {
   }
 };
 
+namespace ops {
+
+/// A plan whose sums have no terms as that of no inputs under one tap, of padding, which needs no rows of any length.
+inline convolution_plan without_terms(convolution_plan plan) {
+  for (convolution_axis& a : plan.shape.axes) a = {.in = 0, .pad_low = a.out()};
+  plan.kernel.sizes = {1, 1, 1};
+  plan.shape.inputs = plan.kernel.inputs = 0;
+  return plan;
+}
+
+}  // namespace ops
+
 /// Throws naming what does not fit: channels, groups, spatial axes, options below 1 or of another number.
 inline convolution_plan plan_convolution(const convolution_layout& x, const convolution_layout& w,
                                          const convolution_options& how = {}) {

@@ -64,6 +64,14 @@ inline void check_scales(const convolution_scales& how, index_t outputs) {
           " outputs; there are none or ", outputs, ".");
 }
 
+/// What there is to check before a convolution, and whether it has results: lists of as many outputs serve nothing
+/// else.
+template <simd::usable_arch A>
+bool has_results(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how) {
+  check_scales(how, w.shape().outputs);
+  return has_results(w, x);
+}
+
 /// convolution_scales as vectors of channels read them: lists have an entry for each, and for those that fill up a
 /// tile.
 template <simd::usable_arch A>
@@ -326,7 +334,7 @@ void convolve_into(const packed_convolution<A>& w, const convolution_input& x,
 template <simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    const convolution_result<float>& y, const By& by = {}) {
-  ops::check_scales(how, w.shape().outputs);
+  if (!ops::has_results(w, x, how)) return;
   const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_numbers store{y};
   convolve(w, x, ops::float_sink<A, ops::store_numbers>(scales, y.pixels, store), by);
@@ -336,8 +344,8 @@ template <quantization_scheme S, simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    float scale, std::int32_t zero_point, const convolution_result<simd::code_unit_t<S>>& y,
                    const By& by = {}) {
-  ops::check_scales(how, w.shape().outputs);
   require(is_finite(scale) && scale > 0.f, "the result's scale is ", scale, "; a scale must be finite and positive.");
+  if (!ops::has_results(w, x, how)) return;
   const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_codes<S> store{y, scale, zero_point};
   if constexpr (simd::vector_encodable<S> && !std::same_as<A, simd::scalar_arch>)
@@ -350,7 +358,7 @@ template <class Epilogue, simd::usable_arch A, executor By = serial>
 requires std::invocable<const Epilogue&, const product_tile&>
 void convolve_with(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    const Epilogue& epilogue, const By& by = {}) {
-  ops::check_scales(how, w.shape().outputs);
+  if (!ops::has_results(w, x, how)) return;
   const ops::channel_scales<A> scales(how, w.shape().outputs);
   convolve(w, x, ops::float_sink<A, Epilogue>(scales, w.shape().pixels(), epilogue), by);
 }

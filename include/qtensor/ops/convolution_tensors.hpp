@@ -173,14 +173,15 @@ class tensor_convolution {
     require(bias.empty() || static_cast<index_t>(bias.size()) == plan_.shape.outputs, "there are ", bias.size(),
             " biases for ", plan_.shape.outputs, " outputs; there are none or ", plan_.shape.outputs, ".");
   }
+  // Activations without elements have no scale and no zero point: 1 and 0 do.
   template <class Activations>
   static convolution_input input_of(const Activations& x) {
     constexpr auto sign = X::code_format::is_signed ? simd::code_sign::is_signed : simd::code_sign::is_unsigned;
-    return {x.row({}), sign, static_cast<std::int32_t>(x.storage_zero_point({}))};
+    return {x.row({}), sign, x.size() == 0 ? 0 : static_cast<std::int32_t>(x.storage_zero_point({}))};
   }
   template <class Activations>
   convolution_scales scales_of(const Activations& x, std::span<const float> bias) const {
-    return {decode<typename X::scale_format>(x.storage_scale_code({})), scales_, bias};
+    return {x.size() == 0 ? 1.f : decode<typename X::scale_format>(x.storage_scale_code({})), scales_, bias};
   }
 
   /// The index of the weight (output, channel in the group, tap) in storage order.
@@ -213,9 +214,9 @@ class tensor_convolution {
     if (!varies_with_outputs_only(w, order, w.scale_grid())) return;
     if constexpr (S::has_zero_point)
       if (!varies_with_outputs_only(w, order, w.zero_grid())) return;
-    std::vector<float> scales(static_cast<std::size_t>(s.outputs));
+    std::vector<float> scales(static_cast<std::size_t>(s.depth() > 0 ? s.outputs : 0));
     std::vector<std::int32_t> zeros(S::has_zero_point ? scales.size() : 0);
-    for (std::size_t o = 0; o < scales.size() && s.depth() > 0; ++o) {
+    for (std::size_t o = 0; o < scales.size(); ++o) {
       const auto at = index_of<Weights>(order, static_cast<index_t>(o), 0, {});
       scales[o] = decode<typename S::scale_format>(w.storage_scale_code(at));
       if constexpr (S::has_zero_point) zeros[o] = static_cast<std::int32_t>(w.storage_zero_point(at));
@@ -237,7 +238,7 @@ class tensor_convolution {
   template <class Weights, class Visit>
   void for_each_weight(std::string_view order, const Visit& visit) const {
     const convolution_shape& s = plan_.shape;
-    for (index_t o = 0; o < s.outputs; ++o)
+    for (index_t o = 0; o < s.outputs && s.depth() > 0; ++o)
       reference::for_each_position(reference::taps_of(s), [&](const convolution_shape::position& tap) {
         for (index_t i = 0; i < s.group_inputs(); ++i) visit(o, i, tap, index_of<Weights>(order, o, i, tap));
       });

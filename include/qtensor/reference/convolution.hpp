@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -38,6 +39,18 @@ struct convolution_axis {
   }
   /// What tap t of output o reads, so.
   constexpr index_t source(index_t o, index_t t) const { return source(o * stride + t * tap_dilation); }
+
+  struct tap_range {
+    index_t first, end;
+  };
+  /// The taps that lie between the ends of the input under some output; under all of them the others read padding.
+  constexpr tap_range taps_inside() const {
+    const index_t last = (out() - 1) * stride;  // where the last output's first tap lies
+    const index_t behind = in == 0 ? 0 : std::max(index_t{0}, pad_low + (in - 1) * input_dilation + 1);
+    const index_t end = std::min(taps, divide_up(behind, tap_dilation));
+    const index_t first = divide_up(std::max(index_t{0}, pad_low - last), tap_dilation);
+    return {std::min(first, end), end};
+  }
 };
 
 /// The geometry of a convolution of up to three spatial axes (depth, height, width; absent ones have one element and
@@ -59,6 +72,8 @@ struct convolution_shape {
   constexpr index_t depth() const { return taps() * group_inputs(); }
   /// Outputs of one channel and batch.
   constexpr index_t pixels() const { return axes[0].out() * axes[1].out() * axes[2].out(); }
+  /// Whether the result has no elements.
+  constexpr bool is_empty() const { return result_batch() == 0 || outputs == 0 || pixels() == 0; }
 
   /// Where output channel o of result batch n reads: which input batch, and the first of its input channels.
   constexpr index_t source_batch(index_t n, index_t o) const {
