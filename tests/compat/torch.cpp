@@ -78,6 +78,35 @@ TEST_CASE("torch: fake quantization is quantize and dequantize, with a range kno
   CHECK(torch::fake_quantize_element(quiet_nan, 1.f, 3, 0, 7) == 0.f);
 }
 
+TEST_CASE("torch: fake quantization cuts zero points to integers, and refuses those that no code is, of any type") {
+  const std::vector<float> scales = {1.f, 1.f};
+  const auto fake = [&](const auto& zeros) {
+    return torch::fake_quantize_per_channel_affine(source(x.data(), extents(2, 3)), scales, zeros, 0, -8, 7);
+  };
+  CHECK(fake(std::vector<double>{-2.5, 7.9}) == fake(std::vector<int>{-2, 7}));
+  const auto refused = [&](const auto& zeros) { return sentence([&] { fake(zeros); }); };
+  const std::string range = "; it must lie between quant_min -8 and quant_max 7.";
+  CHECK(refused(std::vector<double>{0, 1e300}) == "qtensor: zero point 1 is 1e+300" + range);
+  CHECK(refused(std::vector<float>{-infinity, 0}) == "qtensor: zero point 0 is -inf" + range);
+  CHECK(refused(std::vector<double>{8, 0}) == "qtensor: zero point 0 is 8" + range);
+  CHECK(refused(std::vector<float>{quiet_nan, 0}).find("qtensor: zero point 0 is ") == 0);
+  CHECK(refused(std::vector<std::uint64_t>{0, ~std::uint64_t{0}}) ==
+        "qtensor: zero point 1 is 18446744073709551615" + range);
+}
+
+TEST_CASE("torch: fake quantization of tensors without elements, of any other extents") {
+  constexpr index_t huge = std::numeric_limits<index_t>::max();
+  const std::vector<float> two = {1.f, 1.f};
+  const std::vector<int> zeros = {0, 0};
+  const float* const none = nullptr;
+  const auto all = [&](const auto& e) { return torch::fake_quantize_per_tensor_affine(source(none, e), 1.0, 0, 0, 7); };
+  CHECK(all(extents(0, huge, huge)).empty());
+  CHECK(all(extents(huge, huge, 0)).empty());
+  CHECK(torch::fake_quantize_per_channel_affine(source(none, extents(2, huge, huge, 0)), two, zeros, 0, 0, 7).empty());
+  CHECK(torch::fake_quantize_per_channel_affine(source(none, extents(0, 2, huge, huge)), two, zeros, 1, 0, 7).empty());
+  CHECK(sentence([&] { all(extents(huge, huge)); }).find("does not fit 63 bits") != std::string::npos);
+}
+
 TEST_CASE("torch: fake quantization of runs is that of each element, on every axis, in small and large ranges") {
   const float hard[] = {quiet_nan, -quiet_nan, infinity, -infinity, 0.f,   -0.f,   .5f,        -.5f,
                         1.5f,      2.5f,       -1.5f,    3e38f,     -3e9f, 1e-45f, -8388609.f, 127.5f};

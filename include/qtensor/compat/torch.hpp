@@ -36,12 +36,17 @@ constexpr void check_axis(int axis, int rank) {
           " to ", rank - 1, ".");
 }
 
-constexpr void check_fake(double scale, std::int64_t zero_point, std::int64_t low, std::int64_t high, index_t channel) {
+/// Zero points of any type of numbers are cut to integers, of 32 bits as low and high are.
+template <class ZeroPoint>
+constexpr void check_fake(double scale, ZeroPoint zero_point, std::int64_t low, std::int64_t high, index_t channel) {
   const float s = static_cast<float>(scale);
+  const auto number = static_cast<double>(zero_point);
+  const bool fits = number > -0x1p32 && number < 0x1p32;  // NaN does not
   require(is_finite(s) && s > 0.f, "scale ", channel, " is ", scale,
           "; a scale must be finite and positive as a float.");
-  require(low <= zero_point && zero_point <= high, "zero point ", channel, " is ", zero_point,
-          "; it must lie between quant_min ", low, " and quant_max ", high, ".");
+  require(fits && low <= static_cast<std::int64_t>(zero_point) && static_cast<std::int64_t>(zero_point) <= high,
+          "zero point ", channel, " is ", zero_point, "; it must lie between quant_min ", low, " and quant_max ", high,
+          ".");
 }
 
 }  // namespace detail
@@ -276,7 +281,7 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   require((s.step == 0 || s.count == channels) && (z.step == 0 || z.count == channels), s.count, " scales and ",
           z.count, " zero points are given; axis ", axis, " needs ", channels, " of each.");
   for (index_t c = 0; c < (s.step == 0 && z.step == 0 ? 1 : channels); ++c)
-    detail::check_fake(static_cast<double>(s[c]), static_cast<std::int64_t>(z[c]), quant_min, quant_max, c);
+    detail::check_fake(static_cast<double>(s[c]), z[c], quant_min, quant_max, c);
 
   const typename memory_source<X, Extents>::template in_order<row_major> elements(x);
   const auto& rows = as_floats(elements);
