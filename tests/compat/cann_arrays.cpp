@@ -44,6 +44,10 @@ TEST_CASE("dual axis: what is refused, with which status, and that nothing is wr
   refused(161001, "mxscale2 is a null", [](dual_call& c) { c.scale2.data = nullptr; });
   refused(361001, "platform", [](dual_call& c) { c.how.platform = cann::platform::a2_a3; });
   refused(361001, "platform", [](dual_call& c) { c.how.platform = cann::platform::other; });
+  refused(161002, "platform is 9; its choices are 0 to 3.",
+          [](dual_call& c) { c.how.platform = static_cast<cann::platform>(9); });
+  refused(161002, "subnormals is -1; its choices are 0 to 1.",
+          [](dual_call& c) { c.how.subnormals = static_cast<cann::subnormals>(-1); });
   refused(161002, "data type 2", [](dual_call& c) { c.in.type = type::int8; });
   refused(161002, "rank 1", [](dual_call& c) { c.in.sizes = {128}; });
   refused(161002, "rank 8", [](dual_call& c) { c.in.sizes = {1, 1, 1, 1, 1, 1, 64, 2}; });

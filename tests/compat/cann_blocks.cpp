@@ -273,6 +273,8 @@ TEST_CASE("DynamicBlockQuant: what is refused, by whom") {
   CHECK(code({.min_scale = -1.f}) == 161002);
   CHECK(code({.min_scale = quiet_nan}) == 161002);
   CHECK(code({.min_scale = infinity}) == 161002);
+  CHECK(code({.nonfinites = static_cast<cann::nonfinites>(2)}) == 161002);
+  CHECK(code({.platform = static_cast<cann::platform>(9)}) == 161002);
   CHECK(code({.round_mode = "floor"}) == 161002);
   CHECK(code({.round_mode = "hybrid"}) == 161002);
   CHECK(code({.round_mode = "round"}) == 0);

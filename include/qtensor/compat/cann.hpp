@@ -278,8 +278,18 @@ inline scale_rule mx_rule(const mx_attributes& how) {
   return r;
 }
 
+/// 161002 where an enumeration holds a number that is none of its choices.
+template <class Choice>
+status check_choice(const char* name, Choice choice, Choice last) {
+  if (choice < Choice{} || choice > last)
+    return failure(param_invalid, name, " is ", static_cast<int>(choice), "; its choices are 0 to ",
+                   static_cast<int>(last), ".");
+  return {};
+}
+
 /// The attributes of an MX operator, and x as far as they speak of it.
 inline status check_mx(const input& x, const mx_attributes& how) {
+  if (status s = check_choice("subnormals", how.subnormals, subnormals::to_zero); !s.ok()) return s;
   const bool fp8 = how.dst_type == type::e5m2 || how.dst_type == type::e4m3;
   const bool fp4 = how.dst_type == type::e2m1 || how.dst_type == type::e1m2;
   if (!fp8 && !fp4)
@@ -312,6 +322,7 @@ inline status check_mx(const input& x, const mx_attributes& how) {
 }
 
 inline status check_platform(const char* name, platform p, bool on_a2_a3) {
+  if (status s = check_choice("platform", p, platform::other); !s.ok()) return s;
   if (p == platform::other || (p == platform::a2_a3 && !on_a2_a3))
     return failure(runtime_error, name, " is not supported on this platform.");
   return {};
@@ -417,6 +428,7 @@ inline status dynamic_block_quant(const input& x, const block_attributes& how, c
   if (status s = parts::check_pointer("scale", scale); !s.ok()) return s;
   if (status s = parts::check_platform("DynamicBlockQuant", how.platform, true); !s.ok()) return s;
   if (status s = parts::check_input(x, 2, 3); !s.ok()) return s;
+  if (status s = parts::check_choice("nonfinites", how.nonfinites, nonfinites::ignored); !s.ok()) return s;
   const std::optional<parts::round_mode> mode = parts::round_mode_of(how.round_mode);
   if (!mode || *mode == parts::round_mode::floor)
     return failure(param_invalid, "round_mode is \"", how.round_mode, "\"; it must be rint or round.");
