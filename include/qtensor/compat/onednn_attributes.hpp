@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <qtensor/compat/onednn_types.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace qtensor::compat::onednn {
@@ -137,6 +138,13 @@ inline std::vector<index_t> parameter_dims(std::string_view what, std::span<cons
 
 namespace detail {
 
+/// As a caller writes it: {1, 32}.
+inline std::string list_text(std::span<const index_t> list) {
+  std::string text = "{";
+  for (std::size_t i = 0; i < list.size(); ++i) text += (i != 0 ? ", " : "") + std::to_string(list[i]);
+  return text + "}";
+}
+
 /// A parameter found valid: on every dimension, how many neighbours share a value, and how far the next value lies.
 struct parameter_map {
   const void* data = nullptr;
@@ -167,14 +175,14 @@ inline parameter_map map_of(std::string_view what, const parameter& p, std::span
           is_scale ? "scales are f32, bf16, f16, f8_e5m2, f8_e4m3 or e8m0." : "zero points are s32, s8, u8, s4 or u4.");
   out.data = p.data;
   out.type = p.type;
-  out.count = 1;
+  out.count = element_count(extents);  // 0 where an extent is, however large the others
   out.run.resize(dims.size(), 1);
   out.step.resize(dims.size(), 0);
-  for (std::size_t d = dims.size(); d-- > 0;) {
+  index_t step = out.count == 0 ? 0 : 1;
+  for (std::size_t d = dims.size(); d-- > 0; step *= extents[d]) {
     const bool masked = (p.mask >> d & 1) != 0;
     out.run[d] = masked && extents[d] > 0 ? dims[d] / extents[d] : 1;
-    out.step[d] = masked ? std::max(out.count, index_t{1}) : 0;
-    out.count = qtensor::detail::checked_product(out.count, extents[d]);
+    out.step[d] = masked ? std::max(step, index_t{1}) : 0;
   }
   return out;
 }

@@ -95,8 +95,8 @@ void quantize(std::span<const index_t> dims, data_type from, const void* src, co
   const index_t size = mx ? 32 : 16;
   const auto& groups = how.groups;
   const bool fits = !groups.empty() && groups.back() == size && (groups.size() == 1 || groups.front() == 1);
-  require(fits, "the groups are not {1, ", size,
-          "}: dynamic_mx shares a scale among 32 elements of the last dimension, ", "dynamic_fp among 16.");
+  require(fits, "the groups are ", detail::list_text(groups), ", not {1, ", size,
+          "}: dynamic_mx shares a scale among 32 elements of the last dimension, dynamic_fp among 16.");
   const auto scale_dims = parameter_dims("the scale", dims, how.mask, groups);
   const auto read = detail::extent::of("the source", src, from, count),
              codes = detail::extent::of("the destination", dst, to, count),
