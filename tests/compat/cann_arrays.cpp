@@ -1,5 +1,9 @@
 // Mirrors include/qtensor/compat/cann_arrays.hpp: what is refused, with which status, and that nothing is written.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <map>
+#include <random>
+
 #include "compat/cann_calls.hpp"
 
 using namespace calls;
@@ -77,6 +81,13 @@ TEST_CASE("dual axis: what is refused, with which status, and that nothing is wr
   refused(161002, "[1, 2, 2]", [](dual_call& c) { c.scale2.sizes = {2, 1, 2}; });
   refused(161002, "twice", [](dual_call& c) { c.first.strides = {1, 1}; });
   refused(161002, "twice", [](dual_call& c) { c.first.strides = {0, 1}; });
+  refused(161002, "y1 overlaps x", [](dual_call& c) {  // however far its elements reach
+    c.first.data = c.x.data() + 63, c.first.strides = {-(index_t{1} << 36), 1};
+  });
+  refused(161002, "twice", [](dual_call& c) {
+    c.in.sizes = c.first.sizes = c.second.sizes = {64, 2, 2};
+    c.in.strides = {0, 0, 0}, c.first.strides = {index_t{1} << 36, -(index_t{1} << 36), 1};
+  });
   refused(161002, "y1 overlaps y2", [](dual_call& c) { c.second.data = c.y1.data() + 127; });
   refused(161002, "mxscale1 overlaps mxscale2", [](dual_call& c) { c.scale2.data = c.s1.data(); });
   refused(161002, "y1 overlaps x", [](dual_call& c) { c.first.data = c.x.data() + 4; });
@@ -123,6 +134,47 @@ TEST_CASE("dual axis: results between one another's elements, and no elements at
   none.scale1.sizes = {0, huge, huge / 64, 2};
   none.scale2.sizes = {0, huge / 64, huge, 2};
   CHECK(none.run().ok());
+}
+
+TEST_CASE("arrays that fold, and that share memory, by any strides: as places one by one say") {
+  std::mt19937 random(11);
+  const auto draw = [&](int low, int high) { return low + static_cast<int>(random() % unsigned(high - low + 1)); };
+  constexpr std::intptr_t origin = 1 << 20;
+  const auto array = [&] {
+    constexpr std::int64_t types[] = {type::f32, type::bf16, type::int8, type::e2m1};
+    cann::output a{reinterpret_cast<void*>(origin + draw(0, 12) * 4), types[draw(0, 3)]};
+    for (int axis = draw(1, 3); axis > 0; --axis) a.sizes.append(draw(1, 4)), a.strides.append(draw(-9, 9));
+    if (draw(0, 1) == 0)
+      for (int axis = 0; axis < a.strides.rank(); ++axis) a.strides[axis] *= draw(1, 9);
+    return a;
+  };
+  // How often each nibble of memory is part of an element.
+  const auto nibbles = [&](const cann::output& a) {
+    std::map<std::intptr_t, int> count;
+    const std::intptr_t width = cann::parts::bits_of_type(a.type) / 4;
+    std::array<index_t, 3> sizes{1, 1, 1}, strides{};
+    for (int axis = 0; axis < a.sizes.rank(); ++axis)
+      sizes[static_cast<std::size_t>(axis)] = a.sizes[axis], strides[static_cast<std::size_t>(axis)] = a.strides[axis];
+    for (index_t i = 0; i < sizes[0]; ++i)
+      for (index_t j = 0; j < sizes[1]; ++j)
+        for (index_t k = 0; k < sizes[2]; ++k)
+          for (std::intptr_t n = 0; n < width; ++n)
+            ++count[2 * reinterpret_cast<std::intptr_t>(a.data) +
+                    (i * strides[0] + j * strides[1] + k * strides[2]) * width + n];
+    return count;
+  };
+  int folding = 0, sharing = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const cann::output a = array(), b = array();
+    const auto of_a = nibbles(a), of_b = nibbles(b);
+    const bool folds = std::any_of(of_a.begin(), of_a.end(), [](const auto& n) { return n.second > 1; });
+    const bool share = std::any_of(of_a.begin(), of_a.end(), [&](const auto& n) { return of_b.count(n.first) > 0; });
+    REQUIRE(cann::parts::folds(a) == folds);
+    REQUIRE(cann::parts::share_memory(a, b) == share);
+    folding += folds, sharing += share;
+  }
+  CHECK(std::min(folding, 20000 - folding) > 2000);
+  CHECK(std::min(sharing, 20000 - sharing) > 2000);
 }
 
 TEST_CASE("single axis: what only it refuses") {

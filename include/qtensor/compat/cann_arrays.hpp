@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -184,88 +185,121 @@ reach reach_of(const basic_array<Pointer>& a) {
   return out;
 }
 
-/// Calls visit(element) for every element of an array that is not empty, counted from `data`.
-template <class Pointer, class Visit>
-void for_each_element(const basic_array<Pointer>& a, Visit visit) {
-  const dims strides = strides_of(a);
-  std::array<index_t, dims::most> index{};
-  index_t at = 0;
-  for (;;) {
-    visit(at);
-    int axis = a.sizes.rank() - 1;
-    for (; axis >= 0; --axis) {
-      index_t& i = index[static_cast<std::size_t>(axis)];
-      at += strides[axis];
-      if (++i < a.sizes[axis]) break;
-      at -= i * strides[axis];
-      i = 0;
+/// Where the elements of an array begin, in nibbles of memory, each place once for all axes of stride 0: in ascending
+/// order where strides nest, that is, where each steps over all that the smaller ones reach.
+class place_walk {
+ public:
+  /// Of an array that is not empty.
+  template <class Pointer>
+  explicit place_walk(const basic_array<Pointer>& a) : width_(bits_of_type(a.type) / 4) {
+    const reach r = reach_of(a);
+    const std::intptr_t data = 2 * reinterpret_cast<std::intptr_t>(a.data);
+    at_ = first_ = data + r.first * width_;
+    end_ = data + (r.last + 1) * width_;
+    const dims strides = strides_of(a);
+    for (int axis = 0; axis < a.sizes.rank(); ++axis) {
+      const index_t size = a.sizes[axis], stride = strides[axis];
+      repeats_ = repeats_ || (size > 1 && stride == 0);
+      if (size == 1 || stride == 0) continue;
+      axes_[static_cast<std::size_t>(rank_++)] = {(stride < 0 ? -stride : stride) * width_, size, 0};
+      count_ *= size;
     }
-    if (axis < 0) return;
+    std::sort(axes_.begin(), axes_.begin() + rank_, [](const axis& x, const axis& y) { return x.step > y.step; });
+    std::intptr_t reached = 0;
+    for (int i = rank_ - 1; i >= 0; --i) {
+      const axis& x = axes_[static_cast<std::size_t>(i)];
+      nests_ = nests_ && x.step > reached;
+      reached += (x.size - 1) * x.step;
+    }
   }
-}
 
-/// Address of an array's first and last nibble, in nibbles.
-struct nibbles {
-  std::intptr_t first, last, per_element, data;
+  /// Nibbles of an element, those of the memory that all reach over, and how many places there are, once each.
+  std::intptr_t width() const { return width_; }
+  std::intptr_t first() const { return first_; }
+  std::intptr_t end() const { return end_; }
+  index_t count() const { return count_; }
+  bool nests() const { return nests_; }
+  /// Whether an axis of several elements has the stride 0.
+  bool repeats() const { return repeats_; }
+
+  std::intptr_t at() const { return at_; }
+  /// Goes on to the next place; false behind the last one.
+  bool next() {
+    for (int i = rank_ - 1; i >= 0; --i) {
+      axis& x = axes_[static_cast<std::size_t>(i)];
+      at_ += x.step;
+      if (++x.index < x.size) return true;
+      at_ -= x.index * x.step;
+      x.index = 0;
+    }
+    return false;
+  }
+
+ private:
+  struct axis {
+    std::intptr_t step;
+    index_t size, index;
+  };
+  std::array<axis, dims::most> axes_{};  // by falling step
+  int rank_ = 0;
+  std::intptr_t width_, first_ = 0, end_ = 0, at_ = 0;
+  index_t count_ = 1;
+  bool nests_ = true, repeats_ = false;
 };
-template <class Pointer>
-nibbles nibbles_of(const basic_array<Pointer>& a) {
-  const reach r = reach_of(a);
-  const std::intptr_t per = bits_of_type(a.type) / 4, data = 2 * reinterpret_cast<std::intptr_t>(a.data);
-  return {data + r.first * per, data + r.last * per + per - 1, per, data};
-}
 
-/// Whether two elements of the arrays lie on one another: in no array where the strides nest, else by marking the
-/// memory. Empty where there is no memory to find out.
-template <class A, class B>
-std::optional<bool> share_memory(const basic_array<A>& a, const basic_array<B>& b, bool same_array) {
-  if (is_empty(a) || is_empty(b)) return false;
-  const nibbles m = nibbles_of(a), n = nibbles_of(b);
-  if (!same_array && (m.last < n.first || n.last < m.first)) return false;
-  const std::size_t count = static_cast<std::size_t>(m.last - m.first + 1);
-  const std::unique_ptr<bool[]> used(new (std::nothrow) bool[count]());
-  if (used == nullptr) return std::nullopt;
-  bool twice = false;
-  for_each_element(a, [&](index_t at) {
-    bool* here = used.get() + (m.data + at * m.per_element - m.first);
-    twice = twice || *here;
-    for (std::intptr_t i = 0; i < m.per_element; ++i) here[i] = true;
-  });
-  if (same_array) return twice;
-  bool shared = false;
-  for_each_element(b, [&](index_t at) {
-    const std::intptr_t here = n.data + at * n.per_element;
-    for (std::intptr_t i = here; i < here + n.per_element; ++i)
-      shared = shared || (i >= m.first && i <= m.last && used[static_cast<std::size_t>(i - m.first)]);
-  });
-  return shared;
-}
-
-/// Whether no two indices lead to one element for sure: each stride steps over all that the smaller ones reach.
-template <class Pointer>
-bool strides_nest(const basic_array<Pointer>& a) {
-  if (is_empty(a)) return true;  // however large the other sizes
-  const dims strides = strides_of(a);
-  const auto size_of = [](index_t stride) { return stride < 0 ? -stride : stride; };
-  index_t reached = 0, smallest = 0;
-  for (int round = 0; round < a.sizes.rank(); ++round) {  // axes by growing stride
-    int next = -1;
-    for (int axis = 0; axis < a.sizes.rank(); ++axis)
-      if (a.sizes[axis] > 1 && size_of(strides[axis]) > smallest &&
-          (next < 0 || size_of(strides[axis]) < size_of(strides[next])))
-        next = axis;
-    if (next < 0) break;
-    smallest = size_of(strides[next]);
-    if (smallest <= reached) return false;
-    int equal = 0;
-    for (int axis = 0; axis < a.sizes.rank(); ++axis)
-      equal += a.sizes[axis] > 1 && size_of(strides[axis]) == smallest ? 1 : 0;
-    if (equal > 1) return false;
-    reached += (a.sizes[next] - 1) * smallest;
+/// The same in ascending order always, by a list where strides do not nest.
+class ascending_places {
+ public:
+  explicit ascending_places(const place_walk& walk) : walk_(walk) {
+    if (walk_.nests()) return;
+    list_.reset(new (std::nothrow) std::intptr_t[static_cast<std::size_t>(walk_.count())]);
+    if (list_ == nullptr) return;
+    index_t n = 0;
+    do list_[static_cast<std::size_t>(n++)] = walk_.at();
+    while (walk_.next());
+    std::sort(list_.get(), list_.get() + n);
   }
-  for (int axis = 0; axis < a.sizes.rank(); ++axis)
-    if (a.sizes[axis] > 1 && strides[axis] == 0) return false;
-  return true;
+  /// False where there was no memory for the list.
+  bool known() const { return walk_.nests() || list_ != nullptr; }
+  std::intptr_t at() const { return list_ == nullptr ? walk_.at() : list_[static_cast<std::size_t>(listed_)]; }
+  bool next() { return list_ == nullptr ? walk_.next() : ++listed_ < walk_.count(); }
+
+ private:
+  place_walk walk_;
+  std::unique_ptr<std::intptr_t[]> list_;
+  index_t listed_ = 0;
+};
+
+/// Whether two elements of an array lie on one another; empty where there is no memory to find out.
+template <class Pointer>
+std::optional<bool> folds(const basic_array<Pointer>& a) {
+  if (is_empty(a)) return false;
+  const place_walk walk(a);
+  if (walk.repeats() || walk.count() > (walk.end() - walk.first()) / walk.width()) return true;
+  if (walk.nests()) return false;
+  ascending_places places(walk);
+  if (!places.known()) return std::nullopt;
+  for (std::intptr_t before = places.at(); places.next(); before = places.at())
+    if (places.at() == before) return true;
+  return false;
+}
+
+/// Whether elements of two arrays lie on one another; empty where there is no memory to find out.
+template <class A, class B>
+std::optional<bool> share_memory(const basic_array<A>& a, const basic_array<B>& b) {
+  if (is_empty(a) || is_empty(b)) return false;
+  const place_walk of_a(a), of_b(b);
+  if (of_a.end() <= of_b.first() || of_b.end() <= of_a.first()) return false;
+  ascending_places p(of_a), q(of_b);
+  if (!p.known() || !q.known()) return std::nullopt;
+  for (;;)
+    if (p.at() + of_a.width() <= q.at()) {
+      if (!p.next()) return false;
+    } else if (q.at() + of_b.width() <= p.at()) {
+      if (!q.next()) return false;
+    } else {
+      return true;
+    }
 }
 
 /// Sizes, strides and alignment of any array.
@@ -303,17 +337,17 @@ inline status check_output(const char* name, const output& y, std::int64_t wante
     return failure(param_invalid, name, " has sizes ", sizes_text(y.sizes), "; it must have ", sizes_text(wanted_sizes),
                    ".");
   if (status s = check_memory(name, y); !s.ok()) return s;
-  const std::optional<bool> folded = strides_nest(y) ? false : share_memory(y, y, true),
-                            shared = share_memory(y, x, false);
-  if (!folded || !shared) return failure(runtime_error, "there is no memory to compare ", name, " with x.");
-  if (*folded) return failure(param_invalid, name, " has strides that lead to the same element twice.");
+  const std::optional<bool> folded = folds(y);
+  if (folded == true) return failure(param_invalid, name, " has strides that lead to the same element twice.");
+  const std::optional<bool> shared = folded ? share_memory(y, x) : folded;
+  if (!shared) return failure(runtime_error, "there is no memory to compare ", name, " with x.");
   if (*shared) return failure(param_invalid, name, " overlaps x.");
   return {};
 }
 
 /// Results that must not lie on one another.
 inline status check_apart(const char* name, const output& a, const char* other, const output& b) {
-  const std::optional<bool> shared = share_memory(a, b, false);
+  const std::optional<bool> shared = share_memory(a, b);
   if (!shared) return failure(runtime_error, "there is no memory to compare ", name, " with ", other, ".");
   if (*shared) return failure(param_invalid, name, " overlaps ", other, ".");
   return {};
