@@ -64,6 +64,15 @@ TEST_CASE("select_and_scatter: windows of nothing but padding drop their value")
   CHECK(all_of(y) == std::vector<float>{20, 0});
 }
 
+TEST_CASE("select_and_scatter: without windows, however large, all results are init") {
+  constexpr index_t huge = index_t{1} << 40;
+  const std::vector<float> operand = {1, 2};
+  const auto y =
+      select_and_scatter(qtensor::source(operand.data(), extents(2, 1)), qtensor::source(operand.data(), extents(0, 0)),
+                         7.f, window<2>{.sizes = {huge, huge}}, std::greater_equal<>{}, add);
+  CHECK(all_of(y) == std::vector<float>{7, 7});
+}
+
 TEST_CASE("select_and_scatter: constraints by name") {
   const auto operand = codes_in<u8>(extents(4), .5f, 10, {1, 2, 3, 4});
   const auto source = codes_in<u8>(extents(2), .5f, 10, {1, 2});

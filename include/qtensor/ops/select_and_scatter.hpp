@@ -95,10 +95,11 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
     sum = fold.step(sum, fold.leaf(std::tuple<element>(values.line(window_index, Rank - 1)(0))));
   };
   const index_t places = dynamic_extents<Rank>(extents).size(), windows = dynamic_extents<Rank>(counts).size();
-  in_parts(
-      counts, 1, windows * dynamic_extents<Rank>(w.sizes).size(),
-      [&](std::size_t axis) { return w.sizes[axis] <= w.strides[axis]; },
-      [&](const index_array& first, const index_array& some) { reference::for_each_index(first, some, scatter); });
+  if (windows > 0)
+    in_parts(
+        counts, 1, windows * dynamic_extents<Rank>(w.sizes).size(),
+        [&](std::size_t axis) { return w.sizes[axis] <= w.strides[axis]; },
+        [&](const index_array& first, const index_array& some) { reference::for_each_index(first, some, scatter); });
   using writers = ops::result_writers<typename decltype(fold)::result, static_cast<std::size_t>(Rank)>;
   writers out(extents, fold.finish(seed, seed));
   in_parts(extents, writers::step, places, ops::any_axis, [&](const index_array& first, const index_array& some) {
