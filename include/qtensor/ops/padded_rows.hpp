@@ -67,7 +67,7 @@ struct padded_rows {
 
   /// Whether rows are blocks that kernels take apart where these follow each other.
   bool ends_in_vectors() const {
-    constexpr index_t long_row = 256;
+    constexpr index_t long_row = 128;
     return blocks == 1 && length != cols && cols < long_row;
   }
   /// Parameters of all blocks of n rows from the one at an index on, by load(count, to), which reads `count` neighbours

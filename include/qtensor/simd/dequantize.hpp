@@ -182,8 +182,9 @@ struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
   static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
-  /// Groups from this length on are runs of their own where others would be spread to their elements.
-  static constexpr index_t own_run = 400;
+  /// Groups from this length on are runs of their own where others would be spread to their elements: shorter ones
+  /// where a last block may begin early.
+  static constexpr index_t own_run = format::bits == 8 ? step : 400;
   /// Runs from this length on are worth the question whether their numbers are untied.
   static constexpr index_t asks_for_ties = 2048;
   static constexpr bool takes_traffic = true;
@@ -253,12 +254,14 @@ struct vector_decoder {
     if (group >= n) return uniform<F>(codes, n, p, out, t);
     if (far_zero_point(p, divide_up(n, group))) return reference::template grouped<F>(codes, n, group, p, out);
     if (fill_batches(group)) return run_groups<F>(codes, n, group, p, out, t);
-    if (group >= own_run && group * format::bits % 8 == 0) {
-      for (index_t first = 0, g = 0; first < n; first += group, ++g)
-        uniform<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first, t);
+    if (group >= own_run && group * format::bits % 8 == 0 && (!t.streams || begins_line(out, group))) {
+      const index_t groups = n / group, whole = groups * group;
+      rows<F>(codes, unit_of<S>(group), groups, group, p, look_at_columns<F>(p, groups), out, group, t);
+      if (whole < n) uniform<F>(codes + unit_of<S>(whole), n - whole, p.from(groups), out + whole, t);
       return;
     }
-    // Every batch gets its own copy of the parameters, or every element where groups do not fill batches.
+    // Every batch gets its own copy of the parameters, or every element where groups do not fill batches. So past the
+    // caches, too, where groups begin inside of lines.
     detail::spread_arrays<S, A, short_chunk> copies;
     for (index_t first = 0; first < n; first += short_chunk) {
       const index_t count = std::min(short_chunk, n - first);
@@ -360,7 +363,7 @@ struct vector_decoder {
         }
       detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first, t);
     }
-    if (whole < n) last_block<F>(decode, from + whole * format::bits / 8, n - whole, p, out + whole);
+    if (whole < n) last_elements<F>(decode, from, n, p, out);
   }
 
   template <number_format F, detail::numbers_are Known>
@@ -397,10 +400,24 @@ struct vector_decoder {
       storage_t<F>* to = out + r * out_step;
       detail::group_arrays<S, A, 0> row{p.from(r)};
       detail::decode_blocks<S, F, Known, A>(decode, bytes, whole / step, row, p.tensor_scale, to, t);
-      if (whole < n) last_block<F>(decode, bytes + whole * format::bits / 8, n - whole, row, to + whole);
+      if (whole < n) last_elements<F>(decode, bytes, n, row, to);
     }
   }
 
+  /// Those of a run behind its whole blocks. Where codes are bytes and share their entries, a whole block that ends
+  /// with them: what it shares with the one before it is written twice.
+  template <number_format F, class Decoder, class Parameters>
+  QTENSOR_INLINE static void last_elements(const Decoder& decode, const std::uint8_t* codes, index_t n, Parameters& p,
+                                           storage_t<F>* out) {
+    const index_t whole = n / step * step;
+    if constexpr (ends_early<Parameters>)
+      if (whole > 0)
+        return detail::decode_blocks<S, F, detail::numbers_are::any, A>(decode, codes + n - step, 1, p,
+                                                                        p.p.tensor_scale, out + n - step, {});
+    last_block<F>(decode, codes + whole * format::bits / 8, n - whole, p, out + whole);
+  }
+  template <class Parameters>
+  static constexpr bool ends_early = format::bits == 8 && Parameters::one_entry;
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {

@@ -385,7 +385,7 @@ struct vector_encoder {
 
   /// Groups from this length on keep what they share in registers; from the shorter one on where they would be spread
   /// to their elements otherwise.
-  static constexpr index_t long_group = 512, spread_group = 256;
+  static constexpr index_t long_group = 512, spread_group = 4 * lanes<A>;
   static bool is_own_run(index_t group) {
     const bool fills_blocks = group % (4 * lanes<A>) == 0;
     return group >= (fills_blocks ? long_group : spread_group) && group * S::code_format::bits % 8 == 0;
