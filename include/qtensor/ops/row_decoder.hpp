@@ -402,10 +402,10 @@ class row_decoder {
         simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale},
                                    S::has_zero_point ? *parameters.zero_points() : 0, out, 0.f, t);
       } else {
-        const index_t blocks = std::min(parameters.most(), left / length);
+        const index_t blocks = std::min(parameters.most(), divide_up(left, length));  // of which the last may be short
         const float* scales = parameters.load(col, blocks);
         const std::int32_t* zero = parameters.zero_points();
-        count = blocks * length;
+        count = std::min(blocks * length, left);
         if (length == 1)
           simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale, nullptr, t);
         else
