@@ -410,14 +410,12 @@ struct vector_decoder {
   QTENSOR_INLINE static void last_elements(const Decoder& decode, const std::uint8_t* codes, index_t n, Parameters& p,
                                            storage_t<F>* out) {
     const index_t whole = n / step * step;
-    if constexpr (ends_early<Parameters>)
+    if constexpr (format::bits == 8 && Parameters::one_entry)
       if (whole > 0)
         return detail::decode_blocks<S, F, detail::numbers_are::any, A>(decode, codes + n - step, 1, p,
                                                                         p.p.tensor_scale, out + n - step, {});
     last_block<F>(decode, codes + whole * format::bits / 8, n - whole, p, out + whole);
   }
-  template <class Parameters>
-  static constexpr bool ends_early = format::bits == 8 && Parameters::one_entry;
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
                          storage_t<F>* out) {
