@@ -71,7 +71,7 @@ inline constexpr auto find_binade_steps = []() -> std::optional<binade_steps> {
       steps.base[at] = static_cast<std::uint8_t>(code - (((e + 127) << 7) >> (7 - bits)));
     }
 
-    // The same by slopes: as binade_codes_by_slopes counts, from the smallest value on.
+    // The same by slopes: as packed_binade_codes counts, from the smallest value on.
     const int binades = highest - lowest;
     struct span {
       int begin, end;

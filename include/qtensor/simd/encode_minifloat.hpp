@@ -179,24 +179,24 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
 
 // ---- bf16 numbers that need no division ----------------------------------------------------------------------------
 
-/// Whether bf16 numbers become codes of S as they are: casts and moved grids, where that is the faster way, as numbers
-/// are seldom subnormal (so much smaller than the largest one of their scale, or so small at all) or codes are few.
+/// Whether bf16 numbers become codes of S as they are: over moved grids, and as casts, where that is the faster way,
+/// as numbers are seldom so small as to be subnormal or codes are few.
 template <class S, quotient_by By, class A>
 constexpr bool codes_bf16() {
   using code = typename S::code_format;
   constexpr bool unchanged =
       std::same_as<typename S::division_type, f32> && !has_intermediate<S> && !changes_quotients<S>;
-  if constexpr (!codes_halves<A> || !unchanged || (By != quotient_by::moved_grid && By != quotient_by::nothing)) {
+  if constexpr (By == quotient_by::moved_halves) {
+    return true;
+  } else if constexpr (!codes_halves<A> || !unchanged || By != quotient_by::nothing) {
     return false;
   } else if constexpr (stepped_format<code>) {
-    return By == quotient_by::nothing;
+    return true;
   } else if constexpr (!minifloat_format<code> || !saturates_on_grid<S>()) {
     return false;
   } else {
     constexpr auto G = grid_facts<code>;
-    constexpr std::uint32_t many_binades = 12u << 23, small = bits_of(0x1p-12f);
-    return std::same_as<code, e2m1> ||
-           (By == quotient_by::moved_grid ? G.largest - G.smallest_normal > many_binades : G.smallest_normal < small);
+    return looks_up_intervals<A, G> || std::same_as<code, e2m1> || G.smallest_normal < bits_of(0x1p-12f);
   }
 }
 
@@ -209,15 +209,13 @@ QTENSOR_INLINE bytes<A> codes_of_bf16(const std::array<halves<A>, 2>& x, const P
         x, [](const halves<A>& v) QTENSOR_INLINE_LAMBDA { return v - halves<A>(std::uint16_t{1}); });
   } else {
     constexpr auto G = grid_facts<code>;
-    const auto normal = [&](int k) QTENSOR_INLINE_LAMBDA {
-      if constexpr (By == quotient_by::moved_grid) {
-        const words<A> upper = simd::bits_as<std::uint32_t>(p.template divide<By>(k).value);
-        return simd::bits_as<std::uint16_t>(upper | (upper >> 16));
-      } else {
-        return halves<A>(static_cast<std::uint16_t>(G.smallest_normal >> 16));
-      }
+    const auto begin = [&](int k) QTENSOR_INLINE_LAMBDA {
+      if constexpr (By == quotient_by::moved_halves)
+        return simd::bits_as<std::uint16_t>(p.template divide<By>(k).value);
+      else
+        return simd::grid_begins<G, A>();
     };
-    return simd::bf16_codes<G>(x, {normal(0), normal(2)});
+    return simd::bf16_codes<G>(x, {begin(0), begin(2)});
   }
 }
 

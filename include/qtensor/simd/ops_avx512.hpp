@@ -301,13 +301,9 @@ struct paired_batches_index {
 inline constexpr paired_batches_index paired_batches_at{};
 #endif
 
-// Two batches share a register: the upper halves of one lie in their places, those of the other below them.
 template <class A>
-QTENSOR_INLINE bytes<A> binade_codes(avx512_isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
-  const auto halves_of = [](const floats512& below, const floats512& above) QTENSOR_INLINE_LAMBDA {
-    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(below.data), 16),
-                                   _mm512_castps_si512(above.data));
-  };
+QTENSOR_INLINE bytes<A> packed_binade_codes(avx512_isa, const halves<A>& a, const halves<A>& b,
+                                            const binade_steps& steps) {
   constexpr __mmask64 low_bytes = 0x5555555555555555u;
   const auto entry = [&](const std::array<std::uint8_t, 64>& t, __m512i index) QTENSOR_INLINE_LAMBDA {
 #if defined(__AVX512VBMI__)
@@ -327,11 +323,20 @@ QTENSOR_INLINE bytes<A> binade_codes(avx512_isa, const std::array<floats<A>, 4>&
     const __m512i e = _mm512_srli_epi16(m, 7);
     return _mm512_maskz_add_epi8(low_bytes, _mm512_srlv_epi16(m, entry(steps.shift, e)), entry(steps.base, e));
   };
-  const __m512i a = halves_of(q[0], q[1]), b = halves_of(q[2], q[3]);
-  const __m512i magnitudes = _mm512_packus_epi16(code(a), code(b)), signs = _mm512_packs_epi16(a, b);
-  const __m512i codes = _mm512_maskz_mov_epi8(
+  const __m512i magnitudes = _mm512_packus_epi16(code(a.data), code(b.data)),
+                signs = _mm512_packs_epi16(a.data, b.data);
+  return _mm512_maskz_mov_epi8(
       _mm512_test_epi8_mask(magnitudes, magnitudes),
       _mm512_ternarylogic_epi32(magnitudes, signs, _mm512_set1_epi8(-128), 0xf8));  // a | (b & c), zero without a sign
+}
+// Two batches share a register: the upper halves of one lie in their places, those of the other below them.
+template <class A>
+QTENSOR_INLINE bytes<A> binade_codes(avx512_isa isa, const std::array<floats<A>, 4>& q, const binade_steps& steps) {
+  const auto halves_of = [](const floats512& below, const floats512& above) QTENSOR_INLINE_LAMBDA -> halves512 {
+    return _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(_mm512_castps_si512(below.data), 16),
+                                   _mm512_castps_si512(above.data));
+  };
+  const __m512i codes = packed_binade_codes<A>(isa, halves_of(q[0], q[1]), halves_of(q[2], q[3]), steps).data;
 #if defined(__AVX512VBMI__)
   return _mm512_permutexvar_epi8(_mm512_load_si512(paired_batches_at.at.data()), codes);
 #else
@@ -428,6 +433,33 @@ QTENSOR_INLINE bytes512 order_for_floats(avx512_isa, const bytes512& v) {
 QTENSOR_INLINE bytes512 order_for_halves(avx512_isa, const bytes512& v) {
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7), v.data);
 }
+template <class A>
+QTENSOR_INLINE halves<A> each_half(avx512_isa, std::uint16_t v) {
+  __m512i all = _mm512_set1_epi16(static_cast<short>(v));
+  asm("" : "+v"(all));  // g++ 12 otherwise makes it anew, from an integer, behind branches
+  return all;
+}
+QTENSOR_INLINE bytes512 pack_signed(avx512_isa, const halves512& a, const halves512& b) {
+  return _mm512_packs_epi16(a.data, b.data);
+}
+QTENSOR_INLINE bytes512 pack_unsigned(avx512_isa, const halves512& a, const halves512& b) {
+  return _mm512_packus_epi16(a.data, b.data);
+}
+QTENSOR_INLINE bytes512 packed_halves_in_order(avx512_isa, const bytes512& v) {
+  return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), v.data);
+}
+QTENSOR_INLINE halves512 join_low_halves(avx512_isa, const words512& even, const words512& odd) {
+  return _mm512_mask_blend_epi16(0xaaaaaaaau, even.data, _mm512_slli_epi32(odd.data, 16));
+}
+QTENSOR_INLINE bool any_top_bit(avx512_isa, const bytes512& v) { return _mm512_movepi8_mask(v.data) != 0; }
+QTENSOR_INLINE bool any_half_above(avx512_isa, const halves512& v, std::uint16_t limit) {
+  return _mm512_cmpgt_epu16_mask(v.data, each_half<avx512_arch>(avx512_isa{}, limit).data) != 0;
+}
+template <int Bit, class A>
+QTENSOR_INLINE halves512 add_bit(avx512_isa isa, const halves<A>& v, const halves<A>& a) {
+  const __mmask32 is_set = _mm512_test_epi16_mask(a.data, each_half<A>(isa, 1 << Bit).data);
+  return _mm512_mask_add_epi16(v.data, is_set, v.data, each_half<A>(isa, 1).data);
+}
 QTENSOR_INLINE std::array<halves512, 2> halves_from_planes(avx512_isa, const bytes512& high, const bytes512& low) {
   return {halves512(_mm512_unpacklo_epi8(low.data, high.data)), halves512(_mm512_unpackhi_epi8(low.data, high.data))};
 }
@@ -465,7 +497,7 @@ QTENSOR_INLINE bytes512 join_halves(avx512_isa, const bytes512& a, const bytes51
   return _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, _mm512_slli_epi16(high, 4), 0xca);
 }
 QTENSOR_INLINE void put_nibbles(avx512_isa, std::uint8_t* to, const bytes512& v, bool past_caches) {
-  const __m512i x = _mm512_and_si512(v.data, _mm512_set1_epi8(15));
+  const __m512i x = _mm512_and_si512(v.data, each_half<avx512_arch>(avx512_isa{}, 0x0f0f).data);
   const __m256i pairs = _mm512_cvtepi16_epi8(_mm512_maddubs_epi16(x, _mm512_set1_epi16(nibble_weights)));
   if (past_caches) [[unlikely]]
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), pairs);

@@ -32,8 +32,9 @@ struct moved {
   static constexpr std::uint32_t one = 127u << 23, limit = 254u << 23;
   static constexpr std::uint32_t max_code =
       ((G.largest >> 23) - (G.smallest_normal >> 23) + 1) << m | (G.largest >> away & low_bits(m));
-  /// Powers whose grid and sums are normal numbers, as bits; of four bits half of the smallest step, too (bf16_codes).
-  static constexpr std::uint32_t least = ((G.bits == 4 ? 3u : 1u) << 23) +
+  /// Powers whose grid and sums are normal numbers, as bits; of short codes half of the smallest step, too
+  /// (bf16_codes).
+  static constexpr std::uint32_t least = ((G.bits < 8 ? static_cast<std::uint32_t>(m) + 2u : 1u) << 23) +
                                          (G.smallest_normal < one ? one - G.smallest_normal : 0u),
                                  most = limit - (((G.largest >> 23) - 127u + 2u + away) << 23);
 };

@@ -53,7 +53,7 @@ struct minifloat_grid {
 /// By tables, where entries belong to the low six bits of the f32 exponent: at least `low`, and with half the spacing
 /// added, code = (bits >> shift) + base, modulo 256.
 /// By slopes: codes counted in the order of their values grow by 1, 2, 4, then 8 a binade, and above by 4 and 2 again.
-/// So their number is a sum, each part of which starts or ends where the slope changes (binade_codes_by_slopes).
+/// So their number is a sum, each part of which starts or ends where the slope changes (packed_binade_codes).
 struct binade_steps {
   alignas(64) std::array<std::uint8_t, 64> half{}, shift{}, base{};
   std::uint16_t low = 0, high = 0;
@@ -507,10 +507,15 @@ template <class A>
 QTENSOR_INLINE halves<A> each_half(any_isa, std::uint16_t v) {
   return halves<A>(v);
 }
+/// What pack_signed and pack_unsigned narrow, back in order.
+template <class A>
+QTENSOR_INLINE bytes<A> packed_halves_in_order(any_isa, const bytes<A>& v) {
+  return v;
+}
 /// binade_codes by slopes, in the order of pack_signed, which narrows two batches of signed halves with saturation.
 template <class A, class Isa>
-QTENSOR_INLINE bytes<A> binade_codes_by_slopes(Isa isa, const halves<A>& a, const halves<A>& b,
-                                               const binade_steps& steps) {
+QTENSOR_INLINE bytes<A> packed_binade_codes(Isa isa, const halves<A>& a, const halves<A>& b,
+                                            const binade_steps& steps) {
   const byte_table<Isa, A, 16> code_of(steps.code_of.data());
   const auto half = [&](int v) QTENSOR_INLINE_LAMBDA { return each_half<A>(isa, static_cast<std::uint16_t>(v)); };
   const halves<A> smallest = half(steps.smallest()), high = half(steps.high), magnitude = half(0x7fff);

@@ -212,7 +212,7 @@ QTENSOR_INLINE bytes<A> binade_codes(neon_isa isa, const std::array<floats<A>, 4
   const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return upper_halves(isa, bits_as<std::uint32_t>(isa, q[k]), bits_as<std::uint32_t>(isa, q[k + 1]));
   };
-  return binade_codes_by_slopes<neon_arch>(isa, upper(0), upper(2), steps);
+  return packed_binade_codes<neon_arch>(isa, upper(0), upper(2), steps);
 }
 QTENSOR_INLINE bytes_neon interleave_pairs(neon_isa, const bytes_neon& v) {
   constexpr std::uint8_t order[16] = {0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15};

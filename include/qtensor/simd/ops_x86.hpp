@@ -238,7 +238,7 @@ QTENSOR_INLINE bytes<A> binade_codes(sse42_isa isa, const std::array<floats<A>, 
   const auto upper = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return upper_halves(isa, bits_as<std::uint32_t>(isa, q[k]), bits_as<std::uint32_t>(isa, q[k + 1]));
   };
-  return binade_codes_by_slopes<sse42_arch>(isa, upper(0), upper(2), steps);
+  return packed_binade_codes<sse42_arch>(isa, upper(0), upper(2), steps);
 }
 QTENSOR_INLINE bytes128 interleave_pairs(sse42_isa, const bytes128& v) {
   return _mm_shuffle_epi8(v.data, _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15));
@@ -610,6 +610,9 @@ QTENSOR_INLINE bytes256 pack_signed(avx2_isa, const halves256& a, const halves25
 QTENSOR_INLINE bytes256 pack_unsigned(avx2_isa, const halves256& a, const halves256& b) {
   return _mm256_packus_epi16(a.data, b.data);
 }
+QTENSOR_INLINE bytes256 packed_halves_in_order(avx2_isa, const bytes256& v) {
+  return _mm256_permute4x64_epi64(v.data, 0xd8);
+}
 QTENSOR_INLINE halves256 join_low_halves(avx2_isa, const words256& even, const words256& odd) {
   return _mm256_blend_epi16(even.data, _mm256_slli_epi32(odd.data, 16), 0xaa);
 }
@@ -623,7 +626,7 @@ QTENSOR_INLINE bytes<A> binade_codes(avx2_isa isa, const std::array<floats<A>, 4
     return _mm256_packus_epi32(_mm256_srli_epi32(_mm256_castps_si256(q[k].data), 16),
                                _mm256_srli_epi32(_mm256_castps_si256(q[k + 1].data), 16));
   };
-  return packed_in_order(binade_codes_by_slopes<avx2_arch>(isa, upper(0), upper(2), steps).data);
+  return packed_in_order(packed_binade_codes<avx2_arch>(isa, upper(0), upper(2), steps).data);
 }
 QTENSOR_INLINE bytes256 interleave_pairs(avx2_isa, const bytes256& v) {
   const __m128i order = _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);

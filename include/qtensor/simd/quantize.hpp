@@ -93,18 +93,21 @@ inline constexpr int stored_bits = S::code_format::bits == 4 && has_many_registe
 /// Codes of the four batches at x, in order.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 QTENSOR_INLINE bytes<A> codes_of_four(const typename From::type* x, const Parameters& p) {
-  if constexpr (std::same_as<From, from_bf16> && Parameters::alike_in_pairs && codes_bf16<S, By, A>()) {
+  constexpr bool by_halves = std::same_as<From, from_bf16> && Parameters::alike_in_pairs && codes_bf16<S, By, A>();
+  if constexpr (by_halves) {
     const std::array<halves<A>, 2> h{simd::load<A>(x), simd::load<A>(x + 2 * lanes<A>)};
     if (Which == numbers::fitting || !simd::any_nan(h)) [[likely]]
       return codes_of_bf16<S, By, A>(h, p);
   }
-  std::array<floats<A>, 4> v;
-  if constexpr (Parameters::alike_in_pairs) {
-    From::template load_four<A>(x, v);
-    return From::template in_order<A>(encode_codes<S, By, A, Which>(v, p));
-  } else {
-    simd::load_in_order<From, A>(x, v);
-    return encode_codes<S, By, A, Which>(v, p);
+  if constexpr (!by_halves || Which != numbers::fitting) {
+    std::array<floats<A>, 4> v;
+    if constexpr (Parameters::alike_in_pairs) {
+      From::template load_four<A>(x, v);
+      return From::template in_order<A>(encode_codes<S, By, A, Which>(v, p));
+    } else {
+      simd::load_in_order<From, A>(x, v);
+      return encode_codes<S, By, A, Which>(v, p);
+    }
   }
 }
 
@@ -332,15 +335,15 @@ struct vector_encoder {
   /// uniform() for numbers that fit their scale (numbers::fitting); the zero point is regular then, too.
   static void uniform_fitting(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
                               traffic t = {}) {
-    own_runs<detail::fitting_quotient<S, A>, numbers::fitting>(x, n, n, &s.scale, &zero_point, s.tensor_scale, codes,
-                                                               t);
+    own_runs<detail::fitting_run_quotient<S, A, From>, numbers::fitting>(x, n, n, &s.scale, &zero_point, s.tensor_scale,
+                                                                         codes, t);
   }
   /// grouped(), likewise.
   static void fitting(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
                       float tensor_scale, unit* codes, traffic t = {}) {
-    constexpr quotient_by by = detail::fitting_quotient<S, A>;
     constexpr index_t known = detail::static_group<typename S::granularity_type>, step = 4 * lanes<A>;
     constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
+    constexpr quotient_by by = batches == 1 ? detail::fitting_quotient<S, A> : detail::fitting_run_quotient<S, A, From>;
     if constexpr (known == 0 || known >= long_group)
       if (group >= n || is_own_run(group))
         return own_runs<by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);

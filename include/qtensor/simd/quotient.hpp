@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <qtensor/simd/encodable.hpp>
 #include <qtensor/simd/ops_codes.hpp>
+#include <qtensor/simd/ops_halves.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -16,7 +17,8 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 /// so that integers and short mantissas are rounded alike, for s in [2^-100, 2^100); an infinite x gives infinity or
 /// NaN; where numbers have 16 bits, `inverse` is as good for most scales (one_product_is_exact). `moved_grid`: x stays
 /// as it is, and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
-enum class quotient_by { nothing, division, inverse, two_products, moved_grid };
+/// `moved_halves`: the same for numbers of bf16 as they are.
+enum class quotient_by { nothing, division, inverse, two_products, moved_grid, moved_halves };
 
 /// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
 /// step, as after a scale that a rule made of their largest magnitude (block_scales says when); or a code does not
@@ -78,6 +80,20 @@ constexpr bool moves_grid() {
     return false;
 }
 
+/// Whether bf16 numbers that fit become codes of S as they are, where that is the faster way: one of the codes' own
+/// intervals is looked up, or numbers are seldom subnormal, so much smaller than the largest one of their scale.
+template <class S, class A, class From>
+constexpr bool moves_halves() {
+  if constexpr (codes_halves<A> && std::same_as<From, from_bf16> && moves_grid<S>()) {
+    constexpr auto G = grid_facts<typename S::code_format>;
+    constexpr std::uint32_t many_binades = 12u << 23;
+    return looks_up_intervals<A, G> || std::same_as<typename S::code_format, e2m1> ||
+           G.largest - G.smallest_normal > many_binades;
+  } else {
+    return false;
+  }
+}
+
 /// The right quotient whatever the scale.
 template <class S>
 inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inverse : quotient_by::division;
@@ -90,6 +106,11 @@ inline constexpr quotient_by fast_quotient =
 /// The one for numbers that fit their scales: powers of two that can move the grid, else regular divisors.
 template <class S, class A>
 inline constexpr quotient_by fitting_quotient = moves_grid<S>() ? quotient_by::moved_grid : fast_quotient<S, A>;
+
+/// The same where neighbours share their scales.
+template <class S, class A, class From>
+inline constexpr quotient_by fitting_run_quotient = moves_halves<S, A, From>() ? quotient_by::moved_halves
+                                                                               : fitting_quotient<S, A>;
 
 }  // namespace detail
 
@@ -111,6 +132,10 @@ struct divisor<quotient_by::moved_grid, A> {
   floats<A> value;  ///< the smallest normal number of the grid
   floats<A> rest;   ///< its bias, as moved_codes wants it
 };
+template <usable_arch A>
+struct divisor<quotient_by::moved_halves, A> {
+  floats<A> value;  ///< twice in its bits: where the grid begins, as bf16_codes wants it
+};
 /// Divisors of two parts.
 template <quotient_by By>
 inline constexpr bool has_rest = By == quotient_by::two_products || By == quotient_by::moved_grid;
@@ -124,7 +149,7 @@ QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale)
     return scale;
 }
 
-/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two, `moved_grid` 6.
+/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two, `moved_grid` 6, `moved_halves` 5.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
   const floats<A> one(1.f);
@@ -136,6 +161,9 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
     const auto grid =
         simd::grid_times<detail::grid_facts<typename S::code_format>>(simd::bits_as<std::uint32_t>(scale));
     return {grid.normal, grid.bias};
+  } else if constexpr (By == quotient_by::moved_halves) {
+    return {simd::bits_as<float>(
+        simd::grid_begins_at<detail::grid_facts<typename S::code_format>>(simd::bits_as<std::uint32_t>(scale)))};
   } else if constexpr (detail::has_own_inverse<S>) {
     return {vector_inverse<typename S::division, A>::of(scale, S::has_tensor_scale ? tensor_scale : 1.f)};
   } else if constexpr (detail::is_reciprocal<S>) {

@@ -89,7 +89,7 @@ struct group_table {
   /// Entries [0, groups) and, with harmless numbers, up to the next batch. Whether `By` is right for all scales.
   template <quotient_by By, numbers Which = numbers::any>
   bool fill(const float* scales, const std::int32_t* zeros, index_t groups, float tensor_scale) {
-    constexpr bool always = By == quotient_by::moved_grid || By == safe_quotient<S>;
+    constexpr bool always = By == quotient_by::moved_grid || By == quotient_by::moved_halves || By == safe_quotient<S>;
     auto regular = words<A>(0u) == words<A>(0u);
     for (index_t g = 0; g < groups; g += lanes<A>) {
       const index_t count = std::min(lanes<A>, groups - g);
