@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/simd/memory.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/memory.hpp>
@@ -59,6 +60,26 @@ TEST_CASE("narrow_floats: hard numbers, subnormals and NaN among them, every len
   };
   check(std::type_identity<bf16>{});
   check(std::type_identity<f16>{});
+}
+
+TEST_CASE("narrow_integers: saturated, every length, nothing outside") {
+  const auto check = []<class To>(std::type_identity<To>) {
+    bool ok = true;
+    for (index_t n = 0; n < 150; ++n) {
+      check::fenced<std::int32_t> x(n);
+      check::fenced<To> out(n);
+      for (index_t i = 0; i < n; ++i) x[i] = static_cast<std::int32_t>((i * 37 + n) % 600 - 300);
+      if (n > 3)
+        x[n - 1] = std::numeric_limits<std::int32_t>::max(), x[n - 2] = std::numeric_limits<std::int32_t>::min();
+      simd::narrow_integers(x.data(), n, out.data());
+      for (index_t i = 0; i < n; ++i)
+        ok = ok &&
+             out[i] == std::clamp<std::int32_t>(x[i], std::numeric_limits<To>::min(), std::numeric_limits<To>::max());
+    }
+    CHECK(ok);
+  };
+  check(std::type_identity<std::int8_t>{});
+  check(std::type_identity<std::uint8_t>{});
 }
 
 TEST_CASE("stream_bytes: every length and alignment, nothing outside") {

@@ -180,3 +180,27 @@ TEST_CASE("range_blocks: extremes with 0 of every block, non-finite ones reporte
     CHECK(ok);
   });
 }
+
+TEST_CASE("ranges_of_magnitudes: numbers of both signs, +0 for none, the largest of all") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 0; n < 70; ++n) {
+      check::fenced<std::uint32_t> below(n), above(n), amax(n);
+      check::fenced<float> low(n), high(n);
+      std::uint32_t largest = 0;
+      for (index_t i = 0; i < n; ++i) {
+        below[i] = i % 3 == 0 ? 0 : bits_of(static_cast<float>(i * 7 % 31));
+        above[i] = i % 5 == 0 ? 0 : bits_of(static_cast<float>(i * 11 % 37));
+        if (i == 60) above[i] = qtensor::infinity_bits + 1;
+        largest = std::max({largest, below[i], above[i]});
+      }
+      CHECK(simd::ranges_of_magnitudes<A>(below.data(), above.data(), n, amax.data(), low.data(), high.data()) ==
+            largest);
+      for (index_t i = 0; i < n; ++i) {
+        CHECK(amax[i] == std::max(below[i], above[i]));
+        CHECK(bits_of(low[i]) == (below[i] == 0 ? 0 : below[i] | qtensor::sign_bit));
+        CHECK(bits_of(high[i]) == above[i]);
+      }
+    }
+  });
+}

@@ -206,14 +206,13 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
       by_length<G>(
           length, [&](auto same) { simd::range_blocks_of<arch, same, From>(from, count, low, high, of_blocks); },
           [&] { simd::range_blocks<arch, From>(from, count, length, low, high, of_blocks); });
-      for (index_t b = 0; b < count; ++b) {
-        seen.amax[first + b] = low[b] > high[b] ? low[b] : high[b];
-        seen.low[first + b] = 0.f - float_of(low[b]);
-        seen.high[first + b] = float_of(high[b]);
-        if (runs_on_infinities<S> && seen.amax[first + b] >= infinity_bits) {
-          seen.from(first + b).clear(1);
-          join_one_by_one<S, From>(x + (first + b) * length, length, seen.from(first + b));
-        }
+      const std::uint32_t most_of_all =
+          simd::ranges_of_magnitudes<arch>(low, high, count, seen.amax + first, seen.low + first, seen.high + first);
+      if (!runs_on_infinities<S> || most_of_all < infinity_bits) continue;
+      for (index_t b = first; b < first + count; ++b) {
+        if (seen.amax[b] < infinity_bits) continue;
+        seen.from(b).clear(1);
+        join_one_by_one<S, From>(x + b * length, length, seen.from(b));
       }
     }
     if (whole * length < n) {

@@ -434,15 +434,16 @@ index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step
   return has_few_rows ? std::min(width, piece_length(step, most_columns)) : width;
 }
 
-/// Those of a panel that comes from memory while the next box is asked for: about as many as fit the first-level cache;
-/// 0 where blocks are larger, or so high that memory would be read in lines here and there, and where rows are padded,
-/// which takes whole ones.
+/// Those of a panel that comes from memory while the next box is asked for: about as many as a cache holds beside that,
+/// the one the CPU likes best; 0 where blocks are larger, or so high that memory would be read in lines here and there,
+/// and where rows are padded, which takes whole ones.
 template <class Quantizer>
 index_t asked_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
   if (ends_inside_bytes<typename Quantizer::scheme_type>(cols)) return 0;
-  constexpr index_t least = 64;
-  const index_t width = piece_length(step, 2 * tile_floats / rows);
-  const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 4 * tile_floats;
+  const index_t floats = simd::best_requests().box / index_t{sizeof(float)};
+  const index_t least = floats > box_floats / 2 ? 512 : 64;  // runs from memory, or from lines of a first-level cache
+  const index_t width = piece_length(step, floats / rows);
+  const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 2 * floats;
   return fits ? std::min(width, cols) : 0;
 }
 

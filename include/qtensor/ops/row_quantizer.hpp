@@ -526,13 +526,17 @@ class row_quantizer {
     simd::random_words<simd::best_arch>(begin + static_cast<std::uint64_t>(col) * step, step, n, S::rounding::seed,
                                         words);
   }
-  /// from[0, n), to every step-th entry. Neighbours are written as vectors.
-  template <class To>
-  static void copy_apart(const auto* from, index_t n, To* to, index_t step) {
-    if (step == 1)
-      for (index_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
-    else
+  /// from[0, n), integers inside the range of To, to every step-th entry.
+  template <class Entry, class To>
+  static void copy_apart(const Entry* from, index_t n, To* to, index_t step) {
+    if (step != 1)
       for (index_t i = 0; i < n; ++i) to[i * step] = static_cast<To>(from[i]);
+    else if constexpr (std::is_same_v<Entry, To>)
+      std::copy_n(from, n, to);
+    else if constexpr (sizeof(To) == 1)
+      simd::narrow_integers(from, n, to);
+    else
+      for (index_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
   }
   float tensor_scale() const { return S::has_tensor_scale ? level_.scale : 1.f; }
   const span& out_;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <qtensor/format/wide.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -51,14 +53,16 @@ struct requests {
   fetch next_piece;  ///< how far, while codes of a piece are made
   index_t ahead;     ///< how many bytes further on then
   index_t part;      ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
+  index_t box;       ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
-/// alternate quickly, Intel's where blocks are longer, too; Zen 4 sees by itself what is read in order.
+/// alternate quickly, Intel's where blocks are longer, too; Zen 4 sees by itself what is read in order, and likes whole
+/// rows where there are several.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048};
-  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0};
-  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0};
+  if (simd::is_intel()) return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768};
+  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19};
+  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0, 32768};
 }
 
 /// How a kernel of runs treats the caches.
@@ -300,6 +304,22 @@ constexpr storage_t<F> round_to(float x) {
     return x;
   else
     return static_cast<storage_t<F>>(encode<F, to_special>(x));
+}
+
+/// to[i] = x[i], saturated, for i < n.
+template <class To, usable_arch A = best_arch>
+requires(std::integral<To> && sizeof(To) == 1) void narrow_integers(const std::int32_t* x, index_t n, To* to) {
+  constexpr index_t step = lanes<A>;
+  for (index_t i = 0; i < n; i += 4 * step) {
+    const auto batch = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+      return simd::load_n<A>(x + i + k * step, std::clamp(n - i - k * step, index_t{0}, step));
+    };
+    const auto narrow = [](const auto&... v) QTENSOR_INLINE_LAMBDA {
+      return std::is_signed_v<To> ? simd::narrow_i8(v...) : simd::narrow_u8(v...);
+    };
+    simd::store_n(reinterpret_cast<std::uint8_t*>(to) + i, std::min(n - i, 4 * step),
+                  narrow(batch(0), batch(1), batch(2), batch(3)));
+  }
 }
 
 /// to[i] = x[i] rounded to F (ties to even, overflow to infinity, NaN quieted), for i < n.

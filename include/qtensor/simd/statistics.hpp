@@ -412,6 +412,27 @@ void range_blocks_of(const typename Source::type* x, index_t blocks, std::uint32
   detail::store_ranges_ahead<A, Source>(x, blocks, Length, low, high, fetches);
 }
 
+/// Extremes with 0 of n blocks from the magnitudes that range_blocks gives: the largest magnitude of each, as bits, to
+/// amax[0, n), the smallest number to low, the largest one to high. Returns the largest magnitude of all, 0 without
+/// blocks.
+///
+/// Reads and writes n entries each. Cost: 4 operations per `lanes` blocks.
+template <usable_arch A>
+std::uint32_t ranges_of_magnitudes(const std::uint32_t* of_low, const std::uint32_t* of_high, index_t n,
+                                   std::uint32_t* amax, float* low, float* high) {
+  words<A> largest(0u);
+  for (index_t i = 0; i < n; i += lanes<A>) {
+    const index_t count = std::min(lanes<A>, n - i);
+    const words<A> below = simd::load_n<A>(of_low + i, count), above = simd::load_n<A>(of_high + i, count);
+    const words<A> most = simd::max(below, above);
+    largest = simd::max(largest, most);
+    simd::store_n(amax + i, count, most);
+    simd::store_n(low + i, count, simd::sub(floats<A>(0.f), simd::bits_as<float>(below)));  // +0 where none is below 0
+    simd::store_n(high + i, count, simd::bits_as<float>(above));
+  }
+  return simd::reduce_max(largest);
+}
+
 /// Whether one of x[0, n) is not 0 and smaller than `least`, a normal number; NaN is not.
 ///
 /// Reads x[0, n). Cost: 4 operations per batch.
