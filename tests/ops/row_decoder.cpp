@@ -50,14 +50,17 @@ void check_columns(const tensor<S>& t, index_t alike) {
   const ops::row_decoder<F, decltype(t.view())> decode(w);
   CHECK(decode.rows_alike({0, 0}, height) == alike);
   if (alike == 1) return;
-  std::vector<storage_t<F>> out(static_cast<std::size_t>(alike * width));
-  decode.columns({0, 0}, 64, [&](index_t col, index_t, const auto& rows) {
-    rows(index_t{0}, alike, out.data() + col, width, simd::traffic{});
-  });
-  for (index_t r = 0; r < alike; ++r)
-    for (index_t c = 0; c < width; ++c)
-      if (out[static_cast<std::size_t>(r * width + c)] != number_at<F>(w, r, c))
-        FAIL(std::string(name<S>), " row ", r, " column ", c);
+  for (const index_t begin : {0, 12}) {
+    std::vector<storage_t<F>> out(static_cast<std::size_t>(alike * width));
+    decode.columns({0, 0}, begin, 64, [&](index_t col, index_t, const auto& rows) {
+      CHECK((col == 0 || col % 64 == begin));
+      rows(index_t{0}, alike, out.data() + col, width, simd::traffic{});
+    });
+    for (index_t r = 0; r < alike; ++r)
+      for (index_t c = 0; c < width; ++c)
+        if (out[static_cast<std::size_t>(r * width + c)] != number_at<F>(w, r, c))
+          FAIL(std::string(name<S>), " row ", r, " column ", c);
+  }
 }
 
 /// Columns from turned codes.

@@ -78,9 +78,10 @@ void check_run(index_t n, index_t group, bool tame = false) {
   }
 }
 
-/// Three rows, with gaps between them, equal themselves one by one, past the caches or not.
+/// Three rows, with gaps between them, equal themselves one by one, past the caches or not; these begin `shift` numbers
+/// behind lines of the caches.
 template <class S, class F, class Arch>
-void check_columns(index_t n, bool tame, bool streams) {
+void check_columns(index_t n, bool tame, bool streams, index_t shift) {
   if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
     using kernel = simd::kernel<simd::op::decode, S, Arch>;
     using unit = simd::code_unit_t<S>;
@@ -88,7 +89,8 @@ void check_columns(index_t n, bool tame, bool streams) {
     check::fenced<unit> codes(check::random_codes<unit>(2 * code_step + units<S>(n)));
     check::fenced<float> scales(n), offsets(n);
     check::fenced<std::int32_t> zeros(n);
-    check::fenced<storage_t<F>> got(2 * out_step + n, streams);
+    check::fenced<storage_t<F>> got(2 * out_step + n + shift, streams);
+    storage_t<F>* out = got.data() + shift;
     std::vector<storage_t<F>> want(static_cast<std::size_t>(n));
     for (index_t i = 0; i < n; ++i) {
       scales[i] = tame ? 0.01f * static_cast<float>(i + 1) : check::hard_finite();
@@ -97,19 +99,19 @@ void check_columns(index_t n, bool tame, bool streams) {
     }
     const simd::block_arrays p{scales.data(), S::has_zero_point ? zeros.data() : nullptr,
                                S::has_offset ? offsets.data() : nullptr, 0.37f};
-    kernel::template columns<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, n), got.data(),
+    kernel::template columns<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, n), out,
                                 out_step, {streams ? simd::fetch::pages : simd::fetch::nothing, streams});
     for (index_t r = 0; r < 3; ++r) {
       kernel::template vector<F>(codes.data() + r * code_step, n, p, want.data());
-      if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+      if (std::memcmp(want.data(), out + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
         FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " row ", r, " of ", n);
     }
     if (n < 3) return;
-    kernel::template rows<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, 3), got.data(),
-                             out_step, {simd::fetch::nothing, streams});
+    kernel::template rows<F>(codes.data(), code_step, 3, n, p, kernel::template look_at_columns<F>(p, 3), out, out_step,
+                             {simd::fetch::nothing, streams});
     for (index_t r = 0; r < 3; ++r) {
       kernel::template uniform<F>(codes.data() + r * code_step, n, p.from(r), want.data());
-      if (std::memcmp(want.data(), got.data() + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+      if (std::memcmp(want.data(), out + r * out_step, static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
         FAIL(std::string(S::name), " ", std::string(simd::arch_name<Arch>), " of one scale, row ", r, " of ", n);
     }
   }
@@ -129,7 +131,10 @@ void check_runs_of() {
       }
     for (const index_t n : {1, 31, 64, 65, 130, 515})
       for (const bool tame : {false, true})
-        for (const bool streams : {false, true}) check_columns<S, F, A>(n, tame, streams);
+        for (const index_t shift : {0, 1, 4, 12}) {
+          if (shift == 0) check_columns<S, F, A>(n, tame, false, 0);
+          check_columns<S, F, A>(n, tame, true, shift);
+        }
   });
 }
 template <class S>

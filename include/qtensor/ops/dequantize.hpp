@@ -115,10 +115,16 @@ class number_writer {
     return true;
   }
 
-  /// One after the other: where they belong, or past the caches by way of a tile where they begin no line.
+  /// One after the other: where they belong, or past the caches, by way of a tile where they begin no line and groups
+  /// might begin inside of lines.
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
-    if (simd::begins_line(to)) return decode_(at, 0, length, to, {simd::best_requests().once, true});
+    const index_t begin = simd::elements_to_line(to, 0, length);
+    if (begin == 0 ||
+        (decode_.rows_have_one_entry() && begin < length && begin % byte_step<typename View::scheme_type> == 0)) {
+      if (begin > 0) decode_(at, 0, begin, to);
+      return decode_(at, begin, length - begin, to + begin, {simd::best_requests().once, true});
+    }
     constexpr index_t most = tile_floats / 2;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
@@ -141,15 +147,16 @@ class number_writer {
           store_tile(numbers, length, n, extents_[last], to + row * step, step, streams_);
         });
       if (!streams_)
-        return decode_.columns(at, extents_[last], [&](index_t col, index_t, const auto& decode) {
+        return decode_.columns(at, 0, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
       // Row after row, as they lie, as long as a cache holds their scales: memory gives its best where it is read and
       // written in order.
       constexpr index_t wide = tile_floats / 2, most = 2 * tile_floats;
-      const bool direct = simd::begins_line(to, step);
+      const index_t begin = simd::elements_to_line(to, step, extents_[last]);
+      const bool direct = begin < extents_[last];
       alignas(64) number tile[static_cast<std::size_t>(wide)];
-      decode_.columns(at, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
+      decode_.columns(at, direct ? begin : 0, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; ++row) {
           number* first = to + row * step + col;
           decode(row, 1, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});

@@ -73,6 +73,9 @@ class row_decoder {
   /// All elements follow one another: they are one row.
   bool is_flat() const { return blocks_.flat; }
 
+  /// Whether every row has one entry of each array, so that from any byte on it is as well decoded as from its start.
+  bool rows_have_one_entry() const { return decodes_runs<S> && blocks_.block_length >= blocks_.row_length; }
+
   /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
   /// as one run, and single elements up to the next byte.
   void operator()(index_array at, index_t col, index_t n, number* out, simd::traffic t = {}) const {
@@ -134,17 +137,18 @@ class row_decoder {
     }
     return 1;
   }
-  /// Rows alike, from the one at an index on, by columns of at most `wide` elements: calls part(col, cols, decode),
-  /// whose decode(row, rows, out, step, traffic) writes those of some rows, `step` numbers apart.
+  /// Rows alike, from the one at an index on, by columns of at most `wide` elements, a multiple of 64: calls part(col,
+  /// cols, decode), whose decode(row, rows, out, step, traffic) writes those of some rows, `step` numbers apart. All
+  /// but the first columns are a multiple of 64 behind `begin`, which is less than that.
   template <class Part>
-  void columns(const index_array& at, index_t wide, Part part) const {
+  void columns(const index_array& at, index_t begin, index_t wide, Part part) const {
     if constexpr (decodes_runs<S> && last > 0) {
       run_parameters parameters(w_, at, 1);
       const auto codes = w_.row(at);
       const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
       wide = std::min(wide, parameters.most());
-      for (index_t col = 0; col < length; col += wide) {
-        const index_t cols = std::min(wide, length - col);
+      for (index_t col = 0, cols; col < length; col += cols) {
+        cols = std::min(col == 0 && begin > 0 ? wide - 64 + begin : wide, length - col);
         const float* scales = parameters.load(col, cols);
         const simd::column_decoder<S, F> decode(scales, parameters.zero_points(), cols, w_.tensor_scale());
         part(col, cols, [&](index_t row, index_t rows, number* out, index_t step, simd::traffic t) {

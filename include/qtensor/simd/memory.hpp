@@ -86,6 +86,15 @@ bool begins_line(const T* place, index_t step = 0) {
   return reinterpret_cast<std::uintptr_t>(place) % line == 0 && step * index_t{sizeof(T)} % line == 0;
 }
 
+/// How many elements lie before the first one that begins a line of the caches, so many in each run of n that begins a
+/// multiple of `step` elements further on; n where there is none, or runs begin differently.
+template <class T>
+index_t elements_to_line(const T* place, index_t step, index_t n) {
+  constexpr index_t line = 64, size = sizeof(T);
+  const index_t bytes = (line - static_cast<index_t>(reinterpret_cast<std::uintptr_t>(place) % line)) % line;
+  return bytes % size != 0 || step * size % line != 0 ? n : std::min(bytes / size, n);
+}
+
 /// Asks for `Bytes` bytes at x.
 template <index_t Bytes>
 QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
