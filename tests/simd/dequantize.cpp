@@ -204,6 +204,43 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   CHECK(out[0] == -155.f);
 }
 
+TEST_CASE("column_decoder: rows past the caches that begin anywhere in a line equal each of them alone") {
+  const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
+    using unit = simd::code_unit_t<S>;
+    for (const index_t n : {1, 15, 28, 64, 100, 515})
+      for (const index_t shift : {0, 1, 4, 12})
+        for (const index_t out_step : {round_up(n, 64), n + 5}) {
+          const index_t code_step = units<S>(n) + 3;
+          check::fenced<unit> codes(check::random_codes<unit>(2 * code_step + units<S>(n)));
+          check::fenced<float> scales(n);
+          check::fenced<std::int32_t> zeros(n);
+          check::fenced<storage_t<F>> got(2 * out_step + n + shift, true);
+          std::vector<storage_t<F>> want(static_cast<std::size_t>(n));
+          for (index_t i = 0; i < n; ++i) {
+            scales[i] = 0.01f * static_cast<float>(i + 1);
+            zeros[i] = static_cast<std::int32_t>(i % 7);
+          }
+          const std::int32_t* const zero_points = S::has_zero_point ? zeros.data() : nullptr;
+          const simd::column_decoder<S, F> decode(scales.data(), zero_points, n);
+          decode.stream(codes.data(), code_step, 3, got.data() + shift, out_step, {});
+          simd::stream_fence<simd::best_arch>();
+          for (index_t r = 0; r < 3; ++r) {
+            simd::decode_vector<S, F>(codes.data() + r * code_step, n, scales.data(), zero_points, want.data());
+            if (std::memcmp(want.data(), got.data() + shift + r * out_step,
+                            static_cast<std::size_t>(n) * sizeof(want[0])) != 0)
+              FAIL(std::string(S::name), " row ", r, " of ", n, " from ", shift, " on");
+          }
+        }
+  };
+  const auto both = [&]<class S>(std::type_identity<S> scheme) {
+    check(scheme, std::type_identity<f32>{});
+    check(scheme, std::type_identity<bf16>{});
+  };
+  both(std::type_identity<int8_per_channel<1>>{});
+  both(std::type_identity<uint4_group<32>>{});
+  both(std::type_identity<mxfp6_e2m3>{});
+}
+
 TEST_CASE("column_decoder, decode_rows: a kernel without columns decodes row by row") {
   const std::uint8_t codes[] = {3, 6, 9, 12};
   const float scales[] = {1.f, 2.f};

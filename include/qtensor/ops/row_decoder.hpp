@@ -152,7 +152,8 @@ class row_decoder {
         const float* scales = parameters.load(col, cols);
         const simd::column_decoder<S, F> decode(scales, parameters.zero_points(), cols, w_.tensor_scale());
         part(col, cols, [&](index_t row, index_t rows, number* out, index_t step, simd::traffic t) {
-          decode(codes + row * code_step + unit_of_element<S>(col), code_step, rows, out, step, t);
+          const auto* from = codes + row * code_step + unit_of_element<S>(col);
+          t.streams ? decode.stream(from, code_step, rows, out, step, t) : decode(from, code_step, rows, out, step, t);
         });
       }
     }

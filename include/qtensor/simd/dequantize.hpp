@@ -366,37 +366,27 @@ struct vector_decoder {
     if (whole < n) last_elements<F>(decode, from, n, p, out);
   }
 
-  /// Whole blocks past the caches begin with the first line of a row, if all rows have it at the same column; columns
-  /// before it go by way of a padded copy, like those behind the last block.
   template <number_format F, detail::numbers_are Known>
   static void run_columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
                           storage_t<F>* out, index_t out_step, traffic t) {
-    index_t begin = t.streams ? elements_to_line(out, rows > 1 ? out_step : 0, n) : 0;
-    if (begin * format::bits % 8 != 0 || begin >= n) begin = 0, t.streams = false;
+    t.streams = t.streams && begins_line(out, out_step);
     const decoder<format, A> decode;
-    const index_t end = begin + (n - begin) / step * step;
+    const index_t whole = n / step * step;
     const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
       return reinterpret_cast<const std::uint8_t*>(codes + row * code_step) + i * format::bits / 8;
     };
-    const auto partial = [&](index_t row, index_t i, index_t last) {  // columns [i, last)
-      for (; i < last; i += step)
-        last_block<F>(decode, bytes(row, i), std::min(step, last - i), detail::element_arrays<S, A>{p.from(i)},
-                      out + row * out_step + i, t.streams);
-    };
-    for (index_t i = begin; i < end; i += strip) {
-      const index_t blocks = std::min(strip, end - i) / step;
+    for (index_t i = 0; i < whole; i += strip) {
+      const index_t blocks = std::min(strip, whole - i) / step;
       for (index_t r = 0; r < rows; ++r) {
-        if (i == begin) partial(r, 0, begin);
         detail::element_arrays<S, A> here{p.from(i)};
         detail::decode_blocks<S, F, Known, A>(decode, bytes(r, i), blocks, here, p.tensor_scale, out + r * out_step + i,
                                               t);
       }
     }
-    if (end < n)
-      for (index_t r = 0; r < rows; ++r) {
-        if (end == begin) partial(r, 0, begin);
-        partial(r, end, n);
-      }
+    if (whole < n)
+      for (index_t r = 0; r < rows; ++r)
+        last_block<F>(decode, bytes(r, whole), n - whole, detail::element_arrays<S, A>{p.from(whole)},
+                      out + r * out_step + whole);
   }
 
   template <number_format F, detail::numbers_are Known>
@@ -428,7 +418,7 @@ struct vector_decoder {
   }
   template <number_format F, class Decoder, class Parameters>
   static void last_block(const Decoder& decode, const std::uint8_t* codes, index_t n, const Parameters& p,
-                         storage_t<F>* out, bool streams = false) {
+                         storage_t<F>* out) {
     constexpr index_t registers = std::max(format::bits / 8, 1);  // of which codes may take a part
     alignas(64) std::uint8_t bytes[static_cast<std::size_t>(registers * step)];
     alignas(64) storage_t<F> values[static_cast<std::size_t>(step)];
@@ -438,10 +428,7 @@ struct vector_decoder {
       std::fill(std::copy_n(codes, packed_bytes<format::bits>(n), bytes), std::end(bytes), std::uint8_t{0});
     detail::store_four<F, detail::numbers_are::any, A>(
         values, detail::decode_block<S, A>(decode, bytes, detail::held_arrays<S, A>(p, n), p.p.tensor_scale));
-    if (streams)
-      simd::stream_bytes<A>(values, n * index_t{sizeof *out}, out);
-    else
-      std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof *out);
+    std::memcpy(out, values, static_cast<std::size_t>(n) * sizeof *out);
   }
 };
 
@@ -591,6 +578,25 @@ class column_decoder {
     else
       for (index_t r = 0; r < rows; ++r)
         detail::decode_run<S, F>(codes + r * code_step, n_, 1, p_, out + r * out_step, t);
+  }
+
+  /// The same past the caches, wherever rows begin: whole blocks from their first line on. (A function of its own:
+  /// kernels that have this inside are slower where they are inlined.)
+  void stream(const code_unit_t<S>* codes, index_t code_step, index_t rows, storage_t<F>* out, index_t out_step,
+              traffic t) const {
+    t.streams = true;
+    if constexpr (takes_rows) {
+      const index_t begin = elements_to_line(out, rows > 1 ? out_step : 0, n_);
+      if (begin > 0 && begin < n_ && begin * S::code_format::bits % 8 == 0) {
+        for (index_t r = 0; r < rows; ++r, codes += code_step, out += out_step) {
+          K::template columns<F>(codes, code_step, 1, begin, p_, known_, out, out_step);
+          K::template columns<F>(codes + unit_of<S>(begin), code_step, 1, n_ - begin, p_.from(begin), known_,
+                                 out + begin, out_step, t);
+        }
+        return;
+      }
+    }
+    (*this)(codes, code_step, rows, out, out_step, t);
   }
 
  private:
