@@ -111,33 +111,44 @@ QTENSOR_INLINE bytes<A> codes_of_four(const typename From::type* x, const Parame
   }
 }
 
+/// What a loop over blocks knows of its traffic: nothing, or that it asks near, and whether it streams. Behind
+/// statistics, which is the usual case, conditions would count.
+enum class loop_knows { nothing, asks_near, asks_near_and_streams };
+
 /// Codes of whole blocks of four batches, x[0, n), `Bits` each; a block is aligned to its size where they are streamed.
-/// Not inline, and nothing is called here, so that numbers and constants stay in registers. Parameters are copied here,
-/// not by the caller: clang++ does that by halves of vectors, which CPUs wait for.
-template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Parameters>
+/// Not inline, one loop, and nothing is called here, so that numbers and constants stay in registers. Parameters are
+/// copied here, not by the caller: clang++ does that by halves of vectors, which CPUs wait for.
+template <class S, quotient_by By, class A, class From, numbers Which, int Bits, loop_knows Known, class Parameters>
 [[gnu::noinline]] void encode_whole_blocks(const typename From::type* x, index_t n, const Parameters& of_run,
                                            std::uint8_t* to, traffic t) {
   constexpr index_t step = 4 * lanes<A>, read = step * index_t{sizeof(typename From::type)};
   Parameters p = of_run;
-  const auto each_block = [&](const auto& fetch, const auto& streams) QTENSOR_INLINE_LAMBDA {
-    for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next()) {
-      fetch();
-      const bytes<A> c = codes_of_four<S, By, A, From, Which>(x, p);
-      if constexpr (Bits == 4)
-        simd::put_nibbles(to, c, streams());
-      else
-        simd::put(to, c, streams());
-    }
-  };
-  // Behind statistics, which is the usual case, conditions would count.
+  for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next()) {
+    if constexpr (Known == loop_knows::nothing)
+      fetch_ahead<read>(x, t);
+    else
+      fetch_lines<read>(x, t.ahead);
+    const bytes<A> c = codes_of_four<S, By, A, From, Which>(x, p);
+    const bool streams = Known == loop_knows::nothing ? t.streams : Known == loop_knows::asks_near_and_streams;
+    if constexpr (Bits == 4)
+      simd::put_nibbles(to, c, streams);
+    else
+      simd::put(to, c, streams);
+  }
+}
+/// The same by the loop that suits the traffic.
+template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Parameters>
+void encode_whole_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* to,
+                         traffic t) {
   if constexpr (Which == numbers::fitting)
     if (t.fetches == fetch::near) {
-      const auto next = [&]() QTENSOR_INLINE_LAMBDA { fetch_lines<read>(x, t.ahead); };
-      if (t.streams) return each_block(next, []() QTENSOR_INLINE_LAMBDA { return true; });
-      return each_block(next, []() QTENSOR_INLINE_LAMBDA { return false; });
+      if (t.streams)
+        encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::asks_near_and_streams>(x, n, of_run, to, t);
+      else
+        encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::asks_near>(x, n, of_run, to, t);
+      return;
     }
-  each_block([&]() QTENSOR_INLINE_LAMBDA { fetch_ahead<read>(x, t); },
-             [&]() QTENSOR_INLINE_LAMBDA { return t.streams; });
+  encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::nothing>(x, n, of_run, to, t);
 }
 
 /// The same for rows under parameters that all share, x_step and to_step apart, a byte a code: what short rows would
