@@ -455,6 +455,11 @@ QTENSOR_INLINE bool any_top_bit(avx512_isa, const bytes512& v) { return _mm512_m
 QTENSOR_INLINE bool any_half_above(avx512_isa, const halves512& v, std::uint16_t limit) {
   return _mm512_cmpgt_epu16_mask(v.data, each_half<avx512_arch>(avx512_isa{}, limit).data) != 0;
 }
+// Not xsimd's: version 8.1 does not compile for signed integers without optimisation, like select.
+template <int Bits, class A>
+QTENSOR_INLINE halves512 shift_signed(avx512_isa, const halves<A>& v) {
+  return _mm512_srai_epi16(v.data, Bits);
+}
 template <int Bit, class A>
 QTENSOR_INLINE halves512 add_bit(avx512_isa isa, const halves<A>& v, const halves<A>& a) {
   const __mmask32 is_set = _mm512_test_epi16_mask(a.data, each_half<A>(isa, 1 << Bit).data);

@@ -58,6 +58,12 @@ QTENSOR_INLINE halves<A> add_bit(any_isa, const halves<A>& v, const halves<A>& a
   return v + ((a >> Bit) & each_half<A>(isa<A>{}, 1));
 }
 
+/// v as signed halves, divided by 2^Bits, down.
+template <int Bits, class A>
+QTENSOR_INLINE halves<A> shift_signed(any_isa, const halves<A>& v) {
+  return bits_as<std::uint16_t>(isa<A>{}, bits_as<std::int16_t>(isa<A>{}, v) >> Bits);
+}
+
 /// How many grid steps a magnitude up to the smallest normal number makes: floats are added whose last bit is a step.
 template <minifloat_grid G, class A>
 QTENSOR_INLINE halves<A> subnormal_steps(const halves<A>& magnitude, const halves<A>& normal) {
@@ -81,23 +87,22 @@ QTENSOR_INLINE bytes<A> bf16_magnitude_codes(const std::array<halves<A>, 2>& a, 
   const isa<A> with;
   const bytes<A> most = kept_byte<A>(static_cast<std::uint8_t>(moved<G>::max_code));
   const auto counted = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
-    const halves<A> above = add_bit<away>(with, a[k] - begin[k], a[k]);
-    return bits_as<std::uint16_t>(with, bits_as<std::int16_t>(with, above) >> away);
+    return shift_signed<away>(with, add_bit<away>(with, a[k] - begin[k], a[k]));
   };
   // Above the code of the smallest normal number, below 0 where subnormal.
   const signed_bytes above = bits_as<std::int8_t>(with, pack_signed(with, counted(0), counted(1)));
-  const signed_bytes zero = kept_byte<A, std::int8_t>(0);
   constexpr int reached = (m + 1) << m;  // down to half a step; what lies below is 0
   const signed_bytes too_small = above + kept_byte<A, std::int8_t>(reached);
-  if (!any_top_bit(with, bits_as<std::uint8_t>(with, above & ~too_small))) [[likely]]
-    return simd::min(
-        bits_as<std::uint8_t>(with, simd::max(xsimd::sadd(above, kept_byte<A, std::int8_t>(1 << m)), zero)), most);
+  if (!any_top_bit(with, bits_as<std::uint8_t>(with, above & ~too_small))) [[likely]] {
+    const auto inside = simd::max(above, kept_byte<A, std::int8_t>(static_cast<std::uint8_t>(-(1 << m))));
+    return simd::min(bits_as<std::uint8_t>(with, inside) + kept_byte<A>(1 << m), most);
+  }
   const auto steps = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return subnormal_steps<G, A>(a[k], begin[k] + each_half<A>(with, begins_below<G, A>));
   };
-  return simd::min(
-      add_saturated(with, bits_as<std::uint8_t>(with, simd::max(above, zero)), pack_unsigned(with, steps(0), steps(1))),
-      most);
+  return simd::min(add_saturated(with, bits_as<std::uint8_t>(with, simd::max(above, signed_bytes(std::int8_t{0}))),
+                                 pack_unsigned(with, steps(0), steps(1))),
+                   most);
 }
 
 /// The same for e2m1. All its middles end quarters of a binade: a table knows the codes of sixteen quarters, of which
@@ -112,7 +117,7 @@ requires(G.bits == 4 &&
   const byte_table<isa<A>, A, 16> table(codes);
   const auto quarter = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     // At a middle, the second bit of the mantissa decides: the quarter before, or the one that begins there.
-    return bits_as<std::uint16_t>(with, bits_as<std::int16_t>(with, add_bit<6>(with, a[k] - begin[k], a[k])) >> 5);
+    return shift_signed<5>(with, add_bit<6>(with, a[k] - begin[k], a[k]));
   };
   const signed_bytes quarters = bits_as<std::int8_t>(with, pack_signed(with, quarter(0), quarter(1)));
   const auto known = simd::min(quarters, kept_byte<A, std::int8_t>(15));
