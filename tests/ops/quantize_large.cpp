@@ -206,19 +206,23 @@ TEST_CASE("large tensors: scales of columns") {
 
 namespace {
 
-/// Numbers of F at lines of the caches, and one element behind them; by rows and by columns.
+/// Numbers of F at lines of the caches, and one element behind them (two, too, which is where codes of four bits begin
+/// on a byte); by rows and by columns.
 template <class F, class S>
 bool arrives_anywhere(const tensor<S>& w) {
   using number = storage_t<F>;
   std::vector<number> memory(static_cast<std::size_t>(2 * height * width) + 64);
   number* at_line = memory.data();
   while (!simd::begins_line(at_line)) ++at_line;
-  number* elsewhere = at_line + height * width + 1;
+  number* behind = at_line + height * width;
   bool ok = true;
   for (const auto& steps : {std::array<index_t, 2>{width, 1}, std::array<index_t, 2>{1, height}}) {
     dequantize_into<F>(w.view(), at_line, steps);
-    dequantize_into<F>(w.view(), elsewhere, steps);
-    ok = ok && std::memcmp(at_line, elsewhere, static_cast<std::size_t>(height * width) * sizeof(number)) == 0;
+    for (number* elsewhere = behind + 1; elsewhere <= behind + (is_packed<typename S::code_format> ? 2 : 1);
+         ++elsewhere) {
+      dequantize_into<F>(w.view(), elsewhere, steps);
+      ok = ok && std::memcmp(at_line, elsewhere, static_cast<std::size_t>(height * width) * sizeof(number)) == 0;
+    }
     for (index_t row = 0; row < height; row += 61)
       for (index_t col = 0; col < width; ++col) {
         const std::uint32_t want = encode<F, nearest_even, to_special>(reference::value(w.view(), {row, col}));
@@ -246,6 +250,7 @@ TEST_CASE("large tensors: numbers that go to lines of the caches, and elsewhere"
   check_places<int8_per_tensor>();
   check_places<int8_per_channel<0>>();
   check_places<int8_per_channel<1>>();
+  check_places<scheme<uint4, per_channel<1>, zero_point<uint8>>>();
   check_places<mxfp8_e4m3>();
   check::in_full<uint8_per_channel<1>, nvfp4>([]<class S>() { check_places<S>(); });
 }

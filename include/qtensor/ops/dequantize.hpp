@@ -115,13 +115,19 @@ class number_writer {
     return true;
   }
 
+  /// How many of `length` numbers lie before the first that begins a line of the caches, in all rows `step` apart, and
+  /// whose codes begin on a byte; `length` where there is none.
+  static index_t numbers_to_line(const number* to, index_t step, index_t length) {
+    const index_t begin = simd::elements_to_line(to, step, length);
+    return begin % byte_step<typename View::scheme_type> == 0 ? begin : length;
+  }
+
   /// One after the other: where they belong, or past the caches, by way of a tile where they begin no line and groups
   /// might begin inside of lines.
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
-    const index_t begin = simd::elements_to_line(to, 0, length);
-    if (begin == 0 ||
-        (decode_.rows_have_one_entry() && begin < length && begin % byte_step<typename View::scheme_type> == 0)) {
+    const index_t begin = numbers_to_line(to, 0, length);
+    if (begin == 0 || (decode_.rows_have_one_entry() && begin < length)) {
       if (begin > 0) decode_(at, 0, begin, to);
       return decode_(at, begin, length - begin, to + begin, {simd::best_requests().once, true});
     }
@@ -153,7 +159,7 @@ class number_writer {
       // Row after row, as they lie, as long as a cache holds their scales: memory gives its best where it is read and
       // written in order.
       constexpr index_t wide = tile_floats / 2, most = 2 * tile_floats;
-      const index_t begin = simd::elements_to_line(to, step, extents_[last]);
+      const index_t begin = numbers_to_line(to, step, extents_[last]);
       const bool direct = begin < extents_[last];
       alignas(64) number tile[static_cast<std::size_t>(wide)];
       decode_.columns(at, direct ? begin : 0, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {

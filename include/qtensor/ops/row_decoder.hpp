@@ -139,7 +139,7 @@ class row_decoder {
   }
   /// Rows alike, from the one at an index on, by columns of at most `wide` elements, a multiple of 64: calls part(col,
   /// cols, decode), whose decode(row, rows, out, step, traffic) writes those of some rows, `step` numbers apart. All
-  /// but the first columns are a multiple of 64 behind `begin`, which is less than that.
+  /// but the first columns are a multiple of 64 behind `begin`, which is less than that; codes begin on a byte there.
   template <class Part>
   void columns(const index_array& at, index_t begin, index_t wide, Part part) const {
     if constexpr (decodes_runs<S> && last > 0) {
