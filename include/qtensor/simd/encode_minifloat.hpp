@@ -195,8 +195,7 @@ constexpr bool codes_bf16() {
   } else if constexpr (!minifloat_format<code> || !saturates_on_grid<S>()) {
     return false;
   } else {
-    constexpr auto G = grid_facts<code>;
-    return looks_up_intervals<A, G> || std::same_as<code, e2m1> || G.smallest_normal < bits_of(0x1p-12f);
+    return looks_bf16_up<code, A> || grid_facts<code>.smallest_normal < bits_of(0x1p-12f);
   }
 }
 

@@ -204,8 +204,8 @@ requires codes_halves<A> QTENSOR_INLINE halves<A> grid_begins() {
 }
 
 /// Codes on a grid of the nearest values to bf16 numbers (ties to even), saturated, with the sign on top; one per byte,
-/// the bits above a short code not clean; NaN gives anything. Grids may be moved, one for each batch: `begin` says
-/// where they are (grid_begins_at). Cost: 23, and 17 more if there are subnormal numbers; e2m1 22; short codes on
+/// the bits above a short code 0 but on AVX-512; NaN gives anything. Grids may be moved, one for each batch: `begin`
+/// says where they are (grid_begins_at). Cost: 23, and 17 more if there are subnormal numbers; e2m1 22; short codes on
 /// AVX-512 19.
 template <minifloat_grid G, usable_arch A>
 requires codes_halves<A> QTENSOR_INLINE bytes<A> bf16_codes(const std::array<halves<A>, 2>& x,

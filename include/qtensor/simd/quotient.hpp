@@ -80,15 +80,18 @@ constexpr bool moves_grid() {
     return false;
 }
 
-/// Whether bf16 numbers that fit become codes of S as they are, where that is the faster way: one of the codes' own
-/// intervals is looked up, or numbers are seldom subnormal, so much smaller than the largest one of their scale.
+/// Codes so few that a table knows them by where a bf16 number lies.
+template <class Code, class A>
+inline constexpr bool looks_bf16_up = looks_up_intervals<A, grid_facts<Code>> || std::same_as<Code, e2m1>;
+
+/// Whether bf16 numbers that fit become codes of S as they are, where that is the faster way: codes are looked up, or
+/// numbers are seldom subnormal, so much smaller than the largest one of their scale.
 template <class S, class A, class From>
 constexpr bool moves_halves() {
   if constexpr (codes_halves<A> && std::same_as<From, from_bf16> && moves_grid<S>()) {
-    constexpr auto G = grid_facts<typename S::code_format>;
+    using code = typename S::code_format;
     constexpr std::uint32_t many_binades = 12u << 23;
-    return looks_up_intervals<A, G> || std::same_as<typename S::code_format, e2m1> ||
-           G.largest - G.smallest_normal > many_binades;
+    return looks_bf16_up<code, A> || grid_facts<code>.largest - grid_facts<code>.smallest_normal > many_binades;
   } else {
     return false;
   }
