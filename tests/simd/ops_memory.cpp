@@ -438,18 +438,22 @@ TEST_CASE("join_nibbles and put_nibbles ignore upper bits; split_nibbles is thei
   });
 }
 
-TEST_CASE("join_halves: codes that lie 16 apart share a byte, upper bits are ignored") {
+TEST_CASE("join_halves: codes that lie 8 or 16 apart share a byte, upper bits are ignored") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr auto n = static_cast<std::size_t>(4 * simd::lanes<A>);
-    for (int k = 0; k < 100; ++k) {
+    const auto check_half = []<int Half>(std::integral_constant<int, Half>) {
       const auto codes = check::random_codes<std::uint8_t>(2 * n);
       std::array<std::uint8_t, n> joined;
-      simd::store(joined.data(), simd::join_halves(simd::load<A>(codes.data()), simd::load<A>(codes.data() + n)));
+      simd::store(joined.data(), simd::join_halves<Half>(simd::load<A>(codes.data()), simd::load<A>(codes.data() + n)));
       for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t low = i / 16 * 32 + i % 16;
-        if (joined[i] != ((codes[low] & 15) | (codes[low + 16] & 15) << 4)) FAIL("byte ", i);
+        const std::size_t low = i / Half * 2 * Half + i % Half;
+        if (joined[i] != ((codes[low] & 15) | (codes[low + Half] & 15) << 4)) FAIL("byte ", i, " of ", Half);
       }
+    };
+    for (int k = 0; k < 100; ++k) {
+      check_half(std::integral_constant<int, 8>());
+      check_half(std::integral_constant<int, 16>());
     }
   });
 }

@@ -225,6 +225,11 @@ struct vector_code<compat::ggml::mxfp4_rule, A> {
     const words<A> code = simd::bits_as<std::uint32_t>(simd::floor_of_log2f<A>(amax) + ints<A>(125)) & words<A>(0xffu);
     return simd::select(amax == words<A>(0u), words<A>(0u), code);
   }
+  /// half_e8m0::decode.
+  static QTENSOR_INLINE floats<A> scale(const words<A>& code) {
+    const words<A> one(1u), subnormal = (code + one) << 21, normal = (code - one) << 23;
+    return simd::bits_as<float>(simd::select(simd::below(one, code), normal, subnormal));
+  }
 };
 
 template <class A>
@@ -241,6 +246,12 @@ struct vector_code<compat::ggml::nvfp4_rule, A> {
     const ints<A> code =
         simd::select(simd::mask_as<std::int32_t>(x < least_normal), simd::min(steps, ints<A>(7)), normal);
     return simd::bits_as<std::uint32_t>(simd::select(code < ints<A>(0x78), code, ints<A>(0x7e)));
+  }
+  /// ue4m3::decode of those codes.
+  static QTENSOR_INLINE floats<A> scale(const words<A>& code) {
+    const floats<A> normal = simd::bits_as<float>((code << 20) + words<A>(120u << 23));
+    const floats<A> subnormal = simd::mul(simd::to_float(simd::bits_as<std::int32_t>(code)), floats<A>(exp2i(-9)));
+    return simd::select(normal < floats<A>(exp2i(-6)), subnormal, normal);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <qtensor/simd/blocks_scales.hpp>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/scales.hpp>
+#include <qtensor/simd/search.hpp>
 
 // Every block equals reference::quantize bit for bit. Blocks that no formula gives (infinities, NaN, scales whose
 // inverse overflows) are found in the arrays of their neighbours and written again by the reference.
@@ -14,47 +15,6 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 namespace detail {
 
 // ---- Codes ----------------------------------------------------------------------------------------------------------
-
-/// Codes that are searched for: those of positive values first, ascending from 0, then the same with a sign.
-template <class S>
-inline constexpr bool searches = std::same_as<ordinary_division<S>, least_distance>;
-
-/// Rules that say the code of a scale themselves, `code(peak)`, and look at no sign.
-template <class Rule>
-concept knows_codes = requires(float peak) {
-  { Rule::code(peak) } -> std::same_as<std::uint32_t>;
-};
-
-/// The middles between neighbouring values. A number takes the upper one if it lies beyond the middle times the scale:
-/// where products are exact, neighbours are no further apart than twice, and x is at most twice the largest product,
-/// the differences that decide are exact (Sterbenz), and all others are larger by more than a rounding.
-template <class F>
-inline constexpr auto middles = [] {
-  constexpr std::size_t half = std::size_t{1} << (F::bits - 1);
-  std::array<float, half> m{};  // and a 0, to be read as a register
-  for (std::size_t i = 0; i + 1 < half; ++i) m[i] = (decode_table<F>[i] + decode_table<F>[i + 1]) * 0.5f;
-  return m;
-}();
-template <class F, class Scale>
-constexpr bool can_search() {
-  if constexpr (F::bits != 4 || Scale::bits > 8) {
-    return false;
-  } else {
-    constexpr auto& v = decode_table<F>;
-    if (v[0] != 0.f || v[8] != 0.f) return false;
-    for (std::size_t i = 1; i < 8; ++i)
-      if (!(v[i - 1] < v[i]) || v[i + 8] != -v[i] || (i > 1 && v[i] > 2.f * v[i - 1]) || v[i] > 64.f * v[1])
-        return false;
-    const auto exact = [](float a, float b) {
-      const double product = static_cast<double>(a) * static_cast<double>(b);
-      return product >= 0x1p127 || static_cast<double>(static_cast<float>(product)) == product;
-    };
-    for (const float s : decode_table<Scale>)
-      for (std::size_t i = 0; i < 7; ++i)
-        if (!exact(v[i + 1], s) || !exact(middles<F>[i], s)) return false;
-    return true;
-  }
-}
 
 /// What a rounding comes to for numbers near the codes' range.
 template <class Rounding>
@@ -125,6 +85,7 @@ class block_encoder {
   using rule = block_rule<typename S::rule, S, A>;
   using scale_format = typename S::scale_format;
   using offset_format = typename S::offset_format;
+  using search = code_search<typename b::code, scale_format, A>;  // of schemes that search
   static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group, run = lanes<A> * b::group;
   static constexpr bool literal = std::same_as<typename S::nonfinite_block, block_literal>;
   static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
@@ -135,8 +96,9 @@ class block_encoder {
   static constexpr bool settles_signs = has_many_registers<A> && std::same_as<typename S::rule, peak_scale> &&
                                         is_reciprocal<S> && !has_own_inverse<S> && !stored && !S::has_offset;
   static constexpr float opposite = settles_signs ? -S::codes.low * (1.f - 0x1p-16f) : 0.f;
-  /// Codes that are packed in registers: two nibbles in a byte, 16 codes apart.
-  static constexpr bool joins_halves = has_halves<S> && b::bits == 4 && b::group == 32 && !S::has_code_sum;
+  /// Codes that are packed in registers: two nibbles in a byte, half a group apart.
+  static constexpr bool joins_halves =
+      has_halves<S> && b::bits == 4 && (b::group == 16 || b::group == 32) && !S::has_code_sum;
   static constexpr std::size_t room = static_cast<std::size_t>(most), none = 1,
                                offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none;
 
@@ -245,7 +207,7 @@ class block_encoder {
     return simd::reduce_max(worst) >= infinity_bits;
   }
 
-  /// Scales whose codes the rule says, which limits are multiplied by; NaN marks special groups, too.
+  /// Scales whose codes the rule says, and what numbers are searched by; NaN marks special groups, too.
   bool find_searched_scales(index_t count) {
     bool special = false;
     using by_vectors = vector_code<typename S::rule, A>;
@@ -253,25 +215,21 @@ class block_encoder {
       for (index_t g = 0; g < count; ++g) scale_code_[g] = S::rule::code(float_of(a_[g]));
     for (index_t g = 0; g < count; g += lanes<A>) {
       const words<A> amax = simd::load<A>(a_ + g);
-      const auto zeros = simd::mask_as<float>(amax == words<A>(0u));
       auto regular = simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits)));
       if constexpr (by_vectors::enabled) {
         simd::store(scale_code_ + g, by_vectors::of(amax));
         // Subnormal maxima are for the reference.
-        regular = regular & (zeros | ~simd::mask_as<float>(simd::below(amax, words<A>(low_bits(23) + 1u))));
+        regular = regular & simd::mask_as<float>(
+                                ~(simd::below(words<A>(0u), amax) & simd::below(amax, words<A>(low_bits(23) + 1u))));
       }
-#pragma GCC unroll 16
-      for (index_t k = 0; k < lanes<A>; ++k) by_[g + k] = decode_table<scale_format>[scale_code_[g + k]];
-      const floats<A> s = simd::load<A>(by_ + g);
-      // No scale: every product is 0, and no limit is passed; nor is one by zeros, which small scales would only slow.
-      const floats<A> largest = simd::mul(s, floats<A>(decode_table<typename b::code>[7]));
-      const auto none = zeros | (s == floats<A>(0.f));
-      const auto reached = none | ((simd::mul(simd::bits_as<float>(amax), floats<A>(0.5f)) <= largest) &
-                                   (largest < floats<A>(infinity)));
-      regular = regular & reached;
-      const floats<A> by = simd::select(regular, simd::select(none, floats<A>(infinity), s), floats<A>(quiet_nan));
+      floats<A> scale;
+      if constexpr (requires(const words<A>& code) { by_vectors::scale(code); })
+        scale = by_vectors::scale(simd::load<A>(scale_code_ + g));
+      else
+        scale = simd::lookup<A>(decode_table<scale_format>.data(), simd::load<A>(scale_code_ + g));
+      const floats<A> by = simd::select(regular, search::divisor(amax, scale), floats<A>(quiet_nan));
       simd::store(by_ + g, by);
-      special = special || !simd::all(regular);
+      special = special || !simd::all(by == by);
     }
     return special;
   }
@@ -331,20 +289,11 @@ class block_encoder {
     return near_codes<S>(r);
   }
   QTENSOR_INLINE bytes<A> searched_codes(const element* x, index_t i) const {
-    std::array<floats<A>, 4> v;
-    std::array<ints<A>, 4> r;
     constexpr index_t together = std::min(b::group / lanes<A>, index_t{4});  // batches of one group
+    std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
-    for (index_t k = 0; k < 4; k += together) {
-      const simd::seven_limits<A> limits(middles<typename b::code>.data(), by_[i / b::group + group_of(k)]);
-#pragma GCC unroll 4
-      for (index_t m = k; m < k + together; ++m) {
-        v[m] = From::template load<A>(x + i + m * lanes<A>);
-        r[m] = simd::bits_as<std::int32_t>(limits.below(magnitude_words(v[m])));
-      }
-    }
-    const bytes<A> c = simd::narrow_u8(r[0], r[1], r[2], r[3]), zero(std::uint8_t{0});
-    return simd::select(c == zero, zero, c | sign_codes<typename b::code>(v));
+    for (index_t k = 0; k < 4; ++k) v[k] = From::template load<A>(x + i + k * lanes<A>);
+    return search::template codes<together>(v, by_ + i / b::group);
   }
 
   /// Codes of elements [first, first + n): bytes, or packed already.
@@ -357,7 +306,7 @@ class block_encoder {
     };
     if constexpr (joins_halves)
       for (index_t i = first; i < first + n; i += 2 * step)
-        simd::store(codes_ + i / 2, simd::join_halves(codes(i), codes(i + step)));
+        simd::store(codes_ + i / 2, simd::join_halves<b::group / 2>(codes(i), codes(i + step)));
     else
       for (index_t i = first; i < first + n; i += step) simd::store(codes_ + i, codes(i));
   }

@@ -612,11 +612,11 @@ template <usable_arch A>
 QTENSOR_INLINE bytes<A> join_nibbles(const bytes<A>& a, const bytes<A>& b) {
   return join_nibbles(detail::isa<A>{}, a, b);
 }
-/// The low 4 bits of a's bytes, then b's: of each 32 of them, the first 16 in the low halves of 16 bytes, the others in
-/// the upper ones. Cost: 4 / 6 / 5 / 3.
-template <usable_arch A>
-QTENSOR_INLINE bytes<A> join_halves(const bytes<A>& a, const bytes<A>& b) {
-  return join_halves(detail::isa<A>{}, a, b);
+/// The low 4 bits of a's bytes, then b's: of each 2 * Half of them (Half is 16 or 8), the first Half in the low halves
+/// of as many bytes, the others in the upper ones. Cost: 4 / 6 / 5 / 3; of 8 4 / 7 / 7 / 5.
+template <int Half, usable_arch A>
+requires(Half == 8 || Half == 16) QTENSOR_INLINE bytes<A> join_halves(const bytes<A>& a, const bytes<A>& b) {
+  return detail::join_halves<Half>(detail::isa<A>{}, a, b);
 }
 /// join_nibbles of one batch to memory, 2 * lanes bytes; past the caches where `to` is aligned to as many. Cost: 4 and
 /// a store.

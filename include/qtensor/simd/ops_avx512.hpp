@@ -497,8 +497,16 @@ QTENSOR_INLINE bytes512 join_nibbles(avx512_isa, const bytes512& a, const bytes5
   const __m512i y = _mm512_maddubs_epi16(_mm512_and_si512(b.data, low), weights);
   return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packus_epi16(x, y));
 }
+template <int Half>
 QTENSOR_INLINE bytes512 join_halves(avx512_isa, const bytes512& a, const bytes512& b) {
-  const __m512i low = _mm512_shuffle_i32x4(a.data, b.data, 0x88), high = _mm512_shuffle_i32x4(a.data, b.data, 0xdd);
+  __m512i low, high;
+  if constexpr (Half == 16) {
+    low = _mm512_shuffle_i32x4(a.data, b.data, 0x88), high = _mm512_shuffle_i32x4(a.data, b.data, 0xdd);
+  } else {
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14),
+                  odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+    low = _mm512_permutex2var_epi64(a.data, even, b.data), high = _mm512_permutex2var_epi64(a.data, odd, b.data);
+  }
   return _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, _mm512_slli_epi16(high, 4), 0xca);
 }
 QTENSOR_INLINE void put_nibbles(avx512_isa, std::uint8_t* to, const bytes512& v, bool past_caches) {

@@ -592,13 +592,13 @@ QTENSOR_INLINE bytes<A> join_nibbles(any_isa, const bytes<A>& a, const bytes<A>&
   }
   return r.batch();
 }
-template <class A>
+template <int Half, class A>
 QTENSOR_INLINE bytes<A> join_halves(any_isa, const bytes<A>& a, const bytes<A>& b) {
   buffer<std::uint8_t, A> x(a), y(b), r;
   const auto code = [&](index_t i) { return i < x.size ? x[i] : y[i - x.size]; };
   for (index_t i = 0; i < r.size; ++i) {
-    const index_t low = i / 16 * 32 + i % 16;
-    r[i] = static_cast<std::uint8_t>((code(low) & 15) | code(low + 16) << 4);
+    const index_t low = i / Half * 2 * Half + i % Half;
+    r[i] = static_cast<std::uint8_t>((code(low) & 15) | code(low + Half) << 4);
   }
   return r.batch();
 }

@@ -135,6 +135,9 @@ QTENSOR_INLINE bytes<A> bf16_codes(any_isa, const std::array<halves<A>, 2>& x, c
   return packed_halves_in_order(with, code | sign);
 }
 
+template <class Intervals, class A>
+QTENSOR_INLINE bytes<A> codes_in_intervals(any_isa, const std::array<halves<A>, 2>& x);  // where has_interval_codes
+
 #if QTENSOR_LEVEL_X86 >= 4 && defined(__AVX512VBMI__)
 /// The codes of intervals; a `tie` beside it: a number that just begins the interval gets the code before, which is
 /// even.
@@ -182,6 +185,24 @@ requires looks_up_intervals<A, G> QTENSOR_INLINE bytes512 bf16_codes(avx512_isa 
   const __m512i even = _mm512_mask_sub_epi8(code, ties, code, one);
   return _mm512_ternarylogic_epi32(sign_of_code, _mm512_srli_epi16(which.data, 8 - G.bits), even, 0xca);  // a ? b : c
 }
+
+/// A sign is the upper bit of an index: saturated to bytes, numbers that are not tiny have bit 6 where they are
+/// positive.
+template <class Intervals, class A>
+QTENSOR_INLINE bytes512 codes_in_intervals(avx512_isa isa, const std::array<halves<A>, 2>& x) {
+  static_assert(Intervals::count == 64);
+  static constexpr Intervals intervals{};
+  const byte_table<avx512_isa, A, 128> codes(intervals.code.data());
+  const __m512i magnitude = each_half<A>(isa, bf16_magnitude).data, positive = kept_byte<A>(64).data;
+  const __m512i begin = each_half<A>(isa, Intervals::begin).data, last = kept_byte<A>(63).data;
+  const auto interval = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
+    return _mm512_srai_epi16(_mm512_sub_epi16(_mm512_and_si512(x[k].data, magnitude), begin), Intervals::shift);
+  };
+  const __m512i at = _mm512_min_epu8(_mm512_packus_epi16(interval(0), interval(1)), last);
+  const __m512i signs = _mm512_packs_epi16(x[0].data, x[1].data);
+  return codes(
+      packed_halves_in_order(isa, bytes512(_mm512_ternarylogic_epi32(at, signs, positive, 0xf8))));  // a | (b & c)
+}
 #endif
 
 }  // namespace detail
@@ -211,6 +232,17 @@ template <minifloat_grid G, usable_arch A>
 requires codes_halves<A> QTENSOR_INLINE bytes<A> bf16_codes(const std::array<halves<A>, 2>& x,
                                                             const std::array<halves<A>, 2>& begin) {
   return detail::bf16_codes<G, A>(detail::isa<A>{}, x, begin);
+}
+
+/// Where codes are looked up by intervals that a type describes: there is an instruction for tables of 128 bytes.
+template <class A>
+inline constexpr bool has_interval_codes = std::same_as<A, avx512_arch>&& features::vbmi;
+/// Codes of bf16 numbers by intervals of magnitudes, so many steps of bf16 wide, from `begin` on: `code` holds those of
+/// `count` (64) intervals for negative numbers, then the same for positive ones; in order. Magnitudes below the first
+/// interval, where both signs have one code, count as in it, those beyond the last one as in that. Cost: 13.
+template <class Intervals, usable_arch A>
+requires has_interval_codes<A> QTENSOR_INLINE bytes<A> interval_codes(const std::array<halves<A>, 2>& x) {
+  return detail::codes_in_intervals<Intervals>(detail::isa<A>{}, x);
 }
 
 /// What binade_codes gives of the floats that bf16 numbers are. Cost: 37.

@@ -232,8 +232,14 @@ QTENSOR_INLINE bytes_neon join_nibbles(neon_isa, const bytes_neon& a, const byte
   const uint8x16_t even = vuzp1q_u8(a.data, b.data), odd = vuzp2q_u8(a.data, b.data);
   return vsliq_n_u8(vandq_u8(even, vdupq_n_u8(15)), odd, 4);
 }
+template <int Half>
 QTENSOR_INLINE bytes_neon join_halves(neon_isa, const bytes_neon& a, const bytes_neon& b) {
-  return vsliq_n_u8(vandq_u8(a.data, vdupq_n_u8(15)), b.data, 4);
+  uint8x16_t low = a.data, high = b.data;
+  if constexpr (Half == 8) {
+    const uint64x2_t x = vreinterpretq_u64_u8(a.data), y = vreinterpretq_u64_u8(b.data);
+    low = vreinterpretq_u8_u64(vzip1q_u64(x, y)), high = vreinterpretq_u8_u64(vzip2q_u64(x, y));
+  }
+  return vsliq_n_u8(vandq_u8(low, vdupq_n_u8(15)), high, 4);
 }
 QTENSOR_INLINE void put_nibbles(neon_isa isa, std::uint8_t* to, const bytes_neon& v, bool) {
   vst1_u8(to, vget_low_u8(join_nibbles(isa, v, v).data));

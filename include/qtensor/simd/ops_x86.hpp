@@ -263,8 +263,10 @@ QTENSOR_INLINE __m128i in_halves(__m128i low, __m128i high) {
   const __m128i mask = _mm_set1_epi8(15);
   return _mm_or_si128(_mm_and_si128(low, mask), _mm_andnot_si128(mask, _mm_slli_epi16(high, 4)));
 }
+template <int Half>
 QTENSOR_INLINE bytes128 join_halves(sse42_isa, const bytes128& a, const bytes128& b) {
-  return in_halves(a.data, b.data);
+  if constexpr (Half == 16) return in_halves(a.data, b.data);
+  return in_halves(_mm_unpacklo_epi64(a.data, b.data), _mm_unpackhi_epi64(a.data, b.data));
 }
 QTENSOR_INLINE void put_nibbles(sse42_isa isa, std::uint8_t* to, const bytes128& v, bool past_caches) {
   const __m128i pairs = join_nibbles(isa, v, v).data;
@@ -647,10 +649,17 @@ QTENSOR_INLINE bytes256 join_nibbles(avx2_isa, const bytes256& a, const bytes256
   const __m256i y = _mm256_maddubs_epi16(_mm256_and_si256(b.data, low), weights);
   return _mm256_permute4x64_epi64(_mm256_packus_epi16(x, y), 0xd8);
 }
+template <int Half>
 QTENSOR_INLINE bytes256 join_halves(avx2_isa, const bytes256& a, const bytes256& b) {
-  const __m256i mask = _mm256_set1_epi8(15), low = _mm256_permute2x128_si256(a.data, b.data, 0x20),
-                high = _mm256_permute2x128_si256(a.data, b.data, 0x31);
-  return _mm256_or_si256(_mm256_and_si256(low, mask), _mm256_andnot_si256(mask, _mm256_slli_epi16(high, 4)));
+  __m256i mask = _mm256_set1_epi8(15), low, high;
+  if constexpr (Half == 16) {
+    low = _mm256_permute2x128_si256(a.data, b.data, 0x20), high = _mm256_permute2x128_si256(a.data, b.data, 0x31);
+  } else {
+    low = _mm256_unpacklo_epi64(a.data, b.data), high = _mm256_unpackhi_epi64(a.data, b.data);
+  }
+  const __m256i joined =
+      _mm256_or_si256(_mm256_and_si256(low, mask), _mm256_andnot_si256(mask, _mm256_slli_epi16(high, 4)));
+  return Half == 16 ? joined : _mm256_permute4x64_epi64(joined, 0xd8);
 }
 QTENSOR_INLINE void put_nibbles(avx2_isa isa, std::uint8_t* to, const bytes256& v, bool past_caches) {
   const __m128i pairs = _mm256_castsi256_si128(join_nibbles(isa, v, v).data);

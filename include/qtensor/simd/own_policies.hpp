@@ -20,7 +20,9 @@ struct vector_rule {
 
 /// A rule that says the code of a scale itself. Has
 ///        static words<A> of(const words<A>& amax)
-/// for 0 and finite maxima that are normal numbers (as bits): what Rule::code gives.
+/// for 0 and finite maxima that are normal numbers (as bits): what Rule::code gives. May have
+///        static floats<A> scale(const words<A>& code)
+/// the scales of such codes, which are looked up else.
 template <class Rule, class A>
 struct vector_code {
   static constexpr bool enabled = false;
