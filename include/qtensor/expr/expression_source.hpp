@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <qtensor/expr/leaves.hpp>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/ops/rows.hpp>
@@ -92,21 +94,17 @@ class expression_source {
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (reads_rows) {
       for (index_t r = 0; r < rows; ++r) {
-        if constexpr (has_packets) {
-          index_t c = 0;
-          for (; c + together * lanes <= cols; c += together * lanes)
-            read_packets<together>(row + r, col + c, tile + r * stride + c);
-          for (; c + lanes <= cols; c += lanes) read_packets<1>(row + r, col + c, tile + r * stride + c);
-          for (; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
-        } else {
+        if constexpr (!has_packets)
           read_line(row + r, col, cols, tile + r * stride);
-        }
+        else if (asks())
+          read_along<may_ask>(row + r, col, cols, tile + r * stride);
+        else
+          read_along<false>(row + r, col, cols, tile + r * stride);
       }
     } else {
       const index_t whole = has_packets ? rows / lanes * lanes : 0;
       if constexpr (has_packets) {
-        constexpr bool may_ask = expr_detail::leaves<Xpr>::count > 0;
-        if (may_ask && row_count_ * col_count_ >= ops::streaming_floats)
+        if (asks())
           read_across<may_ask>(row, whole, col, cols, tile, stride);
         else
           read_across<false>(row, whole, col, cols, tile, stride);
@@ -117,8 +115,10 @@ class expression_source {
   }
 
  private:
-  static constexpr bool by_rows = std::is_same_v<Order, row_major>;
+  static constexpr bool by_rows = std::is_same_v<Order, row_major>, may_ask = leaf_count > 0;
 
+  /// Whether leaves are asked for what comes from memory.
+  bool asks() const { return may_ask && row_count_ * col_count_ >= ops::streaming_floats; }
   float at(index_t row, index_t col) const { return by_rows ? evaluator_.coeff(row, col) : evaluator_.coeff(col, row); }
   packet packet_at(index_t row, index_t col) const {
     if constexpr (by_rows)
@@ -137,6 +137,20 @@ class expression_source {
 #pragma GCC unroll 4
     for (index_t k = 0; k < Count; ++k) Eigen::internal::pstoreu(to + k * lanes, some[k]);
   }
+  /// A part of a row. `Asks`: for what lies a little further on; what long parts read lasts longer.
+  template <bool Asks>
+  void read_along(index_t row, index_t col, index_t n, float* to) const {
+    constexpr index_t nearest = 256, furthest = 512, block = together * lanes;
+    auto ahead = leaves_along(row, col + std::clamp(n / 4, nearest, furthest), block);
+    index_t c = 0;
+    for (; c + block <= n; c += block) {
+      if constexpr (Asks)
+        for (leaf_ahead& one : ahead) one.ask();
+      read_packets<together>(row, col + c, to + c);
+    }
+    for (; c + lanes <= n; c += lanes) read_packets<1>(row, col + c, to + c);
+    for (; c < n; ++c) to[c] = at(row, col + c);
+  }
   [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
     for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);
   }
@@ -148,7 +162,7 @@ class expression_source {
 
     void ask() {
       constexpr index_t line = 64;
-      for (index_t i = 0; i < at_once; i += line, asked += line) {
+      for (index_t i = 0; i < at_once; i += line, asked += std::min(line, at_once)) {
         if (asked >= length) asked = 0, next += step;
         simd::prefetch_second_level(next + asked);
       }
@@ -161,6 +175,17 @@ class expression_source {
     for (const expr_detail::leaf& x : leaves_) {
       const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
       *to++ = {x.data + row * down + col * along, along, rows * x.size, lanes * lanes * x.size};
+    }
+    return all;
+  }
+  /// Of each leaf: the row at (row, col), as one run without an end, `n` elements at a time.
+  std::array<leaf_ahead, leaf_count> leaves_along(index_t row, index_t col, index_t n) const {
+    std::array<leaf_ahead, leaf_count> all;
+    auto* to = all.data();
+    for (const expr_detail::leaf& x : leaves_) {
+      const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
+      *to++ = {x.data + row * down + col * along, 0, std::numeric_limits<index_t>::max(),
+               along == x.size ? n * along : 0};
     }
     return all;
   }

@@ -12,8 +12,6 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// Floats of a tile: 16 KiB, a third to a half of every L1 data cache.
 inline constexpr index_t tile_floats = 4096;
-/// Floats that are read into a tile at a time, where blocks allow it: what they are read from wants room there, too.
-inline constexpr index_t read_floats = 3072;
 /// Floats of a box that is copied or read a second time: half of a usual second-level cache.
 inline constexpr index_t box_floats = index_t{1} << 17;
 /// Rows of a box when the source's own order runs across them: whole registers to transpose, whole lines to fetch.
@@ -28,6 +26,10 @@ inline constexpr index_t streaming_floats = index_t{8} << 20;
 #endif
 /// Whether an operation on so many numbers, with those of the parts beside it, goes past the caches.
 inline bool is_beyond_caches(index_t size) { return size * qtensor::detail::parts_together >= streaming_floats; }
+
+/// Floats that are read into a tile at a time, where blocks allow it, of a source of so many: what they are read from
+/// wants room in the cache, too, the more so where it comes from memory.
+inline index_t read_length(index_t size) { return is_beyond_caches(size) ? tile_floats / 4 : tile_floats / 4 * 3; }
 
 /// Elements to read from memory before they are encoded.
 template <class Element>
@@ -333,7 +335,7 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
   if (reads_by_rows(x, first_row) || row_count == 1) {
     using element = element_of<X>;
     alignas(64) element tile[tile_floats];
-    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? most : read_floats);
+    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? most : read_length(x.rows() * cols));
     for (index_t row = first_row; row < end; ++row)
       for (index_t col = 0; col < cols; col += length) {
         const index_t count = cols - col < length ? cols - col : length;
@@ -376,7 +378,7 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
   const bool by_rows = reads_by_rows(x, 0), from_memory = is_beyond_caches(rows * cols), at_once = step > cols;
   const bool long_rows = !at_once && row_step(x).has_value() && cols >= direct_floats;
   if (!long_rows && cols <= (by_rows ? tile_floats : from_memory ? 0 : tile_floats / box_rows)) {
-    const index_t floats = by_rows && !at_once ? read_floats : tile_floats;
+    const index_t floats = by_rows && !at_once ? read_length(rows * cols) : tile_floats;
     const index_t rows_at_once = std::max(floats / cols, index_t{1});
     for (index_t row = 0; row < rows; row += rows_at_once) {
       const index_t count = rows - row < rows_at_once ? rows - row : rows_at_once;
