@@ -25,16 +25,30 @@ OPERATIONS = {  # of bench/speed, and the loops that each runs
     "f32 -> e2m1": ["f32_to_e2m1", "pack_of_4_bits"],
     "f32 -> hif8": ["f32_to_hif8"],
     "f32 -> mxfp8_e4m3": ["f32_amax_of_32", "f32_to_mxfp8"],
+    "f32 -> mxfp6_e2m3": ["f32_amax_of_32", "f32_to_mxfp6", "pack_of_6_bits"],
     "f32 -> mxfp4": ["f32_amax_of_32", "f32_to_mxfp4", "pack_of_4_bits"],
     "f32 -> nvfp4": ["f32_amax_of_16", "f32_to_nvfp4", "pack_of_4_bits"],
     "f32 -> int8 groups, dynamic": ["f32_amax_of_32", "f32_to_int8_groups"],
+    "f32 -> int8 groups": ["f32_to_int8_groups"],
+    "f32 -> int4 groups, dynamic": ["f32_amax_of_32", "f32_to_int4_groups", "pack_of_4_bits"],
     "f32 -> uint4 groups, dynamic": ["f32_ranges_of_32", "f32_to_uint4_groups", "pack_of_4_bits"],
     "f32 -> ggml q8_0": ["f32_amax_of_32", "f32_to_q8_0"],
+    "f32 -> ggml q4_0": ["f32_amax_of_32", "f32_to_q4_0"],
+    "f32 -> ggml mxfp4": ["f32_amax_of_32", "f32_to_ggml_mxfp4"],
+    "f32 -> ggml nvfp4": ["f32_amax_of_16", "f32_to_ggml_nvfp4"],
     "bf16 -> int8 tensor": ["bf16_to_int8"],
     "bf16 -> e4m3": ["bf16_to_e4m3"],
     "bf16 -> hif8": ["bf16_to_hif8"],
     "bf16 -> mxfp8_e4m3": ["bf16_amax_of_32", "bf16_to_mxfp8"],
-    "int8 tensor -> bf16": ["int8_to_bf16"],
+    "bf16 -> mxfp6_e2m3": ["bf16_amax_of_32", "bf16_to_mxfp6", "pack_of_6_bits"],
+    "bf16 -> mxfp4": ["bf16_amax_of_32", "bf16_to_mxfp4", "pack_of_4_bits"],
+    "bf16 -> nvfp4": ["bf16_amax_of_16", "bf16_to_nvfp4", "pack_of_4_bits"],
+    "bf16 -> int8 groups, dynamic": ["bf16_amax_of_32", "bf16_to_int8_groups"],
+    "bf16 -> int4 groups, dynamic": ["bf16_amax_of_32", "bf16_to_int4_groups", "pack_of_4_bits"],
+    "f16 -> int8 tensor": ["f16_to_int8"],
+    "f16 -> e4m3": ["f16_to_e4m3"],
+    "f16 -> e5m2": ["f16_to_e5m2"],
+    "f16 -> mxfp8_e4m3": ["f16_amax_of_32", "f16_to_mxfp8"],
 }
 
 
@@ -175,6 +189,7 @@ def markdown(known, cpu, measured, compiler):
            "- *Clock needed*: at which these loops alone would be as fast as what was measured in a cache (16 or 512 "
            "KiB of f32). Near the CPU's own clock they are what limits; far below it, what lies around them (scales, "
            "memory) takes the rest.",
+           "- The loops are those of this program; what was measured may be of an older one, which its document names.",
            "",
            "| operation | instructions | on vectors | cycles | numbers a cycle | measured, G/s | clock needed, GHz |",
            "|---|---:|---:|---:|---:|---:|---:|"]
