@@ -124,7 +124,7 @@ class group_engine {
       const bool ends = g + count == groups_;
       if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, form);
       const index_t ahead = ready ? 0 : codes_ahead(rows);
-      if (rows <= few_rows) ask_for_scales(panel, g + count, most);
+      if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
       // Rows [r, r + some) of the block times columns [c, c + cols), by a call of `dot` for groups of one length each.
       const auto add_tile = [&](const auto& dot, const simd::group_columns& w, index_t r, index_t some, index_t c,
                                 index_t cols) {
@@ -191,7 +191,9 @@ class group_engine {
     if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
     return rows <= tile::max_rows ? 8192 : 16384;
   }
-  /// The scales of the next block, while this one is computed: what few rows would wait for.
+  /// Whether so many rows would wait for the scales of the next block. As measured: Zen 4 sees by itself what comes.
+  static bool waits_for_scales(index_t rows) { return rows <= few_rows && !(tile::many_registers && simd::is_zen4()); }
+  /// Asks for them while this one is computed.
   void ask_for_scales(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
     constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
     for (index_t i = 0; i < groups * width; i += line) simd::prefetch(panel.scales + group * width + i);
