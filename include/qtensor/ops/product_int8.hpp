@@ -126,7 +126,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const bool near = weights_are_near(layout);
   panel_tiles<Rows, A> all(x, rows, quads, spills, near);
   const index_t tiles = divide_up(rows, all.height()), share = divide_up(4 * width, tiles);
-  const index_t least_rows = sees_streams<tile>() ? 2 * tile::max_rows : 2;
+  const index_t least_rows = sees_streams<tile>() ? tile::max_rows + 1 : 2;
   const bool looks_ahead = is_packed && !near && rows >= least_rows && tiles <= 64;
 
   // Sums become values where they are: the panel leaves no room in the first cache for both.

@@ -63,11 +63,11 @@ struct unit_rows {
 
 namespace detail {
 
-/// What is asked for beside one quad.
+/// What is asked for beside one quad: as far as the second cache, for a panel fills the first one.
 template <int Lines>
 QTENSOR_INLINE void ask_for([[maybe_unused]] reading_ahead& ahead) {
-  if constexpr (Lines > 0) simd::prefetch(ahead.from);
-  if constexpr (Lines > 1) simd::prefetch(ahead.from + 64);
+  if constexpr (Lines > 0) simd::prefetch_second_level(ahead.from);
+  if constexpr (Lines > 1) simd::prefetch_second_level(ahead.from + 64);
   if constexpr (Lines > 0) ahead.from += ahead.step;
 }
 
