@@ -208,8 +208,9 @@ def products(table, has_peaks):
                         "of reading" if m["reads"] else "of the peak", goal, m["of_bound"], 1
         for pattern, shapes, candidate, other, goal in AGAINST:
             if re.fullmatch(pattern, name) and re.fullmatch(shapes, shape) and ratio(group, candidate, other):
+                share = group[other]["of_bound"] if has_peaks else 0
                 yield shape, f"{name}: {candidate.removeprefix('qtensor ')}", f"times {other}", goal, \
-                    ratio(group, candidate, other), None
+                    ratio(group, candidate, other), 1 / share if share else None
 
 
 def section(title, results, every):
@@ -233,8 +234,9 @@ def markdown(sections, command, every):
     out = ["# Goals of speed", "", f"`{command}`", "",
            "- The goals were set by what prototypes reached on another maker's CPU; ratios to libraries and loops depend "
            "on the CPU. The tables list those that are not reached.",
-           "- *To be had*: what a loop that moves the same bytes with no arithmetic would reach, where that is less than "
-           "the goal. *Short*: measured over goal, or over what is to be had.", ""]
+           "- *To be had*: what a loop that moves the same bytes with no arithmetic would reach, of products the peak of "
+           "the CPU or reading the weights, where that is less than the goal. *Short*: measured over goal, or over what "
+           "is to be had.", ""]
     for title, results in sections:
         out += section(title, results, every)
     return "\n".join(out)

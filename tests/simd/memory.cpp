@@ -98,6 +98,32 @@ TEST_CASE("stream_bytes: every length and alignment, nothing outside") {
   CHECK(ok);
 }
 
+TEST_CASE("line_writer: pieces of every size from every place, nothing outside") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t most = 100;
+    bool ok = true;
+    for (index_t n = 0; n < 400; n += n < 140 ? 1 : 37)
+      for (index_t shift = 0; shift < 64; ++shift) {
+        std::vector<std::uint8_t> from(static_cast<std::size_t>(n)), to(static_cast<std::size_t>(n + 140), 0xcc);
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(i * 7 + 1);
+        simd::line_writer<most, A> writer(to.data() + shift);
+        for (index_t at = 0, some; at < n; at += some) {
+          some = std::min<index_t>(check::random_below(most + 1), n - at);
+          std::copy_n(from.data() + at, some, writer.room());
+          writer.add(some);
+        }
+        writer.finish();
+        simd::stream_fence<A>();
+        for (index_t i = 0; i < static_cast<index_t>(to.size()); ++i) {
+          const bool inside = i >= shift && i < shift + n;
+          ok = ok && to[static_cast<std::size_t>(i)] == (inside ? from[static_cast<std::size_t>(i - shift)] : 0xcc);
+        }
+      }
+    CHECK(ok);
+  });
+}
+
 TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing outside") {
   const auto check = []<class T>(T) {
     bool ok = true;

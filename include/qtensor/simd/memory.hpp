@@ -439,4 +439,40 @@ void stream_bytes(const void* from, index_t n, void* to) {
   std::memcpy(y + whole, x + whole, static_cast<std::size_t>(n - whole));
 }
 
+/// Bytes that follow each other, past the caches wherever they begin: gathered until they fill lines, at most Most and
+/// less than a line of them. What shares its first and its last line with others goes the usual way. Call finish() in
+/// the end, and stream_fence<A>() after the last one.
+template <index_t Most, usable_arch A = best_arch>
+class line_writer {
+  static constexpr index_t line = 64, step = 4 * lanes<A>;
+
+ public:
+  explicit line_writer(std::uint8_t* to)
+      : begin_(static_cast<index_t>(reinterpret_cast<std::uintptr_t>(to) % line)), end_(begin_), to_(to) {}
+  line_writer(const line_writer&) = delete;
+  line_writer& operator=(const line_writer&) = delete;
+
+  /// Where the next bytes go, Most at once.
+  std::uint8_t* room() { return kept_ + end_; }
+  /// So many have been written there.
+  void add(index_t n) {
+    end_ += n;
+    const index_t whole = end_ / line * line;
+    if (whole == 0) return;
+    index_t done = begin_;
+    if (begin_ > 0) store(std::exchange(done, line), line - begin_);
+    for (; done < whole; done += step) simd::stream(to_ + (done - begin_), simd::load<A>(kept_ + done));
+    to_ += whole - begin_, begin_ = 0, end_ -= whole;
+    std::memcpy(kept_, kept_ + whole, line);
+  }
+  void finish() { store(begin_, end_ - begin_); }
+
+ private:
+  void store(index_t at, index_t n) { std::memcpy(to_ + (at - begin_), kept_ + at, static_cast<std::size_t>(n)); }
+
+  alignas(64) std::uint8_t kept_[static_cast<std::size_t>(Most + 2 * line)];
+  index_t begin_, end_;  // what is kept, from the beginning of a line on
+  std::uint8_t* to_;     // where the first byte of it goes
+};
+
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -207,32 +207,36 @@ bool encodes_in_place(const code_unit_t<S>* codes, index_t step, const traffic& 
 template <class S, class A, class Encode>
 QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* codes, bool in_place, traffic t,
                                    Encode encode) {
-  constexpr int bits = S::code_format::bits, stored = stored_bits<S, A>;
+  constexpr int bits = S::code_format::bits;
+  constexpr bool packs = bits != stored_bits<S, A>;
   auto* const to = reinterpret_cast<std::uint8_t*>(codes);
-  alignas(64) std::uint8_t kept[static_cast<std::size_t>(packed_bytes<stored>(chunk_elements))];
+  alignas(64) std::uint8_t kept[packs ? static_cast<std::size_t>(chunk_elements) : 1];
+  const bool gathers = !in_place && t.streams && !(packs && begins_line(to, packed_bytes<bits>(chunk)));
+  line_writer<packed_bytes<bits>(chunk_elements), A> writer(to);
   const traffic of_kept{t.fetches, false, t.ahead};
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
     std::uint8_t* const here = to + first * bits / 8;
-    encode(first, count, in_place ? here : kept, in_place ? t : of_kept);
+    encode(first, count, in_place ? here : packs ? kept : writer.room(), in_place ? t : of_kept);
     if (in_place) continue;
-    if constexpr (bits == stored)
-      simd::stream_bytes<A>(kept, packed_bytes<bits>(count), here);
-    else
-      pack_codes<A, bits>(kept, count, here, t.streams);
+    if constexpr (packs) pack_codes<A, bits>(kept, count, gathers ? writer.room() : here, !gathers && t.streams);
+    if (gathers) writer.add(packed_bytes<bits>(count));
   }
+  if (gathers) writer.finish();
 }
 
 /// Elements that are encoded at a time where codes are not stored in place: fewer where they are streamed, so that
-/// reading and writing alternate quickly.
-inline index_t elements_at_once(const traffic& t) { return t.streams ? 512 : chunk_elements; }
+/// reading and writing alternate quickly, but for groups, which make a table of their parameters ready each time.
+inline index_t elements_at_once(const traffic& t, bool have_table = false) {
+  return !t.streams ? chunk_elements : have_table ? 1024 : 512;
+}
 
 /// The same for chunks of whole groups: encode(first, count, first group, groups, to, traffic).
 template <class S, class A, class Encode>
 QTENSOR_INLINE void for_each_group_chunk(index_t n, index_t group, code_unit_t<S>* codes, traffic t, Encode encode) {
   constexpr index_t most = group_table<S, A>::most;
   const bool in_place = encodes_in_place<S, A>(codes, most * group, t);
-  const index_t groups_of_chunk = in_place ? most : std::max(elements_at_once(t) / group, index_t{1});
+  const index_t groups_of_chunk = in_place ? most : std::max(elements_at_once(t, true) / group, index_t{1});
   index_t g = 0;
   for_each_chunk<S, A>(n, groups_of_chunk * group, codes, in_place, t,
                        [&](index_t first, index_t count, std::uint8_t* to, traffic of_chunk) {
