@@ -5,6 +5,7 @@
 #include <qtensor/simd/encodable.hpp>
 #include <qtensor/simd/ops_halves.hpp>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "check.hpp"
@@ -91,6 +92,46 @@ TEST_CASE("bf16_codes: two grids at a time") {
       for (std::size_t k = 0; k < step; ++k) CHECK(got[k] == encode<e4m3>(k < step / 2 ? 4.f : 2.f));
     }
   });
+}
+
+TEST_CASE("bf16_codes: a grid for each number, its neighbours' far away") {
+  const auto check_format = []<class F>(std::type_identity<F>) {
+    check::on_every_arch([](auto arch) {
+      using A = decltype(arch);
+      if constexpr (simd::codes_halves<A>) {
+        static constexpr auto grid = simd::detail::grid_facts<F>;
+        constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>), step = 4 * lanes;
+        constexpr std::uint32_t seen = simd::detail::looks_up_intervals<A, grid> ? low_bits(F::bits) : 0xffu;
+        std::array<std::uint32_t, step> power;
+        for (std::size_t k = 0; k < step; ++k) power[k] = bits_of(exp2i(static_cast<int>(5 * k % 23) - 11));
+        const auto normal = [&](std::size_t k) {
+          return simd::grid_times<grid>(simd::load<A>(power.data() + k * lanes)).normal;
+        };
+        const std::array begins{simd::grid_begins_at_each<grid, A>(normal(0), normal(1)),
+                                simd::grid_begins_at_each<grid, A>(normal(2), normal(3))};
+        for (std::uint32_t first = 0; first < 0x10000; first += 41) {
+          std::array<std::uint16_t, step> x;
+          for (std::size_t k = 0; k < step; ++k) {
+            x[k] = static_cast<std::uint16_t>(first + 977 * k);
+            if ((x[k] & 0x7fff) > 0x7f80) x[k] = 0;
+          }
+          std::array<std::uint8_t, step> got;
+          simd::store(got.data(), simd::bf16_codes<grid>(
+                                      std::array{simd::load<A>(x.data()), simd::load<A>(x.data() + step / 2)}, begins));
+          for (std::size_t k = 0; k < step; ++k) {
+            const float v = float_of(std::uint32_t{x[k]} << 16);
+            const auto q = static_cast<float>(static_cast<double>(v) / static_cast<double>(float_of(power[k])));
+            if (const std::uint32_t code = encode<F>(q == 0.f ? std::copysign(0.f, v) : q); (got[k] & seen) != code)
+              FAIL(std::string(std::string_view(F::name)), ", ", x[k], ": ", +got[k], " instead of ", code);
+          }
+        }
+      }
+    });
+  };
+  check_format(std::type_identity<e4m3>{});
+  check_format(std::type_identity<e5m2>{});
+  check_format(std::type_identity<e3m2>{});
+  check_format(std::type_identity<e2m1>{});
 }
 
 TEST_CASE("binade_codes: hif8 of every number of bf16") {

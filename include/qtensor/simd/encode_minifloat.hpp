@@ -199,6 +199,13 @@ constexpr bool codes_bf16() {
   }
 }
 
+/// The same where each number has a grid of its own, which it fits, and registers are many enough for these.
+template <class S, quotient_by By, class A, class From>
+constexpr bool codes_bf16_each() {
+  return By == quotient_by::moved_grid && has_many_registers<A> && S::code_format::bits == 8 &&
+         moves_halves<S, A, From>();
+}
+
 /// Codes of such numbers; NaN gives anything.
 template <class S, quotient_by By, class A, class Parameters>
 QTENSOR_INLINE bytes<A> codes_of_bf16(const std::array<halves<A>, 2>& x, const Parameters& p) {
@@ -211,6 +218,8 @@ QTENSOR_INLINE bytes<A> codes_of_bf16(const std::array<halves<A>, 2>& x, const P
     const auto begin = [&](int k) QTENSOR_INLINE_LAMBDA {
       if constexpr (By == quotient_by::moved_halves)
         return simd::bits_as<std::uint16_t>(p.template divide<By>(k).value);
+      else if constexpr (By == quotient_by::moved_grid)
+        return simd::grid_begins_at_each<G, A>(p.template divide<By>(k).value, p.template divide<By>(k + 1).value);
       else
         return simd::grid_begins<G, A>();
     };

@@ -67,14 +67,15 @@ QTENSOR_INLINE halves<A> shift_signed(any_isa, const halves<A>& v) {
 /// How many grid steps a magnitude up to the smallest normal number makes: floats are added whose last bit is a step.
 template <minifloat_grid G, class A>
 QTENSOR_INLINE halves<A> subnormal_steps(const halves<A>& magnitude, const halves<A>& normal) {
-  const words<A> power = (bits_as<std::uint32_t>(isa<A>{}, normal) & words<A>(0xffff0000u)) +
-                         words<A>(static_cast<std::uint32_t>(23 - G.mantissa_bits) << 23);
-  floats<A> even, odd;
+  floats<A> even, odd, even_normal, odd_normal;
   simd::split_bf16(xsimd::min(magnitude, normal), even, odd);
-  const auto sum = [&](const floats<A>& x) QTENSOR_INLINE_LAMBDA {
+  simd::split_bf16(normal, even_normal, odd_normal);
+  const auto sum = [&](const floats<A>& x, const floats<A>& of_normal) QTENSOR_INLINE_LAMBDA {
+    const words<A> power =
+        bits_as<std::uint32_t>(isa<A>{}, of_normal) + words<A>(static_cast<std::uint32_t>(23 - G.mantissa_bits) << 23);
     return bits_as<std::uint32_t>(isa<A>{}, x + bits_as<float>(isa<A>{}, power));
   };
-  return join_low_halves(isa<A>{}, sum(even), sum(odd));
+  return join_low_halves(isa<A>{}, sum(even, even_normal), sum(odd, odd_normal));
 }
 
 /// Codes of magnitudes, saturated. From the smallest normal number on, the bits of bf16 count binades and steps as
@@ -215,6 +216,13 @@ requires codes_halves<A> QTENSOR_INLINE words<A> grid_begins_at(const words<A>& 
       (G.smallest_normal - detail::moved<G>::one) - (std::uint32_t{detail::begins_below<G, A>} << 16);
   const words<A> begin = simd::max(power, words<A>(least_moved<G>)) + words<A>(below);
   return begin | (begin >> 16);
+}
+
+/// The same from the smallest normal numbers of moved grids (grid_times), one for each of 2 * lanes numbers. Cost: 2.
+template <minifloat_grid G, usable_arch A>
+requires codes_halves<A> QTENSOR_INLINE halves<A> grid_begins_at_each(const floats<A>& first, const floats<A>& second) {
+  return simd::upper_halves(simd::bits_as<std::uint32_t>(first), simd::bits_as<std::uint32_t>(second)) -
+         detail::each_half<A>(detail::isa<A>{}, detail::begins_below<G, A>);
 }
 
 /// The same of the format's own grid. Cost: 0.

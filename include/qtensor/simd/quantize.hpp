@@ -93,7 +93,10 @@ inline constexpr int stored_bits = S::code_format::bits == 4 && has_many_registe
 /// Codes of the four batches at x, in order.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 QTENSOR_INLINE bytes<A> codes_of_four(const typename From::type* x, const Parameters& p) {
-  constexpr bool by_halves = std::same_as<From, from_bf16> && Parameters::alike_in_pairs && codes_bf16<S, By, A>();
+  constexpr bool by_halves =
+      std::same_as<From, from_bf16> &&
+      (Parameters::alike_in_pairs ? codes_bf16<S, By, A>()
+                                  : Which == numbers::fitting && codes_bf16_each<S, By, A, From>());
   if constexpr (by_halves) {
     const std::array<halves<A>, 2> h{simd::load<A>(x), simd::load<A>(x + 2 * lanes<A>)};
     if (Which == numbers::fitting || !simd::any_nan(h)) [[likely]]

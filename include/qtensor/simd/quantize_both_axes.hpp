@@ -34,6 +34,12 @@ class code_run {
   alignas(64) std::uint8_t kept_[static_cast<std::size_t>(chunk_elements)];
 };
 
+/// Whether both kinds of codes are made of bf16 numbers as they are: in a loop each then, as nothing is made ready for
+/// both that would take longer than another load.
+template <class R, class C, class A, class From>
+inline constexpr bool are_read_apart =
+    batches_of_group<R, A>() > 1 && moves_halves<R, A, From>() && codes_bf16_each<C, fitting_quotient<C, A>, A, From>();
+
 /// Codes of x[0, n) by two schemes, one per byte.
 template <class R, class C, class A, class From, class RowParameters, class ColumnParameters>
 void encode_twice(const typename From::type* x, index_t n, RowParameters p, ColumnParameters q, code_run<R, A>& by_rows,
@@ -84,10 +90,12 @@ bool encode_both_axes(const typename From::type* x, index_t n, const float* scal
                       code_unit_t<C>* by_columns, bool past_caches = false, const typename From::type* next = nullptr) {
   using A = best_arch;
   constexpr index_t group = detail::static_group<typename R::granularity_type>;
-  constexpr quotient_by by_row = detail::fitting_quotient<R, A>, by_column = detail::fitting_quotient<C, A>;
+  constexpr bool apart = detail::are_read_apart<R, C, A, From>;
+  constexpr quotient_by by_row = apart ? detail::fitting_run_quotient<R, A, From> : detail::fitting_quotient<R, A>,
+                        by_column = detail::fitting_quotient<C, A>;
   const index_t groups = divide_up(n, group);
   if (!columns.fits() ||
-      (by_row != quotient_by::moved_grid && !detail::all_regular_divisors<R, A, numbers::fitting>(scales, groups, 1.f)))
+      (!detail::moves_grid<R>() && !detail::all_regular_divisors<R, A, numbers::fitting>(scales, groups, 1.f)))
     return false;
   detail::group_table<R, A> table;
   table.template fill<by_row>(scales, zero_points, groups, 1.f);
@@ -95,7 +103,15 @@ bool encode_both_axes(const typename From::type* x, index_t n, const float* scal
                                                                                    group / (4 * lanes<A>)};
   detail::code_run<R, A> rows(by_rows, n, past_caches);
   detail::code_run<C, A> cols(by_columns, n, past_caches);
-  detail::encode_twice<R, C, A, From>(x, n, p, columns.template prepared<by_column>(col), rows, cols, next);
+  const auto q = columns.template prepared<by_column>(col);
+  if constexpr (apart) {
+    const traffic asks{next != nullptr ? fetch::far : fetch::nothing, rows.streams(),
+                       next != nullptr ? (next - x) * index_t{sizeof(*x)} : 0};
+    detail::encode_blocks<R, by_row, A, From, numbers::fitting>(x, n, p, rows.bytes(), asks);
+    detail::encode_blocks<C, by_column, A, From, numbers::fitting>(x, n, q, cols.bytes(), {{}, cols.streams()});
+  } else {
+    detail::encode_twice<R, C, A, From>(x, n, p, q, rows, cols, next);
+  }
   rows.finish();
   cols.finish();
   return true;

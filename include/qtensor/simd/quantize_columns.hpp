@@ -17,7 +17,7 @@ inline constexpr index_t rows_together = 4;
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
 struct column_parameters {
-  static constexpr bool alike_in_pairs = false;
+  static constexpr bool alike_in_pairs = false, all_alike = false;
   vector_parameters<S, A> plain;
   const float* value;
   const float* rest;  // where `By` has one
