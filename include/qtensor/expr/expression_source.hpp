@@ -168,26 +168,28 @@ class expression_source {
       }
     }
   };
-  /// Of each leaf: the box of `rows` rows at (row, col), whose runs go down them, a square at a time.
-  std::array<leaf_ahead, leaf_count> leaves_ahead(index_t row, index_t rows, index_t col) const {
+  /// Of each leaf what run(its element at (row, col), bytes to the next one along the row, bytes of one) says.
+  template <class Run>
+  std::array<leaf_ahead, leaf_count> leaves_at(index_t row, index_t col, const Run& run) const {
     std::array<leaf_ahead, leaf_count> all;
     auto* to = all.data();
     for (const expr_detail::leaf& x : leaves_) {
       const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
-      *to++ = {x.data + row * down + col * along, along, rows * x.size, lanes * lanes * x.size};
+      *to++ = run(x.data + row * down + col * along, along, x.size);
     }
     return all;
   }
+  /// Of each leaf: the box of `rows` rows at (row, col), whose runs go down them, a square at a time.
+  auto leaves_ahead(index_t row, index_t rows, index_t col) const {
+    return leaves_at(row, col, [rows](const char* at, index_t along, index_t size) {
+      return leaf_ahead{at, along, rows * size, lanes * lanes * size};
+    });
+  }
   /// Of each leaf: the row at (row, col), as one run without an end, `n` elements at a time.
-  std::array<leaf_ahead, leaf_count> leaves_along(index_t row, index_t col, index_t n) const {
-    std::array<leaf_ahead, leaf_count> all;
-    auto* to = all.data();
-    for (const expr_detail::leaf& x : leaves_) {
-      const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
-      *to++ = {x.data + row * down + col * along, 0, std::numeric_limits<index_t>::max(),
-               along == x.size ? n * along : 0};
-    }
-    return all;
+  auto leaves_along(index_t row, index_t col, index_t n) const {
+    return leaves_at(row, col, [n](const char* at, index_t along, index_t size) {
+      return leaf_ahead{at, 0, std::numeric_limits<index_t>::max(), along == size ? n * size : 0};
+    });
   }
   /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
   /// are transposed in registers. `Asks`: what comes from memory is asked for that many lines ahead.

@@ -1,4 +1,4 @@
-// Rows of floats to codes along both axes: a scale for each group of a row, and one for each column, from one load.
+// Rows of floats to codes along both axes: a scale for each group of a row, and one for each column, memory read once.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
