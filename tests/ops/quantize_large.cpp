@@ -252,5 +252,41 @@ TEST_CASE("large tensors: numbers that go to lines of the caches, and elsewhere"
   check_places<int8_per_channel<1>>();
   check_places<scheme<uint4, per_channel<1>, zero_point<uint8>>>();
   check_places<mxfp8_e4m3>();
-  check::in_full<uint8_per_channel<1>, nvfp4>([]<class S>() { check_places<S>(); });
+  check_places<scheme<int8, block<16, 16>>>();
+  check_places<scheme<uint8, block<8, 24>, zero_point<uint8>>>();
+  check::in_full<uint8_per_channel<1>, nvfp4, scheme<int4, block<32, 32>>>([]<class S>() { check_places<S>(); });
+}
+
+TEST_CASE("large tensors: more scales along a row than the first cache holds") {
+  constexpr index_t wide = 8256, high = ops::streaming_floats / wide + 3;
+  static_assert(wide * high <= rows * cols && high % 4 != 0);
+  const auto check = []<class S>(std::type_identity<S>) {
+    CAPTURE(std::string(std::string_view(name<S>)));
+    std::vector<float> finite(numbers().begin(), numbers().begin() + wide * high);
+    for (float& f : finite) f = is_finite(f) ? f : 1.f;
+    const auto w = quantize<S>(source(finite.data(), extents(high, wide)));
+    std::vector<float> memory(finite.size() + 32);
+    std::vector<std::uint16_t> halves(finite.size() + 32);
+    bool ok = true;
+    for (const index_t behind : {0, 5}) {  // a line of the caches
+      float* back = memory.data() + behind;
+      std::uint16_t* half = halves.data() + behind;
+      if (behind == 0) {
+        while (!simd::begins_line(back)) ++back;
+        while (!simd::begins_line(half)) ++half;
+      }
+      dequantize_into(w.view(), back, {wide, 1});
+      dequantize_into<bf16>(w.view(), half, {wide, 1});
+      for (index_t row = 0; row < high; row += row + 9 < high ? 7 : 1)
+        for (index_t col = 0; col < wide; ++col) {
+          const float value = reference::value(w.view(), {row, col});
+          ok = ok && bits_of(value) == bits_of(back[row * wide + col]);
+          ok = ok && half[row * wide + col] == (encode<bf16, nearest_even, to_special>(value));
+        }
+    }
+    CHECK(ok);
+  };
+  check(std::type_identity<int8_per_channel<1>>{});
+  check(std::type_identity<uint8_per_channel<1>>{});
+  check(std::type_identity<scheme<int8, block<16, 24>>>{});
 }

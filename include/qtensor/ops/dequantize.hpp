@@ -97,9 +97,11 @@ class number_writer {
     }
   }
 
-  /// Rows that are written together: those that share a scale for each element, those that lie side by side.
+  /// Rows that are written together: those that share a scale for each element, those that lie side by side. What goes
+  /// past the caches goes row by row where that needs no copies of scales: memory likes that best.
   index_t rows_together(const index_array& at) const {
     if constexpr (last > 0) {
+      if (steps_[last] == 1 && streams_ && decode_.rows_are_runs()) return 1;
       if (steps_[last] == 1) return decode_.rows_alike(at, std::max(rows_at_once, most_at_once / extents_[last]));
       if (steps_[last - 1] == 1) return extents_[last - 1] - at[last - 1];
     }
@@ -156,16 +158,19 @@ class number_writer {
         return decode_.columns(at, 0, extents_[last], [&](index_t col, index_t, const auto& decode) {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
-      // Row after row, as they lie, as long as a cache holds their scales: memory gives its best where it is read and
-      // written in order.
-      constexpr index_t wide = tile_floats / 2, most = 2 * tile_floats;
+      // Row after row, as they lie: memory gives its best where it is read and written in order. A few at once where
+      // their scales come from a cache beyond the first.
+      constexpr index_t wide = tile_floats / 2, most = 1 << 16, few = 4;
+      constexpr index_t near = View::scheme_type::has_zero_point ? 3072 : 6144;
       const index_t begin = numbers_to_line(to, step, extents_[last]);
       const bool direct = begin < extents_[last];
+      const index_t at_once = direct && extents_[last] > near ? few : 1;
       alignas(64) number tile[static_cast<std::size_t>(wide)];
       decode_.columns(at, direct ? begin : 0, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
-        for (index_t row = 0; row < rows; ++row) {
+        for (index_t row = 0; row < rows; row += at_once) {
           number* first = to + row * step + col;
-          decode(row, 1, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});
+          const index_t count = std::min(at_once, rows - row);
+          decode(row, count, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});
           if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }
       });

@@ -121,6 +121,16 @@ class row_decoder {
     }
   }
 
+  /// Whether rows are long runs of groups that fill registers: kernels then take the entries of groups as they are
+  /// stored.
+  bool rows_are_runs() const {
+    if constexpr (decodes_runs<S>) {
+      const index_t block = w_.scale_grid().block[last];
+      const bool same = !S::has_zero_point || w_.zero_grid().block[last] == block;
+      return same && block % simd::lanes<simd::best_arch> == 0 && w_.storage_extents()[last] > short_row;
+    }
+    return false;
+  }
   /// Of the `most` rows from the one at an index on, how many share their parameters; 1 where it is of no use to lay
   /// these out for each element.
   index_t rows_alike(const index_array& at, index_t most) const {
@@ -143,9 +153,9 @@ class row_decoder {
   template <class Part>
   void columns(const index_array& at, index_t begin, index_t wide, Part part) const {
     if constexpr (decodes_runs<S> && last > 0) {
-      run_parameters parameters(w_, at, 1);
       const auto codes = w_.row(at);
       const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
+      run_parameters parameters(w_, at, 1, std::min(wide, length));
       wide = std::min(wide, parameters.most());
       for (index_t col = 0, cols; col < length; col += cols) {
         cols = std::min(col == 0 && begin > 0 ? wide - 64 + begin : wide, length - col);
@@ -359,14 +369,22 @@ class row_decoder {
   /// order, else decoded.
   class run_parameters {
    public:
-    run_parameters(const View& w, const index_array& at, index_t length)
+    /// `wanted`: entries of one load, where more are than there is room for.
+    run_parameters(const View& w, const index_array& at, index_t length, index_t wanted = 0)
         : w_(w),
           at_(at),
           length_(length),
           in_place_(std::is_same_v<typename S::scale_format, f32> && length == w.scale_grid().block[last] &&
-                    w.scale_grid().stride[last] == 1) {}
+                    w.scale_grid().stride[last] == 1) {
+      if (wanted <= most()) return;
+      most_ = round_up(wanted, 64);
+      if (!in_place_) decoded_ = (more_scales_ = line_array<float>::for_overwrite(most_)).data();
+      if constexpr (S::has_zero_point) zeros_ = (more_zeros_ = line_array<std::int32_t>::for_overwrite(most_)).data();
+    }
+    run_parameters(const run_parameters&) = delete;
+    run_parameters& operator=(const run_parameters&) = delete;
     /// Entries of one load, at most.
-    index_t most() const { return in_place_ && !S::has_zero_point ? std::numeric_limits<index_t>::max() : room; }
+    index_t most() const { return in_place_ && !S::has_zero_point ? std::numeric_limits<index_t>::max() : most_; }
     /// `count` entries from that of an element on.
     const float* load(index_t element, index_t count) {
       if constexpr (S::has_zero_point) load_zero_points(w_, at_, element, count, length_, zeros_);
@@ -384,8 +402,13 @@ class row_decoder {
     index_array at_;
     index_t length_;
     bool in_place_;
-    float decoded_[room];
-    std::int32_t zeros_[S::has_zero_point ? room : 1];
+    index_t most_ = room;
+    float scales_here_[room];
+    std::int32_t zeros_here_[S::has_zero_point ? room : 1];
+    float* decoded_ = scales_here_;
+    std::int32_t* zeros_ = zeros_here_;
+    line_array<float> more_scales_;
+    line_array<std::int32_t> more_zeros_;
   };
 
   void runs(index_array at, index_t col, index_t n, number* out, simd::traffic t) const {

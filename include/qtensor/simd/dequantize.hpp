@@ -181,7 +181,7 @@ template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
   using unit = code_unit_t<S>;
-  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024;
+  static constexpr index_t step = 4 * lanes<A>, chunk = 4096, short_chunk = 512, strip = 1024, short_strip = 256;
   /// Groups from this length on are runs of their own where others would be spread to their elements: shorter ones
   /// where a last block may begin early.
   static constexpr index_t own_run = format::bits == 8 ? step : 400;
@@ -375,8 +375,9 @@ struct vector_decoder {
     const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {
       return reinterpret_cast<const std::uint8_t*>(codes + row * code_step) + i * format::bits / 8;
     };
-    for (index_t i = 0; i < whole; i += strip) {
-      const index_t blocks = std::min(strip, whole - i) / step;
+    const index_t wide = rows == 1 ? whole : t.streams ? short_strip : strip;
+    for (index_t i = 0; i < whole; i += wide) {
+      const index_t blocks = std::min(wide, whole - i) / step;
       for (index_t r = 0; r < rows; ++r) {
         detail::element_arrays<S, A> here{p.from(i)};
         detail::decode_blocks<S, F, Known, A>(decode, bytes(r, i), blocks, here, p.tensor_scale, out + r * out_step + i,
