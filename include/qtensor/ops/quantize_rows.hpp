@@ -568,12 +568,14 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
 }
 
 /// Static quantization of panels of rows that share scales. False, with nothing written, where rows are not encoded by
-/// columns: panels have nothing to share then, or little, where long rows have long blocks.
+/// columns: panels have nothing to share then, or little, where long rows have long blocks, or where they come from
+/// memory in an order that the CPU likes less than to share.
 template <tile_source X, class Quantizer>
 bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;
   constexpr index_t long_block = 128;
   if (q.block_length() >= long_block && q.row_length() >= tile_floats) return false;
+  if (q.encodes_groups_in_order()) return false;
   if (!panel_encoder<Quantizer>::by_columns(q, x.cols())) return false;
   panel_encoder<Quantizer> panel(q, x.cols(), x.cols(), step, q.asks_in_order());
   const index_t blocks = q.block_count();

@@ -251,6 +251,13 @@ class row_quantizer {
   /// How far rows of sources across the order are asked for.
   simd::fetch fetches() const { return streams_ ? simd::fetch::far : simd::fetch::nothing; }
 
+  /// Whether rows that share the given scales of groups are encoded one by one all the same: where they come from
+  /// memory, whose order then counts for more, and kernels take such groups as they are.
+  bool encodes_groups_in_order() const {
+    const bool runs = rows_.block_length % simd::lanes<simd::best_arch> == 0;
+    return streams_ && direct_ && runs && simd::best_requests().in_order;
+  }
+
   /// How far elements further on in a row are asked for while statistics read them.
   simd::fetch fetches_while_reading() const {
     return streams_ && direct_ ? simd::best_requests().only : simd::fetch::nothing;

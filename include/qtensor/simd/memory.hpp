@@ -54,15 +54,18 @@ struct requests {
   index_t ahead;     ///< how many bytes further on then
   index_t part;      ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
   index_t box;       ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
+  bool in_order;     ///< whether rows that share the given scales of groups are encoded one by one all the same
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
 /// alternate quickly, Intel's where blocks are longer, too; Zen 4 sees by itself what is read in order, and likes whole
 /// rows where there are several.
 QTENSOR_INLINE requests best_requests() {
-  if (simd::is_intel()) return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768};
-  if (simd::is_zen4()) return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19};
-  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0, 32768};
+  if (simd::is_intel())
+    return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768, false};
+  if (simd::is_zen4())
+    return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19, true};
+  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0, 32768, false};
 }
 
 /// How a kernel of runs treats the caches.
