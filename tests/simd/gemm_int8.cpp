@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/simd/gemm_int8.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <vector>
 
@@ -39,6 +40,14 @@ void check_tiles(index_t quads) {
             want += static_cast<std::uint32_t>(panel[(k / 4 * width + c) * 4 + k % 4] *
                                                (x[static_cast<std::size_t>(r * depth + k)] + dot::unit_offset));
           REQUIRE(static_cast<std::uint32_t>(sums[r * width + c]) == want);
+        }
+      if constexpr (!simd::square_dot<A>::exists)
+        if (rows == simd::int_tile<A>::max_rows) {  // the same from registers
+          std::vector<std::int32_t> put(static_cast<std::size_t>(rows * width), 0);
+          const simd::sums_in_turn<A, width, false, std::int32_t> turn{nullptr, 0, rows, put.data(), width};
+          simd::dot_tile_to<A>(panel.data(), {units.data(), depth}, quads, start, turn,
+                               {step > 0 ? panel.data() : nullptr, step});
+          REQUIRE(std::equal(put.begin(), put.end(), sums));
         }
     }
 }

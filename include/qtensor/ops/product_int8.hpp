@@ -59,6 +59,13 @@ class panel_tiles {
                                            (simd::load<A>(panel.sums() + c) << 7));
       }
   }
+  /// Whether whole tiles of it are sums in registers (sum_to).
+  bool has_registers() const { return !simd::square_dot<A>::exists && !by_sums_ && !by_nibbles_; }
+  /// Rows [m, m + height()), as dot_tile_to has them.
+  template <class Put>
+  void sum_to(index_t m, const Put& put, const simd::reading_ahead& ahead) const {
+    if constexpr (!simd::square_dot<A>::exists) simd::dot_tile_to<A>(codes_, x_.from(m), quads_, start_, put, ahead);
+  }
   /// Rows [m, m + count), at most height().
   void sum(index_t m, index_t count, std::int32_t* sums, const simd::reading_ahead& ahead) const {
     if constexpr (simd::sum_dot<A>::exists)
@@ -129,6 +136,8 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const index_t least_rows = sees_streams<tile>() ? tile::max_rows + 1 : 2;
   const bool looks_ahead = is_packed && !near && rows >= least_rows && tiles <= 64;
 
+  const bool in_registers = all.has_registers() && !spills && finish.is_direct();
+
   // Sums become values where they are: the panel leaves no room in the first cache for both.
   alignas(64) std::byte room[tile::max_rows * width * sizeof(float)];
   auto* const sums = reinterpret_cast<std::int32_t*>(room);
@@ -158,8 +167,17 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
         if constexpr (!Finish::wraps) finish(x, m, panel, row + m, col, some, cols, wide, width, values);
         return;
       }
-      all.sum(m, some, sums, ahead);
+      const simd::reading_ahead asked = ahead;
       if (ahead.from != nullptr) ahead.from += quads * share;
+      // Whole tiles that only go to memory go there from registers.
+      if constexpr (row_keeping<typename Finish::sink_type>)
+        if (in_registers && some == tile::max_rows && cols == width) {
+          waiting_rows(finish.sink.y).ask_for(row + m, some, col, cols);
+          const auto put = rows_in_turn<width, panel_type::has_zeros>(finish.sink.y, x, m, panel.from(0), row + m, col,
+                                                                      some, nullptr);
+          return all.sum_to(m, put, asked);
+        }
+      all.sum(m, some, sums, asked);
       panel.template take_zeros<width>(x, m, some, 0, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });

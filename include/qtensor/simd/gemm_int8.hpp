@@ -167,9 +167,10 @@ template <class A, index_t Rows, int LinesAhead>
   all.store(sums);
 }
 
-template <class A, index_t Rows, int LinesAhead>
+/// `put(r, c, sum)` gets the sums of a row and a vector of columns, in registers still.
+template <class A, index_t Rows, int LinesAhead, class Put>
 [[gnu::noinline]] void dot_registers(const std::int8_t* panel, unit_rows<A> x, index_t quads, const std::int32_t* start,
-                                     std::int32_t* sums, [[maybe_unused]] reading_ahead ahead) {
+                                     [[maybe_unused]] reading_ahead ahead, const Put put) {
   constexpr index_t step = lanes<A>, vectors = int_tile<A>::vectors, width = int_tile<A>::panel;
   ints<A> sum[Rows][vectors];
   repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
@@ -184,8 +185,24 @@ template <class A, index_t Rows, int LinesAhead>
     row += 4;
   }
   repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + v * step, sum[r][v]); });
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { put(index_t{r}, index_t{v * step}, sum[r][v]); });
   });
+}
+
+/// Sums that stay sums, row by row.
+template <class A>
+struct put_sums {
+  std::int32_t* sums;
+  QTENSOR_INLINE void operator()(index_t r, index_t c, const ints<A>& sum) const {
+    simd::store(sums + r * int_tile<A>::panel + c, sum);
+  }
+};
+
+/// Calls run(number of lines that are asked for beside each quad).
+template <class Run>
+QTENSOR_INLINE void with_lines(const reading_ahead& ahead, const Run& run) {
+  if (ahead.from == nullptr) return run(std::integral_constant<int, 0>{});
+  return ahead.step <= 64 ? run(std::integral_constant<int, 1>{}) : run(std::integral_constant<int, 2>{});
 }
 
 // One row: the sums of four quads at a time are independent, so that latency does not count.
@@ -221,14 +238,12 @@ void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, ind
               std::int32_t* sums, const reading_ahead& ahead) {
   if constexpr (Rows > 1) {
     if (rows < Rows) return dot_rows<A, Rows - 1>(rows, panel, x, quads, start, sums, ahead);
-    const auto run = [&](auto lines) {
+    with_lines(ahead, [&](auto lines) {
       if constexpr (square_dot<A>::exists && Rows >= square_rows)
         dot_squares<A, Rows, lines>(panel, x, quads, start, sums, ahead);
       else
-        dot_registers<A, Rows, lines>(panel, x, quads, start, sums, ahead);
-    };
-    if (ahead.from == nullptr) return run(std::integral_constant<int, 0>{});
-    return ahead.step <= 64 ? run(std::integral_constant<int, 1>{}) : run(std::integral_constant<int, 2>{});
+        dot_registers<A, Rows, lines>(panel, x, quads, start, ahead, put_sums<A>{sums});
+    });
   } else {
     dot_one_row<A>(panel, x.data, quads, start, sums);
   }
@@ -243,6 +258,16 @@ template <usable_arch A>
 void dot_tile(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t rows, index_t quads,
               const std::int32_t* start, std::int32_t* sums, const reading_ahead& ahead = {}) {
   detail::dot_rows<A, int_tile<A>::max_rows>(rows, panel_codes, x, quads, start, sums, ahead);
+}
+
+/// The same of max_rows rows, whose sums `put(r, c, sum)` gets as vectors of columns from c on, in registers still.
+template <usable_arch A, class Put>
+requires(!square_dot<A>::exists) void dot_tile_to(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t quads,
+                                                  const std::int32_t* start, const Put& put,
+                                                  const reading_ahead& ahead = {}) {
+  detail::with_lines(ahead, [&](auto lines) {
+    detail::dot_registers<A, int_tile<A>::max_rows, lines>(panel_codes, x, quads, start, ahead, put);
+  });
 }
 
 /// A row of units as dot_split_row reads it: to[0, 8 * quads), and from there to a whole step whatever comes.
@@ -380,7 +405,8 @@ struct sums_in_turn {
   QTENSOR_INLINE void some(index_t count) {
     const index_t n = count < rows ? count : rows;
     for (index_t r = 0; r < n; ++r) {
-      detail::repeat<Columns / lanes<A>>([&](auto v) QTENSOR_INLINE_LAMBDA { one(r, v * lanes<A>); });
+      detail::repeat<Columns / lanes<A>>(
+          [&](auto v) QTENSOR_INLINE_LAMBDA { put(r, v * lanes<A>, to, simd::load<A>(sums + v * lanes<A>)); });
       sums += stride, to += to_stride;
     }
     rows -= n;
@@ -389,16 +415,18 @@ struct sums_in_turn {
     if (row_zeros != nullptr) row_zeros += n;
   }
 
+  /// Sums of row r and of a vector of columns from c on that come from registers instead.
+  QTENSOR_INLINE void operator()(index_t r, index_t c, const ints<A>& sum) const { put(r, c, to + r * to_stride, sum); }
+
  private:
-  QTENSOR_INLINE void one(index_t r, index_t c) const {
-    ints<A> sum = simd::load<A>(sums + c);
+  QTENSOR_INLINE void put(index_t r, index_t c, To* row, ints<A> sum) const {
     if (row_zeros != nullptr) sum = sum - ints<A>(row_zeros[r]) * simd::load<A>(column_sums + c);
     if constexpr (Zeros) sum = sum - ints<A>(rests[r]) * simd::load<A>(zeros + c);
     if constexpr (std::same_as<To, float>)
-      simd::store(to + c,
+      simd::store(row + c,
                   simd::mul(simd::mul(simd::to_float(sum), floats<A>(row_scales[r])), simd::load<A>(scales + c)));
     else
-      simd::store(to + c, sum);
+      simd::store(row + c, sum);
   }
 };
 

@@ -297,6 +297,8 @@ QTENSOR_INLINE ints<A> widen_i16_n(const std::int16_t* from, index_t n) {
 QTENSOR_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 3); }
 /// The same as far as the second-level cache.
 QTENSOR_INLINE void prefetch_second_level(const void* p) { __builtin_prefetch(p, 0, 2); }
+/// Asks for the cache line of p to write to it.
+QTENSOR_INLINE void prefetch_to_write(void* p) { __builtin_prefetch(p, 1, 3); }
 
 /// Whether the CPU is one of Intel's, which take requests otherwise than AMD's.
 QTENSOR_INLINE bool is_intel() {
