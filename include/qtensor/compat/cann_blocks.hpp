@@ -122,7 +122,7 @@ inline void join_amax(const float* x, index_t n, index_t length, bool finite_onl
       *amax = std::max(*amax, simd::amax_bits<arch>(x + i, std::min(length, n - i)));
   } else {
     constexpr index_t at_once = 64;
-    std::uint32_t found[at_once];
+    alignas(64) std::uint32_t found[at_once];
     for (index_t left = n; left > 0; left -= at_once * length, x += at_once * length, amax += at_once) {
       const index_t whole = std::min(left / length, at_once);
       simd::amax_blocks<arch>(x, whole, length, found);

@@ -421,7 +421,7 @@ inline void join_ranges(const float* x, index_t n, index_t length, float* low, f
     }
     return;
   }
-  float lows[static_cast<std::size_t>(most)], highs[static_cast<std::size_t>(most)];
+  alignas(64) float lows[static_cast<std::size_t>(most)], highs[static_cast<std::size_t>(most)];
   const index_t blocks = n / length, rest = n % length, entries = divide_up(n, length);
   simd::min_max_blocks<arch>(x, blocks, length, lows, highs);
   if (rest != 0) simd::min_max_blocks<arch>(x + n - rest, 1, rest, lows + blocks, highs + blocks);
@@ -470,7 +470,7 @@ inline void find_entries(job& j, index_t first, index_t n, float* low, float* hi
 /// Scales and zero points of the dynamic modes: whole entries at a time, as many as a tile has columns for.
 inline void find_parameters(job& j) {
   tiles t;
-  float low[static_cast<std::size_t>(most)], high[static_cast<std::size_t>(most)];
+  alignas(64) float low[static_cast<std::size_t>(most)], high[static_cast<std::size_t>(most)];
   const auto& at = j.scale.at;
   const index_t length = std::min(at.length, j.cols), rows = at.row_step == 0 ? j.rows : at.row_block,
                 width = length < most ? most / length * length : length;

@@ -10,7 +10,6 @@
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/scales.hpp>
 #include <qtensor/simd/statistics_columns.hpp>
-#include <vector>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
@@ -159,8 +158,8 @@ void join_column_statistics(const typename From::type* x, index_t step, index_t 
   const index_t together = step == n ? rows_as_one(n, rows) : 1;
   if (together == 1) return join(x, step, rows, n, seen);
   constexpr index_t most = widest_row, ends = needs_extremes<S> ? most : 1;
-  std::uint32_t amax[most];
-  float low[ends], high[ends];
+  alignas(64) std::uint32_t amax[most];
+  alignas(64) float low[ends], high[ends];
   const statistics_view wide{amax, needs_extremes<S> ? low : nullptr, needs_extremes<S> ? high : nullptr};
   const index_t width = n * together, whole = rows / together;
   wide.clear(width);
@@ -199,7 +198,7 @@ void block_statistics(const typename From::type* x, index_t n, index_t length, c
     join();
   } else if constexpr (needs_extremes<S>) {
     constexpr index_t most = 64;
-    std::uint32_t low[most], high[most];
+    alignas(64) std::uint32_t low[most], high[most];
     for (index_t first = 0; first < whole; first += most) {
       const index_t count = whole - first < most ? whole - first : most;
       const auto* from = x + first * length;
@@ -245,19 +244,18 @@ struct parameters_view {
 template <class S>
 class statistics_memory {
  public:
-  explicit statistics_memory(index_t blocks)
-      : amax_(static_cast<std::size_t>(blocks)),
-        low_(needs_extremes<S> ? amax_.size() : 0),
-        high_(needs_extremes<S> ? amax_.size() : 0) {}
+  explicit statistics_memory(index_t blocks) : amax_(blocks) {
+    if constexpr (needs_extremes<S>) low_ = line_array<float>(blocks), high_ = line_array<float>(blocks);
+  }
   statistics_view view() {
     return {amax_.data(), needs_extremes<S> ? low_.data() : nullptr, needs_extremes<S> ? high_.data() : nullptr};
   }
   /// Joins those of other elements of the same blocks.
-  void join(statistics_memory& other) { view().join(other.view(), static_cast<index_t>(amax_.size())); }
+  void join(statistics_memory& other) { view().join(other.view(), amax_.size()); }
 
  private:
-  std::vector<std::uint32_t> amax_;
-  std::vector<float> low_, high_;
+  line_array<std::uint32_t> amax_;
+  line_array<float> low_, high_;
 };
 
 /// Parameters of a row's blocks, with their memory.

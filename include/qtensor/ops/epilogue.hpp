@@ -479,8 +479,8 @@ class encode_tiles {
     }
   }
   void store_columns(const product_tile& t) const {
-    float scales[output_numbers::most];
-    std::int32_t zeros[output_numbers::most];
+    alignas(64) float scales[output_numbers::most];
+    alignas(64) std::int32_t zeros[output_numbers::most];
     const index_t rows = one_for_column_ ? t.rows : 1;
     for (index_t r = 0; r < t.rows; r += rows) {
       load(t.row + r, t.col, t.cols, scales, zeros);

@@ -141,7 +141,7 @@ class weights_of {
   void read_short_lines(index_t line, index_t lines, index_t first, index_t n, std::uint8_t* to) const {
     constexpr index_t most = 64;
     const index_t bytes = n * code::bits / 8;
-    std::uint8_t packed[most * Few];
+    alignas(64) std::uint8_t packed[most * Few];
     for (index_t l = 0; l < lines; l += most) {
       const index_t some = std::min(most, lines - l);
       const std::uint8_t* from = packed_codes(line + l, first);

@@ -160,7 +160,8 @@ void quantize_shared(const X& x, const tensor_span<S, E, O>& out, const partitio
   const index_t blocks = whole.block_count(), length = whole.is_flat() ? x.cols() : whole.block_length();
   const index_t step = piece_step<S>(length, x.cols());
 
-  std::vector<statistics_memory<S>> found(static_cast<std::size_t>(parts.parts()), statistics_memory<S>(blocks));
+  std::vector<statistics_memory<S>> found;
+  for (index_t part = 0; part < parts.parts(); ++part) found.emplace_back(blocks);
   const auto for_each_part = [&](const auto& use) {
     parts.each(by, [&](index_t part, const slices& slice, const auto& of) {
       const row_quantizer<S, dynamic_extents<E::rank>, O, source_elements<X>> quantizer(slice, direct);

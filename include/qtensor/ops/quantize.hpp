@@ -167,8 +167,8 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
     if (step != 0) {
       // Blocks of a row as the kernels take them: its own where scales and zero points agree, else single elements.
       const index_t length = same ? q.block_length() : 1;
-      float scales[tile_floats];
-      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      alignas(64) float scales[tile_floats];
+      alignas(64) std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       const parameters_view p{scales, S::has_zero_point ? zeros : nullptr};
       if constexpr (!goes_by_position<S>) {
         constexpr bool in_groups = decltype(q)::in_groups;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/ops/row_quantizer.hpp>
+#include <vector>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
@@ -59,9 +60,9 @@ class piece_quantizer {
  private:
   static constexpr std::size_t most = static_cast<std::size_t>(tile_floats);
   const Quantizer& q_;
-  std::uint32_t amax_[most];
-  float low_[needs_extremes<S> ? most : 1], high_[needs_extremes<S> ? most : 1], scales_[most];
-  std::int32_t zeros_[S::has_zero_point ? most : 1];
+  alignas(64) std::uint32_t amax_[most];
+  alignas(64) float low_[needs_extremes<S> ? most : 1], high_[needs_extremes<S> ? most : 1], scales_[most];
+  alignas(64) std::int32_t zeros_[S::has_zero_point ? most : 1];
 };
 
 /// One pass over blocks that come from memory one by one, longer than what is best read at a time: parts of a block are
@@ -185,7 +186,7 @@ void join_box_down(index_t col, const matrix_ref<const typename From::type>& box
   constexpr index_t wide = 1024;
   for (index_t first = 0; first < box.cols(); first += wide) {
     const index_t n = std::min(wide, box.cols() - first);
-    std::uint32_t best[wide] = {};
+    alignas(64) std::uint32_t best[wide] = {};
     simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
     for (index_t i = 0, blocks, part; i < n; i += blocks * part) {
       const index_t at = col + first + i;

@@ -76,7 +76,7 @@ void quantize_rows(const float* x, index_t step, index_t rows, index_t n, float*
   const index_t together = std::clamp(first_cache / std::max(n, index_t{1}), index_t{1}, most);
   for (index_t first = 0; first < rows; first += together) {
     const index_t count = std::min(together, rows - first);
-    std::uint32_t amax[most];
+    alignas(64) std::uint32_t amax[most];
     for (index_t r = 0; r < count; ++r) amax[r] = simd::amax_bits<simd::best_arch>(x + (first + r) * step, n);
     const bool fit =
         simd::block_scales<row_scheme>(amax, count, scales + first, scales + first) == simd::blocks_are::fitting;

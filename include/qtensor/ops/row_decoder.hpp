@@ -108,8 +108,8 @@ class row_decoder {
     if constexpr (decodes_runs<S> && last > 0) {
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
       alignas(64) number numbers[tile_floats];
-      float scales[tile_floats];
-      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      alignas(64) float scales[tile_floats];
+      alignas(64) std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       std::fill_n(codes, tile.most * tile.step<S>(), detail::code_unit_t<S>{});
       for_each_row_tile(w_.storage_extents(), tile.most, [&](index_t, index_t n, const index_array& at) {
         load_tile(w_, at, n, tile, {scales, S::has_zero_point ? zeros : nullptr});
@@ -179,8 +179,8 @@ class row_decoder {
     if constexpr (decodes_runs<S> && last > 0) {
       run_parameters parameters(w_, at, 1);
       const index_t n = w_.storage_extents()[last], step = unit_of_element<S>(n), whole = rows / together * together;
-      float scales[widest_row];
-      std::int32_t zeros[S::has_zero_point ? widest_row : 1];
+      alignas(64) float scales[widest_row];
+      alignas(64) std::int32_t zeros[S::has_zero_point ? widest_row : 1];
       repeat_entries(parameters.load(0, n), n, together, scales);
       if constexpr (S::has_zero_point) repeat_entries(parameters.zero_points(), n, together, zeros);
       const auto codes = w_.row(at);
@@ -204,8 +204,8 @@ class row_decoder {
       const index_t most = std::min(rows, tile_floats / length), step = unit_of_element<S>(length);
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
       alignas(64) number numbers[tile_floats];
-      float scales[tile_floats];
-      std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
+      alignas(64) float scales[tile_floats];
+      alignas(64) std::int32_t zeros[S::has_zero_point ? tile_floats : 1];
       std::fill_n(codes, most * step, detail::code_unit_t<S>{});
       run_parameters parameters(w_, at, 1);
       const auto lay_out = [&](const auto& grid, const auto* entries, auto* to) {
@@ -273,8 +273,8 @@ class row_decoder {
     if constexpr (turns_codes) {
       constexpr index_t most =
           std::max(turned_codes<S>::most_rows, turned_codes<S>::most_cols) + simd::lanes<simd::best_arch>;
-      float scales[most];
-      std::int32_t zeros[S::has_zero_point ? most : 1];
+      alignas(64) float scales[most];
+      alignas(64) std::int32_t zeros[S::has_zero_point ? most : 1];
       const std::int32_t* zero_points = S::has_zero_point ? zeros : nullptr;
       if (is_shared(at)) {
         load_scales(w_, at, col, n, 1, scales);
@@ -323,8 +323,8 @@ class row_decoder {
       at[last - 1] -= groups * length;
       simd::transpose(static_cast<decltype(to)>(found), most, n, groups, to, groups);
     };
-    float scales[most_groups * most];
-    std::int32_t zeros[S::has_zero_point ? most_groups * most : 1];
+    alignas(64) float scales[most_groups * most];
+    alignas(64) std::int32_t zeros[S::has_zero_point ? most_groups * most : 1];
     turn_entries(scales, [&](const index_array& row, float* to) { load_scales(w_, row, col, n, 1, to); });
     if constexpr (S::has_zero_point)
       turn_entries(zeros, [&](const index_array& row, std::int32_t* to) { load_zero_points(w_, row, col, n, 1, to); });
@@ -403,8 +403,8 @@ class row_decoder {
     index_t length_;
     bool in_place_;
     index_t most_ = room;
-    float scales_here_[room];
-    std::int32_t zeros_here_[S::has_zero_point ? room : 1];
+    alignas(64) float scales_here_[room];
+    alignas(64) std::int32_t zeros_here_[S::has_zero_point ? room : 1];
     float* decoded_ = scales_here_;
     std::int32_t* zeros_ = zeros_here_;
     line_array<float> more_scales_;

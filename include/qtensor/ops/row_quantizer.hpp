@@ -252,10 +252,12 @@ class row_quantizer {
   simd::fetch fetches() const { return streams_ ? simd::fetch::far : simd::fetch::nothing; }
 
   /// Whether rows that share the given scales of groups are encoded one by one all the same: where they come from
-  /// memory, whose order then counts for more, and kernels take such groups as they are.
+  /// memory, whose order then counts for more, and kernels take such groups as they are. Numbers of 16 bits come faster
+  /// than short codes of them are made.
   bool encodes_groups_in_order() const {
     const bool runs = rows_.block_length % simd::lanes<simd::best_arch> == 0;
-    return streams_ && direct_ && runs && simd::best_requests().in_order;
+    constexpr bool waits = sizeof(element) == sizeof(float) || S::code_format::bits == 8;
+    return streams_ && direct_ && runs && waits && simd::best_requests().in_order;
   }
 
   /// How far elements further on in a row are asked for while statistics read them.
@@ -489,9 +491,9 @@ class row_quantizer {
                         const parameters_view& p) const {
     constexpr index_t most = 512, room = most + 2 * simd::lanes<simd::best_arch>;
     alignas(64) float tile[room];
-    float scales[room];
-    std::uint32_t random[room];
-    std::int32_t zeros[S::has_zero_point ? room : 1];
+    alignas(64) float scales[room];
+    alignas(64) std::uint32_t random[room];
+    alignas(64) std::int32_t zeros[S::has_zero_point ? room : 1];
     const auto spread = [&](const auto* entries, index_t first, index_t count, auto* to) {
       simd::spread_entries<simd::best_arch>(entries, length, first, count, to);
     };

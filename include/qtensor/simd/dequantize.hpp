@@ -144,7 +144,7 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
                                 traffic t) {
   using F = typename S::code_format;
   constexpr index_t step = 4 * lanes<A>, block_bytes = step * F::bits / 8;
-  std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
+  alignas(64) std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
   if (!exponent_steps<S, A>(p.p.scales, p.entries(blocks), steps)) return false;
   const plane_decoder<F, A> decode;
   bytes<A> largest(std::uint8_t{0});
@@ -473,7 +473,7 @@ void decode_run(const code_unit_t<S>* codes, index_t n, index_t group, const blo
       K::grouped(codes, n, group, p, out);
   } else {
     constexpr index_t chunk = 512;
-    float tile[static_cast<std::size_t>(chunk)];
+    alignas(64) float tile[static_cast<std::size_t>(chunk)];
     spread_arrays<S, best_arch, chunk> elements;
     for (index_t first = 0; first < n; first += chunk) {
       const index_t count = std::min(chunk, n - first);

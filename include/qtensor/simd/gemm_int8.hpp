@@ -345,7 +345,7 @@ template <class A, index_t Rows, index_t Columns>
   index_t k = 0;
   for (; k + step <= depth; k += step) add(w + k, w_stride, k);
   if (k < depth) {
-    std::uint8_t rest[Columns * step];
+    alignas(64) std::uint8_t rest[Columns * step];
     std::memset(rest, flip, sizeof rest);
     for (index_t c = 0; c < Columns; ++c)
       std::memcpy(rest + c * step, w + c * w_stride + k, static_cast<std::size_t>(depth - k));

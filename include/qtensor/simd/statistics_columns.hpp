@@ -49,7 +49,7 @@ void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_
 #pragma GCC unroll 4
         for (index_t k = 0; k < 4; ++k) join(k, most[k]);
       } else {
-        std::uint16_t lane[4 * step];
+        alignas(64) std::uint16_t lane[4 * step];
         simd::store(lane, most[0]);
         simd::store(lane + size, most[1]);
 #pragma GCC unroll 4
