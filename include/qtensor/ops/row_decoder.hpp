@@ -155,7 +155,7 @@ class row_decoder {
     if constexpr (decodes_runs<S> && last > 0) {
       const auto codes = w_.row(at);
       const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
-      run_parameters parameters(w_, at, 1, std::min(wide, length));
+      run_parameters parameters(w_, at, 1, std::min(wide, begin > 0 ? length + 64 : length));
       wide = std::min(wide, parameters.most());
       for (index_t col = 0, cols; col < length; col += cols) {
         cols = std::min(col == 0 && begin > 0 ? wide - 64 + begin : wide, length - col);
