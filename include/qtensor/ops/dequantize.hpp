@@ -101,8 +101,10 @@ class number_writer {
   /// past the caches goes row by row where that needs no copies of scales: memory likes that best.
   index_t rows_together(const index_array& at) const {
     if constexpr (last > 0) {
-      if (steps_[last] == 1 && streams_ && decode_.rows_are_runs()) return 1;
-      if (steps_[last] == 1) return decode_.rows_alike(at, std::max(rows_at_once, most_at_once / extents_[last]));
+      if (steps_[last] == 1)
+        return streams_ && decode_.rows_are_runs()
+                   ? 1
+                   : decode_.rows_alike(at, std::max(rows_at_once, most_at_once / extents_[last]));
       if (steps_[last - 1] == 1) return extents_[last - 1] - at[last - 1];
     }
     return 1;
@@ -161,7 +163,7 @@ class number_writer {
       // Row after row, as they lie: memory gives its best where it is read and written in order. A few at once where
       // their scales come from a cache beyond the first.
       constexpr index_t wide = tile_floats / 2, most = 1 << 16, few = 4;
-      constexpr index_t near = View::scheme_type::has_zero_point ? 3072 : 6144;
+      constexpr index_t entry_bytes = View::scheme_type::has_zero_point ? 8 : 4, near = 24576 / entry_bytes;
       const index_t begin = numbers_to_line(to, step, extents_[last]);
       const bool direct = begin < extents_[last];
       const index_t at_once = direct && extents_[last] > near ? few : 1;

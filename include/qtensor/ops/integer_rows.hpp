@@ -262,25 +262,15 @@ bool keeps_rows(const Sink& sink) {
     return false;
 }
 
-/// Rows of memory that tiles go to as they are, and which are asked for while a tile is computed, where there are more
-/// than the second cache holds.
+/// Asks for the rows of y that a tile goes to as it is, where there are more than the second cache holds. (Inlined: g++
+/// takes a function that only asks for one without effects, and drops calls of it.)
 template <class To>
-class waiting_rows {
- public:
-  explicit waiting_rows(const matrix_ref<To>& y) : y_(y), far_(y.rows() * y.cols() >= far_elements) {}
-  /// (Inlined: g++ takes a function that only asks for one without effects, and drops calls of it.)
-  QTENSOR_INLINE void ask_for(index_t row, index_t rows, index_t col, index_t cols) const {
-    constexpr index_t line = 64 / index_t{sizeof(To)};
-    if (!far_) return;
-    for (index_t r = 0; r < rows; ++r)
-      for (index_t c = 0; c < cols; c += line) simd::prefetch_to_write(&y_(row + r, col + c));
-  }
-
- private:
-  static constexpr index_t far_elements = index_t{1} << 20;
-  matrix_ref<To> y_;
-  bool far_;
-};
+QTENSOR_INLINE void ask_for_rows(const matrix_ref<To>& y, index_t row, index_t rows, index_t col, index_t cols) {
+  constexpr index_t line = 64 / index_t{sizeof(To)}, far_elements = index_t{1} << 20;
+  if (y.rows() * y.cols() < far_elements) return;
+  for (index_t r = 0; r < rows; ++r)
+    for (index_t c = 0; c < cols; c += line) simd::prefetch_to_write(&y(row + r, col + c));
+}
 
 /// The sink of exact sums that are to become floats: RN(RN(float(sum) * x's scale) * w's scale), then `Sink`.
 template <class Sink>

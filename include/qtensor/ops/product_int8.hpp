@@ -60,11 +60,11 @@ class panel_tiles {
       }
   }
   /// Whether whole tiles of it are sums in registers (sum_to).
-  bool has_registers() const { return !simd::square_dot<A>::exists && !by_sums_ && !by_nibbles_; }
+  bool has_registers() const { return !by_sums_ && !by_nibbles_; }
   /// Rows [m, m + height()), as dot_tile_to has them.
   template <class Put>
   void sum_to(index_t m, const Put& put, const simd::reading_ahead& ahead) const {
-    if constexpr (!simd::square_dot<A>::exists) simd::dot_tile_to<A>(codes_, x_.from(m), quads_, start_, put, ahead);
+    simd::dot_tile_to<A>(codes_, x_.from(m), quads_, start_, put, ahead);
   }
   /// Rows [m, m + count), at most height().
   void sum(index_t m, index_t count, std::int32_t* sums, const simd::reading_ahead& ahead) const {
@@ -170,9 +170,9 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
       const simd::reading_ahead asked = ahead;
       if (ahead.from != nullptr) ahead.from += quads * share;
       // Whole tiles that only go to memory go there from registers.
-      if constexpr (row_keeping<typename Finish::sink_type>)
+      if constexpr (row_keeping<typename Finish::sink_type> && !simd::square_dot<A>::exists)
         if (in_registers && some == tile::max_rows && cols == width) {
-          waiting_rows(finish.sink.y).ask_for(row + m, some, col, cols);
+          ask_for_rows(finish.sink.y, row + m, some, col, cols);
           const auto put = rows_in_turn<width, panel_type::has_zeros>(finish.sink.y, x, m, panel.from(0), row + m, col,
                                                                       some, nullptr);
           return all.sum_to(m, put, asked);

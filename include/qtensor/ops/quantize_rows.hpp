@@ -569,8 +569,8 @@ void quantize_in_two_passes(const X& x, const Quantizer& q, index_t step) {
 }
 
 /// Static quantization of panels of rows that share scales. False, with nothing written, where rows are not encoded by
-/// columns: panels have nothing to share then, or little, where long rows have long blocks, or where they come from
-/// memory in an order that the CPU likes less than to share.
+/// columns: panels have nothing to share then, or little, where long rows have long blocks, or where rows come from
+/// memory and the CPU likes to take them one by one.
 template <tile_source X, class Quantizer>
 bool encode_static_panels(const X& x, const Quantizer& q, index_t step) {
   using S = typename Quantizer::scheme_type;

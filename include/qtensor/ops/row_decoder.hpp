@@ -121,8 +121,7 @@ class row_decoder {
     }
   }
 
-  /// Whether rows are long runs of groups that fill registers: kernels then take the entries of groups as they are
-  /// stored.
+  /// Whether rows are long runs of groups that fill registers: kernels then want no entry for each element.
   bool rows_are_runs() const {
     if constexpr (decodes_runs<S>) {
       const index_t block = w_.scale_grid().block[last];
@@ -369,7 +368,7 @@ class row_decoder {
   /// order, else decoded.
   class run_parameters {
    public:
-    /// `wanted`: entries of one load, where more are than there is room for.
+    /// `wanted`: entries of one load, where that may be more than there is room for here.
     run_parameters(const View& w, const index_array& at, index_t length, index_t wanted = 0)
         : w_(w),
           at_(at),
