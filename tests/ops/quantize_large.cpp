@@ -40,6 +40,13 @@ const std::vector<index_t>& some_rows() {
   return some;
 }
 
+/// Scales of columns.
+std::vector<float> given_scales() {
+  std::vector<float> scales;
+  for (index_t col = 0; col < cols; ++col) scales.push_back(0.01f + static_cast<float>(col % 257) * 0.0007f);
+  return scales;
+}
+
 /// Quantizes all rows at once, and some alone, and the way back.
 template <class S, class... How>
 void check_streams(const How&... how) {
@@ -93,6 +100,8 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check::in_full<mxfp4, uint8_per_channel<0>>([]<class S>() { check_streams<S>(); });
   check_streams<uint4_group<32>>();
   check_streams<scheme<int8, group<2048>>>();  // a short one at the end of rows
+  check_streams<int8_per_channel<1>>(given_scales());
+  check_streams<scheme<e4m3, per_channel<1>>>(given_scales());
   check_streams<int8_per_tensor>(0.37f);
   check_streams<scheme<hif8, per_tensor, static_only>>(1.f);
 }
@@ -100,6 +109,7 @@ TEST_CASE("large tensors: codes that bypass the caches") {
 TEST_CASE("large tensors: numbers of 16 bits") {
   check_halves<mxfp4>();
   check_halves<int8_per_channel<0>>();
+  check_halves<int8_per_channel<1>>(given_scales());
   check_halves<int8_per_tensor>(0.37f);
 }
 

@@ -161,6 +161,8 @@ void check_all() {
           for (const index_t rows : {1, 2, 8, 9, 19})
             check_columns<S, A>(rows, cols, cols > 64 ? 16 : 0, cols % 64 == 2 ? 64 - cols % 64 : 3, odd, streams);
     check_columns<S, A>(9, 128, 0, 0, false, true);
+    for (const bool odd : {false, true})  // every second row begins alike
+      check_columns<S, A>(19, 1130, 0, 96 - units<S>(1130) % 64, odd, true);
   });
 }
 

@@ -434,18 +434,22 @@ class row_quantizer {
     const index_t cols = box.cols(), whole = box.rows() / together * together;
     const index_t step = unit_of_element<S>(cols);
     unit* to = codes(row, 0);
-    columns.encode(box.data, cols * together, whole / together, 0, cols * together, to, step * together, streams_);
+    columns.encode(box.data, cols * together, whole / together, 0, cols * together, to, step * together, streams_,
+                   asks_for_rows_below());
     columns.encode(box.data + whole * cols, cols, box.rows() - whole, 0, cols, to + whole * step, step, streams_);
   }
   /// Codes of a box whose first element is (row, col), by an encoder of columns from `first` on. `asks`: for what
-  /// meanwhile.
+  /// meanwhile, if not for rows below.
   void encode_columns(const columns_type& columns, index_t first, const index_array& row, index_t col,
                       const matrix_ref<const element>& box, simd::box_requests asks = {}) const {
     columns.encode(box.data, box.row_stride, box.rows(), col - first, box.cols(), codes(row, col),
-                   box.rows() > 1 ? code_step() : 0, streams_, asks);
+                   box.rows() > 1 ? code_step() : 0, streams_, asks.ahead != 0 ? asks : asks_for_rows_below());
   }
 
  private:
+  /// What is asked for while rows are encoded by columns.
+  simd::box_requests asks_for_rows_below() const { return {direct_ ? fetches() : simd::fetch::nothing}; }
+
   static constexpr index_t most_apart = 512;  // entries that are stored apart from each other at a time
 
   /// What finish_along does, where vectors can; `special` where the reference has to. Scales are stored `step` apart

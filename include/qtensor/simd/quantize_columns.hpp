@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <numeric>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops_columns.hpp>
 #include <qtensor/simd/quantize.hpp>
@@ -13,6 +14,9 @@ namespace detail {
 /// Rows from memory that share one load of their parameters: few, so that the caches see runs of lines, and rows that
 /// lie at a power of two do not push each other out.
 inline constexpr index_t rows_together = 4;
+/// Columns whose parameters a first-level cache holds easily. Rows of no more are encoded one by one, so that those
+/// from memory come like one long row.
+inline constexpr index_t near_columns = 1024;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -88,12 +92,12 @@ void encode_narrow_rows(const typename From::type* x, index_t x_step, index_t ro
 }
 
 /// Codes of the first n elements of some rows that lie in a cache, at least a block: in order, which caches like best,
-/// so that parameters are read for each row, of as many columns at a time as a first-level cache holds easily. Where
-/// blocks do not fill a row, the last one begins early: what it shares with the one before it is written twice.
+/// so that parameters are read for each row, of near_columns at a time. Where blocks do not fill a row, the last one
+/// begins early: what it shares with the one before it is written twice.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
                       std::uint8_t* to, index_t to_step) {
-  constexpr index_t step = 4 * lanes<A>, wide = 1024;
+  constexpr index_t step = 4 * lanes<A>, wide = near_columns;
   for (index_t first = 0; first < n; first += wide) {
     const Parameters some = all.from(first), last = all.from(n - step);
     const index_t whole = std::min(wide, n - first) / step * step;
@@ -319,17 +323,20 @@ class basic_column_encoder {
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
   /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
-  /// `asks`: for what meanwhile; of 16 bits that stream, at least for the rows below.
+  /// `asks`: for what meanwhile.
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
               bool streams = false, box_requests asks = {}) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      // Rows of floats come fast enough by themselves.
-      const bool in_place = writes_bytes && (!streams || begins_line(codes, code_step));
-      if (asks.ahead == 0) asks.fetches = in_place && streams && sizeof(element) == 2 ? fetch::far : fetch::nothing;
-      if (in_place)
-        encode_rows(x, x_step, rows, col, n, reinterpret_cast<std::uint8_t*>(codes), code_step, streams, asks);
+      auto* const to = reinterpret_cast<std::uint8_t*>(codes);
+      const bool inside_lines = streams && !begins_line(to, code_step);
+      const bool short_rows = n <= detail::near_columns;
+      if (!writes_bytes || (inside_lines && (asks.ahead != 0 || short_rows)))
+        encode_kept(x, x_step, rows, col, n, codes, code_step, streams,
+                    asks.ahead == 0 && short_rows ? box_requests{} : asks);
+      else if (inside_lines)
+        encode_inside_lines(x, x_step, rows, col, n, to, code_step, asks);
       else
-        encode_kept(x, x_step, rows, col, n, codes, code_step, streams, asks);
+        encode_rows(x, x_step, rows, col, n, to, code_step, streams, asks);
     } else {
       for (index_t row = 0; row < rows; ++row)
         Kernel::vector(x + row * x_step, n, scales_ + col, zeros_ != nullptr ? zeros_ + col : nullptr, tensor_scale_,
@@ -409,7 +416,30 @@ class basic_column_encoder {
                                     all.zeros != nullptr ? all.zeros[i] : 0));
   }
 
-  /// Through the first-level cache: codes to be packed, or to be streamed to where they are not aligned.
+  /// Past the caches, to rows that begin inside lines: a few of those that begin alike are encoded together, from the
+  /// first line on; what lies before it goes the usual way.
+  void encode_inside_lines(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
+                           index_t to_step, box_requests asks) const {
+    constexpr index_t line = 64;
+    const index_t alike = line / std::gcd(line, to_step), high = best_requests().rows;
+    for (index_t first = 0; first < std::min(alike, rows); ++first)
+      for (index_t row = first; row < rows; row += alike * high) {
+        const index_t count = std::min(high, divide_up(rows - row, alike));
+        const element* from = x + row * x_step;
+        std::uint8_t* codes = to + row * to_step;
+        const auto encode_some = [&](index_t i, index_t some, bool past) {
+          if (some > 0)
+            encode_rows(from + i, alike * x_step, count, col + i, some, codes + i, alike * to_step, past,
+                        past ? asks : box_requests{});
+        };
+        const index_t head = elements_to_line(codes, 0, n), whole = (n - head) / line * line;
+        encode_some(0, head, false);
+        encode_some(head, whole, true);
+        encode_some(head + whole, n - head - whole, false);
+      }
+  }
+
+  /// Through the first-level cache: codes to be packed, and parts of rows that begin inside lines.
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
                    index_t code_step, bool streams, box_requests asks) const {
     constexpr index_t width = 2048, height = detail::rows_together;
