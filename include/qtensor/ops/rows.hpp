@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <qtensor/core/executor.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/source.hpp>
@@ -224,6 +225,12 @@ struct row_blocks {
 
 /// Pieces of a row: a multiple of `step` elements each (the last may be short), at most `most`, at least one step.
 constexpr index_t piece_length(index_t step, index_t most) { return most / step > 0 ? most / step * step : step; }
+/// The same where so many elements are cut: none of the pieces, which are about as long, is left much shorter.
+constexpr index_t even_piece_length(index_t step, index_t most, index_t elements) {
+  constexpr index_t line = 64;  // elements, of codes of a byte
+  const index_t longest = piece_length(step, most), pieces = divide_up(elements, longest);
+  return std::min(longest, round_up(divide_up(elements, pieces), std::lcm(step, line)));
+}
 
 /// Whether one row at a time is as cheap as a tile of rows.
 template <tile_source X>
@@ -335,7 +342,8 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
   if (reads_by_rows(x, first_row) || row_count == 1) {
     using element = element_of<X>;
     alignas(64) element tile[tile_floats];
-    const index_t length = piece_length(step, x.direct(first_row, 0) != nullptr ? most : read_length(x.rows() * cols));
+    const index_t longest = x.direct(first_row, 0) != nullptr ? most : read_length(x.rows() * cols);
+    const index_t length = even_piece_length(step, longest, cols);
     for (index_t row = first_row; row < end; ++row)
       for (index_t col = 0; col < cols; col += length) {
         const index_t count = cols - col < length ? cols - col : length;
@@ -386,9 +394,12 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
       visit(index_t{0}, row * cols, count * cols, static_cast<const element*>(tile));
     }
   } else {
-    for_each_piece(x, 0, rows, step, [&](index_t row, index_t col, index_t count, const element* elements) {
-      visit(index_t{0}, row * cols + col, count, elements);
-    });
+    for_each_piece(
+        x, 0, rows, step,
+        [&](index_t row, index_t col, index_t count, const element* elements) {
+          visit(index_t{0}, row * cols + col, count, elements);
+        },
+        most);
   }
 }
 

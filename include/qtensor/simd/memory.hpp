@@ -125,6 +125,12 @@ QTENSOR_INLINE const void* in_pages_ahead(const void* x) {
   const auto at = reinterpret_cast<std::uintptr_t>(x), in_window = at % window, n = in_window / step;
   return reinterpret_cast<const void*>(at - in_window + 2 * window + n % pages * page + n / pages * step);
 }
+/// Asks for the lines that n bytes, which go past the caches, share with what lies before and behind them: those are
+/// stored the usual way, and until their lines have come no later store is done.
+QTENSOR_INLINE void fetch_shared_lines(std::uint8_t* to, index_t n) {
+  if (!begins_line(to)) simd::prefetch_to_write(to);
+  if (!begins_line(to + n)) simd::prefetch_to_write(to + n);
+}
 /// Asks for steps of `Bytes` bytes in order, so far behind x that they come from memory while what lies between is
 /// worked on: of several steps to a line, the first asks for it.
 template <index_t Bytes>

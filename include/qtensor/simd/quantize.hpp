@@ -181,6 +181,7 @@ void encode_blocks(const typename From::type* x, index_t n, const Parameters& of
   const index_t whole = n / step * step, left = n - whole;
   if (whole > 0) encode(x, whole, of_run, to, t);
   if (left == 0) return;
+  fetch_ahead<step * index_t{sizeof(element)}>(x + whole, t);
   if (Bits == 8 && Parameters::all_alike && whole > 0) return encode(x + n - step, step, of_run, to + n - step, {});
   Parameters p = of_run;
   for (index_t i = 0; i < whole; i += step) p.next();
@@ -217,6 +218,7 @@ QTENSOR_INLINE void for_each_chunk(index_t n, index_t chunk, code_unit_t<S>* cod
   const bool gathers = !in_place && t.streams && !(packs && begins_line(to, packed_bytes<bits>(chunk)));
   line_writer<packed_bytes<bits>(chunk_elements), A> writer(to);
   const traffic of_kept{t.fetches, false, t.ahead};
+  if (t.streams) fetch_shared_lines(to, packed_bytes<bits>(n));
   for (index_t first = 0; first < n; first += chunk) {
     const index_t count = std::min(chunk, n - first);
     std::uint8_t* const here = to + first * bits / 8;
