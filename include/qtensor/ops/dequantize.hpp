@@ -131,6 +131,7 @@ class number_writer {
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
     const index_t begin = numbers_to_line(to, 0, length);
+    simd::fetch_shared_lines(to, length);
     if (begin == 0 || (decode_.rows_have_one_entry() && begin < length)) {
       if (begin > 0) decode_(at, 0, begin, to);
       return decode_(at, begin, length - begin, to + begin, {simd::best_requests().once, true});
@@ -139,6 +140,7 @@ class number_writer {
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
+      simd::fetch_shared_lines(to + col, n);
       decode_(at, col, n, tile, {simd::best_requests().once, false});
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
@@ -172,6 +174,7 @@ class number_writer {
         for (index_t row = 0; row < rows; row += at_once) {
           number* first = to + row * step + col;
           const index_t count = std::min(at_once, rows - row);
+          for (index_t r = 0; r < count; ++r) simd::fetch_shared_lines(first + r * step, cols);
           decode(row, count, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});
           if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }

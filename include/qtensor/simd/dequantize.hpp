@@ -185,6 +185,8 @@ struct vector_decoder {
   /// Groups from this length on are runs of their own where others would be spread to their elements: shorter ones
   /// where a last block may begin early.
   static constexpr index_t own_run = format::bits == 8 ? step : 400;
+  /// Those from this length on are so, too, past the caches where they begin inside of lines.
+  static constexpr index_t long_run = 1024;
   /// Runs from this length on are worth the question whether their numbers are untied.
   static constexpr index_t asks_for_ties = 2048;
   static constexpr bool takes_traffic = true;
@@ -254,10 +256,16 @@ struct vector_decoder {
     if (group >= n) return uniform<F>(codes, n, p, out, t);
     if (far_zero_point(p, divide_up(n, group))) return reference::template grouped<F>(codes, n, group, p, out);
     if (fill_batches(group)) return run_groups<F>(codes, n, group, p, out, t);
-    if (group >= own_run && group * format::bits % 8 == 0 && (!t.streams || begins_line(out, group))) {
+    const bool on_bytes = group * format::bits % 8 == 0;
+    if (group >= own_run && on_bytes && (!t.streams || begins_line(out, group))) {
       const index_t groups = n / group, whole = groups * group;
       rows<F>(codes, unit_of<S>(group), groups, group, p, look_at_columns<F>(p, groups), out, group, t);
       if (whole < n) uniform<F>(codes + unit_of<S>(whole), n - whole, p.from(groups), out + whole, t);
+      return;
+    }
+    if (group >= long_run && on_bytes && t.streams) {
+      for (index_t first = 0, g = 0; first < n; first += group, ++g)
+        uniform_from_line<F>(codes + unit_of<S>(first), std::min(group, n - first), p.from(g), out + first, t);
       return;
     }
     // Every batch gets its own copy of the parameters, or every element where groups do not fill batches. So past the
@@ -297,6 +305,16 @@ struct vector_decoder {
       }
     }
     return false;
+  }
+
+  /// uniform past the caches, wherever numbers begin: from their first line on.
+  template <number_format F>
+  static void uniform_from_line(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t) {
+    fetch_shared_lines(out, n);
+    index_t head = elements_to_line(out, 0, n);
+    if (head * format::bits % 8 != 0) head = n;
+    if (head > 0) uniform<F>(codes, head, p, out);
+    if (head < n) uniform<F>(codes + unit_of<S>(head), n - head, p, out + head, t);
   }
 
   /// Whether groups are whole batches, one or two or blocks of them, so that kernels need no copies of their entries.
@@ -363,7 +381,7 @@ struct vector_decoder {
         }
       detail::decode_blocks<S, F, numbers_are::any, A>(decode, here, blocks, p, tensor_scale, out + first, t);
     }
-    if (whole < n) last_elements<F>(decode, from, n, p, out);
+    if (whole < n) last_elements<F>(decode, from, n, p, out, t.streams);
   }
 
   template <number_format F, detail::numbers_are Known>
@@ -401,18 +419,18 @@ struct vector_decoder {
       storage_t<F>* to = out + r * out_step;
       detail::group_arrays<S, A, 0> row{p.from(r)};
       detail::decode_blocks<S, F, Known, A>(decode, bytes, whole / step, row, p.tensor_scale, to, t);
-      if (whole < n) last_elements<F>(decode, bytes, n, row, to);
+      if (whole < n) last_elements<F>(decode, bytes, n, row, to, t.streams);
     }
   }
 
   /// Those of a run behind its whole blocks. Where codes are bytes and share their entries, a whole block that ends
-  /// with them: what it shares with the one before it is written twice.
+  /// with them: what it shares with the one before it is written twice, unless that is on its way past the caches.
   template <number_format F, class Decoder, class Parameters>
   QTENSOR_INLINE static void last_elements(const Decoder& decode, const std::uint8_t* codes, index_t n, Parameters& p,
-                                           storage_t<F>* out) {
+                                           storage_t<F>* out, bool streams) {
     const index_t whole = n / step * step;
     if constexpr (format::bits == 8 && Parameters::one_entry)
-      if (whole > 0)
+      if (whole > 0 && !streams)
         return detail::decode_blocks<S, F, detail::numbers_are::any, A>(decode, codes + n - step, 1, p,
                                                                         p.p.tensor_scale, out + n - step, {});
     last_block<F>(decode, codes + whole * format::bits / 8, n - whole, p, out + whole);

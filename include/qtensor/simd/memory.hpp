@@ -125,9 +125,10 @@ QTENSOR_INLINE const void* in_pages_ahead(const void* x) {
   const auto at = reinterpret_cast<std::uintptr_t>(x), in_window = at % window, n = in_window / step;
   return reinterpret_cast<const void*>(at - in_window + 2 * window + n % pages * page + n / pages * step);
 }
-/// Asks for the lines that n bytes, which go past the caches, share with what lies before and behind them: those are
-/// stored the usual way, and until their lines have come no later store is done.
-QTENSOR_INLINE void fetch_shared_lines(std::uint8_t* to, index_t n) {
+/// Asks for the lines that a run of n elements, which go past the caches, shares with what lies before and behind it:
+/// those are stored the usual way, and until their lines have come no later store is done.
+template <class T>
+QTENSOR_INLINE void fetch_shared_lines(T* to, index_t n) {
   if (!begins_line(to)) simd::prefetch_to_write(to);
   if (!begins_line(to + n)) simd::prefetch_to_write(to + n);
 }

@@ -170,8 +170,8 @@ template <class S, quotient_by By, class A, class From, class Parameters>
 }
 
 /// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
-/// bytes and all parameters the same (what it shares with the one before it is written twice), else it is padded with
-/// zeros.
+/// bytes and all parameters the same (what it shares with the one before it is written twice), but not where that is on
+/// its way past the caches; else it is padded with zeros.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, int Bits = 8, class Parameters>
 void encode_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* to,
                    traffic t = {}) {
@@ -182,7 +182,8 @@ void encode_blocks(const typename From::type* x, index_t n, const Parameters& of
   if (whole > 0) encode(x, whole, of_run, to, t);
   if (left == 0) return;
   fetch_ahead<step * index_t{sizeof(element)}>(x + whole, t);
-  if (Bits == 8 && Parameters::all_alike && whole > 0) return encode(x + n - step, step, of_run, to + n - step, {});
+  if (Bits == 8 && Parameters::all_alike && whole > 0 && !t.streams)
+    return encode(x + n - step, step, of_run, to + n - step, {});
   Parameters p = of_run;
   for (index_t i = 0; i < whole; i += step) p.next();
   tail_space<A> space;
