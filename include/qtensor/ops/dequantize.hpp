@@ -167,10 +167,10 @@ class number_writer {
       constexpr index_t wide = tile_floats / 2, most = 1 << 16, few = 4;
       constexpr index_t entry_bytes = View::scheme_type::has_zero_point ? 8 : 4, near = 24576 / entry_bytes;
       const index_t begin = numbers_to_line(to, step, extents_[last]);
-      const bool direct = begin < extents_[last];
-      const index_t at_once = direct && extents_[last] > near ? few : 1;
+      const bool alike = begin < extents_[last], direct = alike || byte_step<typename View::scheme_type> == 1;
+      const index_t at_once = alike && extents_[last] > near ? few : 1;
       alignas(64) number tile[static_cast<std::size_t>(wide)];
-      decode_.columns(at, direct ? begin : 0, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
+      decode_.columns(at, alike ? begin : 0, direct ? most : wide, [&](index_t col, index_t cols, const auto& decode) {
         for (index_t row = 0; row < rows; row += at_once) {
           number* first = to + row * step + col;
           const index_t count = std::min(at_once, rows - row);

@@ -387,7 +387,7 @@ struct vector_decoder {
   template <number_format F, detail::numbers_are Known>
   static void run_columns(const unit* codes, index_t code_step, index_t rows, index_t n, const block_arrays& p,
                           storage_t<F>* out, index_t out_step, traffic t) {
-    t.streams = t.streams && begins_line(out, out_step);
+    t.streams = t.streams && begins_line(out, rows > 1 ? out_step : 0);
     const decoder<format, A> decode;
     const index_t whole = n / step * step;
     const auto bytes = [&](index_t row, index_t i) QTENSOR_INLINE_LAMBDA {

@@ -323,7 +323,7 @@ class basic_column_encoder {
 
   /// Codes of elements [col, col + n) of some rows; the first of them lie at x + r * x_step, and their codes start
   /// bytes at codes + r * code_step (units). `streams`: past the caches; call stream_fence() after the last one.
-  /// `asks`: for what meanwhile.
+  /// `asks`: for what meanwhile, rows below for longer rows alone.
   void encode(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes, index_t code_step,
               bool streams = false, box_requests asks = {}) const {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
@@ -439,7 +439,7 @@ class basic_column_encoder {
       }
   }
 
-  /// Through the first-level cache: codes to be packed, and parts of rows that begin inside lines.
+  /// Through the first-level cache: codes to be packed, and short rows, or parts of rows, that begin inside lines.
   void encode_kept(const element* x, index_t x_step, index_t rows, index_t col, index_t n, unit* codes,
                    index_t code_step, bool streams, box_requests asks) const {
     constexpr index_t width = 2048, height = detail::rows_together;
