@@ -268,10 +268,12 @@ TEST_CASE("large tensors: numbers that go to lines of the caches, and elsewhere"
   check::in_full<uint8_per_channel<1>, nvfp4, scheme<int4, block<32, 32>>>([]<class S>() { check_places<S>(); });
 }
 
-TEST_CASE("large tensors: rows under one scale that begin inside lines") {
+TEST_CASE("large tensors: rows that begin inside lines, each in another place") {
   constexpr index_t wide = 4102, high = ops::streaming_floats / wide + 3;
   check_places<scheme<int4, per_channel<0>>>(high, wide);
   check_places<uint8_per_channel<0>>(high, wide);
+  check_places<int8_per_channel<1>>(high, wide);
+  check_places<scheme<uint8, block<8, 24>, zero_point<uint8>>>(high, wide);
 }
 
 TEST_CASE("large tensors: more scales along a row than the first cache holds") {

@@ -163,7 +163,7 @@ class number_writer {
           decode(index_t{0}, rows, to + col, step, simd::traffic{});
         });
       // Row after row, as they lie: memory gives its best where it is read and written in order. A few at once where
-      // their scales come from a cache beyond the first.
+      // their scales come from a cache beyond the first, and all begin alike.
       constexpr index_t wide = tile_floats / 2, most = 1 << 16, few = 4;
       constexpr index_t entry_bytes = View::scheme_type::has_zero_point ? 8 : 4, near = 24576 / entry_bytes;
       const index_t begin = numbers_to_line(to, step, extents_[last]);
