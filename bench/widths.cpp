@@ -1,5 +1,4 @@
-// Conversions of matrices of any width from and to memory: rows of whole cache lines beside rows that begin inside
-// them.
+// Conversions from and to memory of matrices of any width: rows of whole cache lines, and rows that begin inside them.
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The argument is the number of columns; every matrix has about 2^26 elements. Best times of several runs compare:

@@ -270,6 +270,7 @@ TEST_CASE("large tensors: numbers that go to lines of the caches, and elsewhere"
 
 TEST_CASE("large tensors: rows that begin inside lines, each in another place") {
   constexpr index_t wide = 4102, high = ops::streaming_floats / wide + 3;
+  static_assert(wide * high <= rows * cols);
   check_places<scheme<int4, per_channel<0>>>(high, wide);
   check_places<uint8_per_channel<0>>(high, wide);
   check_places<int8_per_channel<1>>(high, wide);

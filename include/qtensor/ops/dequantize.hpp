@@ -119,20 +119,13 @@ class number_writer {
     return true;
   }
 
-  /// How many of `length` numbers lie before the first that begins a line of the caches, in all rows `step` apart, and
-  /// whose codes begin on a byte; `length` where there is none.
-  static index_t numbers_to_line(const number* to, index_t step, index_t length) {
-    const index_t begin = simd::elements_to_line(to, step, length);
-    return begin % byte_step<typename View::scheme_type> == 0 ? begin : length;
-  }
-
   /// One after the other: where they belong, or past the caches, by way of a tile where they begin no line and groups
   /// might begin inside of lines.
   void contiguous(const index_array& at, index_t length, number* to) const {
     if (!streams_) return decode_(at, 0, length, to);
-    const index_t begin = numbers_to_line(to, 0, length);
-    simd::fetch_shared_lines(to, length);
+    const index_t begin = simd::numbers_to_line<typename View::scheme_type>(to, 0, length);
     if (begin == 0 || (decode_.rows_have_one_entry() && begin < length)) {
+      simd::fetch_shared_lines(to, length);
       if (begin > 0) decode_(at, 0, begin, to);
       return decode_(at, begin, length - begin, to + begin, {simd::best_requests().once, true});
     }
@@ -166,7 +159,7 @@ class number_writer {
       // their scales come from a cache beyond the first, and all begin alike.
       constexpr index_t wide = tile_floats / 2, most = 1 << 16, few = 4;
       constexpr index_t entry_bytes = View::scheme_type::has_zero_point ? 8 : 4, near = 24576 / entry_bytes;
-      const index_t begin = numbers_to_line(to, step, extents_[last]);
+      const index_t begin = simd::numbers_to_line<typename View::scheme_type>(to, step, extents_[last]);
       const bool alike = begin < extents_[last], direct = alike || byte_step<typename View::scheme_type> == 1;
       const index_t at_once = alike && extents_[last] > near ? few : 1;
       alignas(64) number tile[static_cast<std::size_t>(wide)];

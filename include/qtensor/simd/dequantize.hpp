@@ -172,6 +172,14 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
 
 }  // namespace detail
 
+/// How many of n numbers lie before the first that begins a line of the caches, in all runs `step` apart, and whose
+/// code of S begins on a byte; n where there is none.
+template <class S, class T>
+index_t numbers_to_line(const T* to, index_t step, index_t n) {
+  const index_t begin = elements_to_line(to, step, n);
+  return begin * S::code_format::bits % 8 == 0 ? begin : n;
+}
+
 /// What is known of columns: nothing, that narrow_bf16_plain takes their products, that zero points lie too far for 32
 /// bits.
 enum class columns_are { any, plain, far };
@@ -311,8 +319,7 @@ struct vector_decoder {
   template <number_format F>
   static void uniform_from_line(const unit* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t) {
     fetch_shared_lines(out, n);
-    index_t head = elements_to_line(out, 0, n);
-    if (head * format::bits % 8 != 0) head = n;
+    const index_t head = numbers_to_line<S>(out, 0, n);
     if (head > 0) uniform<F>(codes, head, p, out);
     if (head < n) uniform<F>(codes + unit_of<S>(head), n - head, p, out + head, t);
   }
@@ -605,8 +612,8 @@ class column_decoder {
               traffic t) const {
     t.streams = true;
     if constexpr (takes_rows) {
-      const index_t begin = elements_to_line(out, rows > 1 ? out_step : 0, n_);
-      if (begin > 0 && begin < n_ && begin * S::code_format::bits % 8 == 0) {
+      const index_t begin = numbers_to_line<S>(out, rows > 1 ? out_step : 0, n_);
+      if (begin > 0 && begin < n_) {
         for (index_t r = 0; r < rows; ++r, codes += code_step, out += out_step) {
           K::template columns<F>(codes, code_step, 1, begin, p_, known_, out, out_step);
           K::template columns<F>(codes + unit_of<S>(begin), code_step, 1, n_ - begin, p_.from(begin), known_,
