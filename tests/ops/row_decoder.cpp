@@ -63,28 +63,6 @@ void check_columns(const tensor<S>& t, index_t alike) {
   }
 }
 
-/// Columns from turned codes.
-template <class F, class S>
-void check_down(const tensor<S>& t) {
-  const auto w = t.view();
-  const ops::row_decoder<F, decltype(t.view())> decode(w);
-  REQUIRE(decode.decodes_down({0, 0}));
-  using codes_type = ops::turned_codes<typename decltype(t.view())::scheme_type>;
-  codes_type codes(height);
-  std::vector<storage_t<F>> out(static_cast<std::size_t>(width * height));
-  for (index_t from = 0; from < width; from += codes_type::most_cols) {
-    const index_t end = std::min(width, from + codes_type::most_cols);
-    decode.turn({0, 0}, height, from, end - from, codes);
-    for (index_t col = from; col < end; col += 16)
-      decode.down({0, 0}, height, from, col, std::min(index_t{16}, end - col), codes, out.data() + col * height, height,
-                  {});
-  }
-  for (index_t c = 0; c < width; ++c)
-    for (index_t r = 0; r < height; ++r)
-      if (out[static_cast<std::size_t>(c * height + r)] != number_at<F>(w, r, c))
-        FAIL(std::string(name<S>), " row ", r, " column ", c);
-}
-
 }  // namespace
 
 TEST_CASE("parts of rows: one scale, scales of rows, of columns, of groups, other orders") {
@@ -108,21 +86,4 @@ TEST_CASE("rows that share a scale for each element") {
   check_columns<f32>(some_tensor<int8_per_channel<0>>(), 1);
   check_columns<f32>(some_tensor<int8_per_tensor>(), height);
   check_columns<f32>(some_tensor<scheme<int8, block<3, 16>>>(), 1);
-}
-
-TEST_CASE("down the columns, from codes of bytes and of nibbles") {
-  check_down<f32>(some_tensor<int8_per_tensor>());
-  check_down<bf16>(some_tensor<int8_per_channel<0>>());
-  check_down<f32>(some_tensor<mxfp8_e4m3>());
-  check_down<f32>(some_tensor<uint4_group<32>>());
-  check_down<bf16>(some_tensor<mxfp4>());
-  check_down<f32>(some_tensor<int8_per_channel<1>>());
-  check_down<bf16>(some_tensor<scheme<uint8, per_channel<1>, zero_point<int32>>>());
-  check_down<f32>(some_tensor<scheme<int8, block<16, 16>>>());
-  check_down<bf16>(some_tensor<scheme<uint4, block<6, 14>, zero_point<uint8>>>());
-  check_down<f32>(some_tensor<scheme<e4m3, block<128, 32>>>());
-  check_down<f32>(some_tensor<along<0, int8_group<32>>>());
-  check_down<bf16>(some_tensor<along<0, mxfp4>>());
-  check_down<f32>(some_tensor<scheme<uint4, group<16, 0>, zero_point<uint4>>>());
-  check_down<f16>(some_tensor<along<0, int8_group<64>>>());
 }

@@ -51,7 +51,6 @@ template <folded Xpr, storage_order Order>
 inline constexpr bool is_turned<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows &&
-    ops::decodes_runs<typename operand<Xpr>::view_type::scheme_type> &&
     ops::turned_codes<typename operand<Xpr>::view_type::scheme_type>::possible;
 
 /// Quantized matrices whose packets are made element by element.

@@ -277,11 +277,9 @@ template <tensor_view_type View>
 void load_adjacent_scales(const View& w, const typename View::index_array& at, index_t count, float* out) {
   simd::decode_scales<typename View::scheme_type::scale_format>(w.storage_scales(at), count, out);
 }
-/// Zero points, likewise.
-template <tensor_view_type View>
-void load_adjacent_zero_points(const View& w, const typename View::index_array& at, index_t count, std::int32_t* out) {
-  using zero = typename View::scheme_type::zero_point_format;
-  const auto* units = w.storage_zero_points(at);
+/// The zero points that units of a format are.
+template <format zero>
+void decode_zero_points(const detail::unit_t<zero>* units, index_t count, std::int32_t* out) {
   using plain = integer<zero::bits, std::conditional_t<zero::is_signed, signed, unsigned>>;
   index_t b = 0;
   if constexpr (zero::bits <= 8 && std::derived_from<zero, plain>) {
@@ -296,6 +294,11 @@ void load_adjacent_zero_points(const View& w, const typename View::index_array& 
     }
   }
   for (; b < count; ++b) out[b] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(units[b])));
+}
+/// Zero points that are stored, likewise.
+template <tensor_view_type View>
+void load_adjacent_zero_points(const View& w, const typename View::index_array& at, index_t count, std::int32_t* out) {
+  decode_zero_points<typename View::scheme_type::zero_point_format>(w.storage_zero_points(at), count, out);
 }
 
 /// Scales (and zero points) that are stored, of all blocks of n rows or panels of a tile (padded_rows, narrow_panels)

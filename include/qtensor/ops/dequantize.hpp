@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/ops/down_decoder.hpp>
 #include <qtensor/ops/joined_axes.hpp>
 #include <qtensor/ops/quantize.hpp>
 #include <qtensor/ops/row_decoder.hpp>
@@ -23,7 +24,7 @@ class number_writer {
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
-      : extents_(w.storage_extents()), decode_(w), out_(out), steps_(steps), size_(w.size()) {}
+      : extents_(w.storage_extents()), decode_(w), down_(w), out_(out), steps_(steps), size_(w.size()) {}
 
   void write() const {
     if (const auto tile = decode_.padding(); tile && !goes_down())
@@ -45,13 +46,12 @@ class number_writer {
     return to;
   }
 
-  /// Rows that are decoded down their columns at a time.
-  static constexpr index_t down_step = 4 * simd::lanes<simd::best_arch>;
+  using down_type = down_decoder<F, View>;
   /// Whether rows lie side by side, enough of them to go down.
   bool goes_down() const {
     if constexpr (last > 0)
-      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_step &&
-             decode_.decodes_down(index_array{});
+      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_type::step &&
+             down_.takes(index_array{});
     return false;
   }
 
@@ -184,7 +184,7 @@ class number_writer {
   void across(index_array at, index_t rows, number* to) const {
     constexpr index_t high = 32, wide = 256;
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
-    const index_t whole = decode_.decodes_down(at) ? rows / down_step * down_step : 0;
+    const index_t whole = down_.takes(at) ? rows / down_type::step * down_type::step : 0;
     const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
     alignas(64) number tile[high * wide];
@@ -211,38 +211,33 @@ class number_writer {
       }
   }
 
-  /// The same by way of their codes, which are turned instead of the numbers, a few columns at a time.
+  /// The same by way of their codes, which are turned instead of the numbers. Past the caches parts of columns that
+  /// begin no lines go by way of a tile. Meanwhile codes further on in the rows are asked for, a few rows at a time and
+  /// several lines of each: they come while numbers are on their way.
   void down(const index_array& start, index_t rows, number* to) const {
-    decode_.for_each_turned(start, rows, 0, extents_[last],
-                            [&](const index_array& at, index_t row, index_t col, index_t height, index_t width,
-                                const turned_codes<typename View::scheme_type>& codes) {
-                              number* corner = to + col * steps_[last] + row;
-                              if (streams_)
-                                stream_down(at, height, col, width, codes, corner);
-                              else
-                                decode_.down(at, height, col, col, width, codes, corner, steps_[last], {});
-                            });
+    constexpr index_t high = down_type::most_rows, wide = down_type::most_cols, run = 32 * wide;
+    const bool direct = !streams_ || simd::begins_line(to, steps_[last]);
+    alignas(64) number kept[wide * high];
+    const auto visit = [&](index_t row, index_t col, index_t height, index_t width, const auto& decode) {
+      number* first = to + col * steps_[last] + row;
+      decode(direct ? first : kept, direct ? steps_[last] : high, {simd::fetch::nothing, streams_ && direct});
+      if (!direct) stream_rows(kept, high, width, height, first, steps_[last]);
+      if (streams_) ask_below(start, row, rows, col, run, width);
+    };
+    down_.for_each_part(start, rows, 0, extents_[last], visit);
   }
-  /// Some of them past the caches; meanwhile codes further on in the rows are fetched, a few rows at a time, for memory
-  /// likes longer runs.
-  void stream_down(index_array at, index_t height, index_t col, index_t width,
-                   const turned_codes<typename View::scheme_type>& codes, number* to) const {
-    constexpr index_t high = turned_codes<typename View::scheme_type>::most_rows, at_once = 16, run = 512;
-    const index_t next = col - col % run + run, beside = std::min(run, extents_[last] - next);
-    const bool direct = simd::begins_line(to, steps_[last]);
-    alignas(64) number kept[at_once * high];
-    for (index_t c = 0; c < width; c += at_once) {
-      const index_t n = std::min(at_once, width - c);
-      number* first = to + c * steps_[last];
-      decode_.down(at, height, col, col + c, n, codes, direct ? first : kept, direct ? steps_[last] : high,
-                   {simd::fetch::nothing, direct});
-      if (!direct) stream_rows(kept, high, n, height, first, steps_[last]);
-      const index_t row = (col + c) % run * height / run;
-      if (beside <= 0) continue;
-      index_array below = at;
-      below[last - 1] += row;
-      decode_.prefetch(below, divide_up(height * at_once, run), next, beside);
-    }
+  /// While a part of `width` columns is written, asks for some of the codes of the next run of columns, or of the first
+  /// one of the next rows.
+  QTENSOR_INLINE void ask_below(index_array at, index_t row, index_t rows, index_t col, index_t run,
+                                index_t width) const {
+    constexpr index_t high = down_type::most_rows;
+    const index_t in_run = col % run;
+    index_t next = col - in_run + run;
+    if (next >= extents_[last]) next = 0, row += high;
+    const index_t first = in_run * high / run, last_row = (in_run + width) * high / run;
+    const index_t count = std::min(last_row, rows - row) - first;
+    at[last - 1] += row + first;
+    if (count > 0) down_.prefetch(at, count, next, std::min(run, extents_[last] - next));
   }
 
   /// With anything in between.
@@ -261,6 +256,7 @@ class number_writer {
 
   index_array extents_;
   row_decoder<F, View> decode_;
+  down_decoder<F, View> down_;
   number* out_;
   index_array steps_;
   index_t size_;
@@ -270,16 +266,15 @@ class number_writer {
 /// Elements [col, col + cols) of as many of rows [row, row + rows) of a matrix as kernels take in whole steps, from
 /// turned codes, to out[r + c * step]. Returns how many rows these are: none where codes from there on do not turn.
 template <tensor_view_type View>
-requires(View::rank == 2) index_t dequantize_down(const View& w, const row_decoder<f32, View>& decode, index_t row,
-                                                  index_t rows, index_t col, index_t cols, float* out, index_t step) {
-  constexpr index_t least = 4 * simd::lanes<simd::best_arch>;
+requires(View::rank == 2) index_t
+    dequantize_down(const View& w, index_t row, index_t rows, index_t col, index_t cols, float* out, index_t step) {
+  const down_decoder<f32, View> down(w);
   const auto start = row_index(row, w.storage_extents());
-  const index_t whole = rows / least * least;
-  if (whole == 0 || !decode.decodes_down_from(start, col)) return 0;
-  decode.for_each_turned(start, whole, col, cols,
-                         [&](const auto& at, index_t r, index_t c, index_t height, index_t width, const auto& codes) {
-                           decode.down(at, height, col + c, col + c, width, codes, out + r + c * step, step, {});
-                         });
+  const index_t whole = rows / down.step * down.step;
+  if (whole == 0 || !down.takes_from(start, col)) return 0;
+  down.for_each_part(start, whole, col, cols, [&](index_t r, index_t c, index_t, index_t, const auto& decode) {
+    decode(out + r + c * step, step, simd::traffic{});
+  });
   return whole;
 }
 
@@ -332,7 +327,7 @@ void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_
   }
   constexpr index_t high = 16, wide = 64;
   index_t turned = 0;
-  if constexpr (E::rank == 2) turned = ops::dequantize_down(w, decode, row, rows, col, cols, out, step);
+  if constexpr (E::rank == 2) turned = ops::dequantize_down(w, row, rows, col, cols, out, step);
   alignas(64) float tile[high * wide];
   for (index_t c = 0; c < cols; c += wide)
     for (index_t r = turned; r < rows; r += high) {
@@ -345,8 +340,7 @@ void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_
 /// The same to out[r + c * step] by turning codes. False, with nothing written, where they cannot be turned or are few.
 template <tensor_view_type View>
 bool dequantize_turned(const View& w, index_t row, index_t rows, index_t col, index_t cols, float* out, index_t step) {
-  const ops::row_decoder<f32, View> decode(w);
-  const index_t whole = ops::dequantize_down(w, decode, row, rows, col, cols, out, step);
+  const index_t whole = ops::dequantize_down(w, row, rows, col, cols, out, step);
   if (whole == 0) return false;
   if (whole < rows) dequantize_rows(w, row + whole, rows - whole, col, cols, out + whole, 1, step);
   return true;

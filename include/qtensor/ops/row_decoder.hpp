@@ -1,4 +1,4 @@
-// The rows of a tensor that is being dequantized: run by run, rows that share their parameters, or down its columns.
+// The rows of a tensor that is being dequantized: run by run, or rows that share their parameters.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -12,48 +12,6 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// Codes that kernels decode run by run: in order, each run starting on a byte.
-template <class S>
-inline constexpr bool decodes_runs =
-    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
-
-/// Columns of codes of a part of a matrix, at most most_rows x most_cols, each packed as a row would be.
-template <class S>
-class turned_codes {
-  using unit = detail::code_unit_t<S>;
-  static constexpr int bits = S::code_format::bits;
-
- public:
-  static constexpr bool possible = (bits == 8 || bits == 4) && sizeof(unit) == 1;
-  static constexpr index_t most_rows = 128, most_cols = 128;
-
-  /// For parts of a matrix of so many rows.
-  explicit turned_codes(index_t rows) : apart_(round_up(std::min(rows, most_rows), 64) + 64) {}
-
-  /// Codes of n elements of each of some rows, whose codes lie `step` units apart.
-  void turn(const unit* codes, index_t step, index_t rows, index_t n) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(codes);
-    std::uint8_t* to = memory_;
-    if constexpr (bits == 8) {
-      simd::transpose(from, step, n, rows, to, apart_);
-    } else {
-      // Pairs of columns first: bytes [0, rows) of each pair, packed where they stand.
-      const index_t pairs = divide_up(n, 2);
-      simd::transpose(from, step, pairs, rows, to, 2 * apart_);
-      for (index_t p = 0; p < pairs; ++p) {
-        std::uint8_t* pair = to + 2 * p * apart_;
-        simd::split_pairs<simd::best_arch>(pair, rows, pair, pair + apart_);
-      }
-    }
-  }
-  index_t step() const { return apart_; }
-  const unit* column(index_t c) const { return reinterpret_cast<const unit*>(memory_ + c * apart_); }
-
- private:
-  index_t apart_;
-  alignas(64) std::uint8_t memory_[(most_cols + 1) * (most_rows + 64)];
-};
-
 /// Rows of a view as numbers of F. A view that shares one scale is one row; what its codes become is found once.
 template <simd::number_format F, tensor_view_type View>
 class row_decoder {
@@ -64,7 +22,7 @@ class row_decoder {
 
  public:
   explicit row_decoder(const View& w) : w_(w), blocks_(w) {
-    if constexpr (decodes_runs<S>)
+    if constexpr (simd::decodes_runs<S>)
       if (blocks_.one_block && w.size() > 0)
         alike_.emplace(element_scale{decode<typename S::scale_format>(w.storage_scale_code({})), w.tensor_scale()},
                        static_cast<std::int32_t>(w.storage_zero_point({})), 0.f, w.size());
@@ -74,14 +32,14 @@ class row_decoder {
   bool is_flat() const { return blocks_.flat; }
 
   /// Whether every row has one entry of each array, so that from any byte on it is as well decoded as from its start.
-  bool rows_have_one_entry() const { return decodes_runs<S> && blocks_.block_length >= blocks_.row_length; }
+  bool rows_have_one_entry() const { return simd::decodes_runs<S> && blocks_.block_length >= blocks_.row_length; }
 
   /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
   /// as one run, and single elements up to the next byte.
   void operator()(index_array at, index_t col, index_t n, number* out, simd::traffic t = {}) const {
     if constexpr (simd::block_decodable<S>) {
       dequantize_blocks<F>(w_, at, col, n, out, t.streams);
-    } else if constexpr (!decodes_runs<S>) {
+    } else if constexpr (!simd::decodes_runs<S>) {
       for (index_t i = 0; i < n; ++i) out[i] = single(at, col + i);
     } else {
       for (; n > 0 && col % byte_step<S> != 0; ++col, --n) *out++ = single(at, col);
@@ -94,7 +52,7 @@ class row_decoder {
 
   /// How short rows lie in a tile, where that is the faster way. (Floats of whole rows are written as fast without.)
   std::optional<padded_rows> padding() const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       if (blocks_.one_block || (blocks_.flat && std::same_as<F, f32>)) return {};
       const auto tile = padded_rows::of(w_, true);
       if (tile && (!blocks_.flat || tile->ends_in_vectors())) return tile;
@@ -105,7 +63,7 @@ class row_decoder {
   /// the tile has them.
   template <class Visit>
   void for_each_padded_tile(const padded_rows& tile, Visit visit) const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
       alignas(64) number numbers[tile_floats];
       alignas(64) float scales[tile_floats];
@@ -123,7 +81,7 @@ class row_decoder {
 
   /// Whether rows are long runs of groups that fill registers: kernels then want no entry for each element.
   bool rows_are_runs() const {
-    if constexpr (decodes_runs<S>) {
+    if constexpr (simd::decodes_runs<S>) {
       const index_t block = w_.scale_grid().block[last];
       const bool same = !S::has_zero_point || w_.zero_grid().block[last] == block;
       return same && block % simd::lanes<simd::best_arch> == 0 && w_.storage_extents()[last] > short_row;
@@ -133,7 +91,7 @@ class row_decoder {
   /// Of the `most` rows from the one at an index on, how many share their parameters; 1 where it is of no use to lay
   /// these out for each element.
   index_t rows_alike(const index_array& at, index_t most) const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       const auto& grid = w_.scale_grid();
       const index_t block = grid.block[last], length = w_.storage_extents()[last];
       if (block == 1 || (grid.block[last - 1] >= fewest_alike && (block < length || length <= short_row))) {
@@ -151,7 +109,7 @@ class row_decoder {
   /// but the first columns are a multiple of 64 behind `begin`, which is less than that; codes begin on a byte there.
   template <class Part>
   void columns(const index_array& at, index_t begin, index_t wide, Part part) const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       const auto codes = w_.row(at);
       const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
       run_parameters parameters(w_, at, 1, std::min(wide, begin > 0 ? length + 64 : length));
@@ -169,13 +127,13 @@ class row_decoder {
   }
   /// How many of so many rows are decoded as one: narrow ones whose codes follow each other.
   index_t rows_as_one(index_t rows) const {
-    if constexpr (decodes_runs<S> && last > 0)
+    if constexpr (simd::decodes_runs<S> && last > 0)
       if (blocks_.dense) return ops::rows_as_one(w_.storage_extents()[last], rows);
     return 1;
   }
   /// Rows alike, from the one at an index on, whose numbers follow each other: `together` as one.
   void narrow_columns(const index_array& at, index_t rows, index_t together, number* out, simd::traffic t) const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       run_parameters parameters(w_, at, 1);
       const index_t n = w_.storage_extents()[last], step = unit_of_element<S>(n), whole = rows / together * together;
       alignas(64) float scales[widest_row];
@@ -193,12 +151,14 @@ class row_decoder {
     }
   }
   /// Whether rows alike come in tiles: short ones that end inside bytes.
-  bool ends_inside_bytes() const { return decodes_runs<S> && ops::ends_inside_bytes<S>(w_.storage_extents()[last]); }
+  bool ends_inside_bytes() const {
+    return simd::decodes_runs<S> && ops::ends_inside_bytes<S>(w_.storage_extents()[last]);
+  }
   /// Such rows from the one at an index on: calls visit(row, n, numbers, length) for tiles of n of them, `length`
   /// numbers from one to the next.
   template <class Visit>
   void for_each_tile_alike(const index_array& at, index_t rows, Visit visit) const {
-    if constexpr (decodes_runs<S> && last > 0) {
+    if constexpr (simd::decodes_runs<S> && last > 0) {
       const index_t cols = w_.storage_extents()[last], length = round_up(cols, byte_step<S>);
       const index_t most = std::min(rows, tile_floats / length), step = unit_of_element<S>(length);
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
@@ -223,142 +183,11 @@ class row_decoder {
       }
     }
   }
-  /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, but not where
-  /// every column changes its scale every few rows, or where parts of columns begin inside groups.
-  bool decodes_down(const index_array& at) const {
-    if constexpr (turns_codes) {
-      const auto& grid = w_.scale_grid();
-      if (S::has_zero_point && grid.block != w_.zero_grid().block) return false;
-      return grid.block[last - 1] == 1 || grid.block[last] > 1 || is_shared(at) || has_groups_down();
-    }
-    return false;
-  }
-  /// The same for elements from `col` on: they begin on a byte, and groups down columns with the rows.
-  bool decodes_down_from(const index_array& at, index_t col) const {
-    if (col % byte_step<S> != 0 || !decodes_down(at)) return false;
-    return is_shared(at) || !has_groups_down() || at[last - 1] % w_.scale_grid().block[last - 1] == 0;
-  }
-  /// Fetches the codes of elements [col, col + n) of so many rows.
-  QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
-    if constexpr (decodes_runs<S> && last > 0) {
-      constexpr index_t line = 64;
-      const auto* codes = w_.row(at) + unit_of_element<S>(col);
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t i = 0; i < unit_of_element<S>(n); i += line)
-          simd::prefetch(codes + r * w_.row_strides()[last - 1] + i);
-    }
-  }
-  /// Codes of elements [col, col + n) of so many rows, turned; col is that of a pair.
-  void turn(const index_array& at, index_t rows, index_t col, index_t n, turned_codes<S>& codes) const {
-    if constexpr (turns_codes) codes.turn(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, n);
-  }
-  /// Calls visit(at, row, col, height, width, codes) for parts of elements [first, first + n) of so many rows from the
-  /// one at an index on: the part begins at row `at`, so many rows and columns further on, and its codes are turned.
-  template <class Visit>
-  void for_each_turned(index_array at, index_t rows, index_t first, index_t n, const Visit& visit) const {
-    constexpr index_t high = turned_codes<S>::most_rows, wide = turned_codes<S>::most_cols;
-    turned_codes<S> codes(rows);
-    for (index_t row = 0; row < rows; row += high, at[last - 1] += high)
-      for (index_t col = 0; col < n; col += wide) {
-        const index_t height = std::min(high, rows - row), width = std::min(wide, n - col);
-        turn(at, height, first + col, width, codes);
-        visit(at, row, col, height, width, codes);
-      }
-  }
-  /// Elements [col, col + n) of so many rows from their turned codes, which begin with column `from`: element c of row
-  /// r to out[c * step + r].
-  void down(index_array at, index_t rows, index_t from, index_t col, index_t n, const turned_codes<S>& codes,
-            number* out, index_t step, simd::traffic t) const {
-    if constexpr (turns_codes) {
-      constexpr index_t most =
-          std::max(turned_codes<S>::most_rows, turned_codes<S>::most_cols) + simd::lanes<simd::best_arch>;
-      alignas(64) float scales[most];
-      alignas(64) std::int32_t zeros[S::has_zero_point ? most : 1];
-      const std::int32_t* zero_points = S::has_zero_point ? zeros : nullptr;
-      if (is_shared(at)) {
-        load_scales(w_, at, col, n, 1, scales);
-        if constexpr (S::has_zero_point) load_zero_points(w_, at, col, n, 1, zeros);
-        return simd::decode_rows<S, F>(codes.column(col - from), codes.step(), n, rows, scales, zero_points, out, step,
-                                       w_.tensor_scale(), t);
-      }
-      if (has_groups_down()) return groups_down(at, rows, col, n, codes.column(col - from), codes.step(), out, step, t);
-      const index_t length = w_.scale_grid().block[last];
-      for (index_t c = col, count; c < col + n; c += count, out += count * step) {
-        count = std::min(length - c % length, col + n - c);
-        at[last] = c;
-        parameters_down(at, rows, scales, zeros);
-        simd::column_decoder<S, F>(scales, zero_points, rows, w_.tensor_scale())(codes.column(c - from), codes.step(),
-                                                                                 count, out, step, t);
-      }
-    }
-  }
 
  private:
   static constexpr index_t fewest_alike = 4;  // rows, for which parameters are laid out for each element
   static constexpr index_t short_row = 256;   // elements, which take as long as what comes before the first of them
-  static constexpr index_t most_groups = 8;   // down a column of turned codes
-  static constexpr bool turns_codes = decodes_runs<S> && last > 0 && turned_codes<S>::possible;
 
-  /// Whether the rows from the one at an index on share their blocks.
-  bool is_shared(const index_array& at) const {
-    return at[last - 1] / w_.scale_grid().block[last - 1] ==
-           (w_.storage_extents()[last - 1] - 1) / w_.scale_grid().block[last - 1];
-  }
-  /// Whether each column has groups of its own, of which turned codes hold whole ones, or a part of one.
-  bool has_groups_down() const {
-    constexpr index_t most = turned_codes<S>::most_rows, shortest = most / most_groups;
-    const index_t length = w_.scale_grid().block[last - 1];
-    return w_.scale_grid().block[last] == 1 && length >= shortest && (most % length == 0 || length % most == 0);
-  }
-  /// Elements [col, col + n) of so many rows from the one at an index on, whose columns are runs of groups: codes
-  /// code_step units apart, numbers out_step.
-  void groups_down(index_array at, index_t rows, index_t col, index_t n, const detail::code_unit_t<S>* codes,
-                   index_t code_step, number* out, index_t out_step, simd::traffic t) const {
-    constexpr index_t most = turned_codes<S>::most_cols + simd::lanes<simd::best_arch>;
-    const index_t length = w_.scale_grid().block[last - 1], groups = divide_up(rows, length);
-    const auto turn_entries = [&](auto* to, const auto& load) {  // those of a column side by side
-      std::remove_pointer_t<decltype(to)> found[most_groups * most];
-      for (index_t g = 0; g < groups; ++g, at[last - 1] += length) load(at, found + g * most);
-      at[last - 1] -= groups * length;
-      simd::transpose(static_cast<decltype(to)>(found), most, n, groups, to, groups);
-    };
-    alignas(64) float scales[most_groups * most];
-    alignas(64) std::int32_t zeros[S::has_zero_point ? most_groups * most : 1];
-    turn_entries(scales, [&](const index_array& row, float* to) { load_scales(w_, row, col, n, 1, to); });
-    if constexpr (S::has_zero_point)
-      turn_entries(zeros, [&](const index_array& row, std::int32_t* to) { load_zero_points(w_, row, col, n, 1, to); });
-    simd::decode_grouped_rows<S, F>(codes, code_step, n, rows, length, scales, S::has_zero_point ? zeros : nullptr, out,
-                                    out_step, w_.tensor_scale(), t);
-  }
-  /// Scales (and zero points) of the elements at an index and below it; up to a batch behind them is written, too.
-  void parameters_down(const index_array& at, index_t rows, float* scales, std::int32_t* zeros) const {
-    using scale = typename S::scale_format;
-    constexpr index_t most = turned_codes<S>::most_rows;
-    const index_t length = w_.scale_grid().block[last - 1], inside = at[last - 1] % length;
-    const index_t count = divide_up(inside + rows, length);
-    // Parameters of blocks become those of rows; where each row has its own, they are already.
-    const auto read = [&](auto* to, const auto& decode_entries) {
-      if (length == 1) return decode_entries(to);
-      std::remove_pointer_t<decltype(to)> found[most];
-      decode_entries(found);
-      simd::spread_entries<simd::best_arch>(found, length, inside, rows, to);
-    };
-    read(scales, [&](float* to) {
-      storage_t<scale> units[most];
-      const auto* stored = w_.storage_scales(at);
-      const index_t step = w_.scale_grid().stride[last - 1];
-      for (index_t i = 0; i < count; ++i) units[i] = stored[i * step];
-      simd::decode_scales<scale>(units, count, to);
-    });
-    if constexpr (S::has_zero_point)
-      read(zeros, [&](std::int32_t* to) {
-        using zero = typename S::zero_point_format;
-        const auto* stored = w_.storage_zero_points(at);
-        const index_t step = w_.zero_grid().stride[last - 1];
-        for (index_t i = 0; i < count; ++i)
-          to[i] = static_cast<std::int32_t>(zero::decode(detail::code_of<zero>(stored[i * step])));
-      });
-  }
   number single(index_array at, index_t col) const {
     at[last] = col;
     return simd::round_to<F>(reference::storage_value(w_, at));
@@ -449,7 +278,7 @@ class row_decoder {
   };
   View w_;
   row_blocks blocks_;
-  typename std::conditional_t<decodes_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
+  typename std::conditional_t<simd::decodes_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
                               std::type_identity<nothing>>::type alike_;
 };
 

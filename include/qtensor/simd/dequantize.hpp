@@ -21,6 +21,11 @@
 // arrays of zero points or offsets mean zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
+/// Whether runs of a scheme's codes can be decoded: they are in order, and no element needs more than its parameters.
+template <quantization_scheme S>
+inline constexpr bool decodes_runs =
+    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
+
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
 template <quantization_scheme S>

@@ -298,6 +298,15 @@ void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* 
     by(narrow{});
 }
 
+/// The same with steps that the compiler knows, so that whole bands need no addresses worked out.
+template <index_t FromStep, index_t ToStep, class T>
+QTENSOR_INLINE void transpose(const T* from, index_t rows, index_t cols, T* to) {
+  using band = detail::register_band<T, std::max(lanes<best_arch> / 4, index_t{1})>;
+  const index_t whole = rows == band::wide ? cols / band::high * band::high : 0;
+  for (index_t c = 0; c < whole; c += band::high) band{}(from + c * FromStep, FromStep, to + c, ToStep);
+  if (whole < cols) transpose(from + whole * FromStep, FromStep, rows, cols - whole, to + whole, ToStep);
+}
+
 /// Whether transpose_past_caches takes so many bytes: whole lines, which registers hold.
 template <usable_arch A = best_arch>
 bool turns_lines(index_t rows, index_t cols, const std::uint8_t* to, index_t to_step) {
