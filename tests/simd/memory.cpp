@@ -145,6 +145,29 @@ TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing o
   check(float{});
 }
 
+TEST_CASE("kept_lines: 16 bytes of each row at a time, every length of rows, nothing outside") {
+  constexpr index_t most = 128, part = 16, apart = most + 64;
+  bool ok = true;
+  for (const index_t rows : {1, 15, 16, 63, 64, 65, 100, 128})
+    for (const index_t n : {1, 16, 21, 63, 64}) {
+      check::fenced<std::uint8_t> from((rows - 1) * (n + 3) + n);
+      for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(check::random_bits()() >> 8);
+      simd::kept_lines<most> kept;
+      kept.keep(from.data(), n + 3, rows, n);
+      for (index_t begin = 0; begin < n; begin += part) {
+        std::array<std::uint8_t, static_cast<std::size_t>(part * apart)> to{};
+        const index_t count = std::min(part, n - begin);
+        kept.turn<apart>(begin, rows, count, to.data());
+        for (index_t c = 0; c < part; ++c)
+          for (index_t r = 0; r < apart; ++r) {
+            const int expected = c < count && r < rows ? from[r * (n + 3) + begin + c] : 0;
+            ok = ok && to[static_cast<std::size_t>(c * apart + r)] == expected;
+          }
+      }
+    }
+  CHECK(ok);
+}
+
 TEST_CASE("transpose_past_caches: whole lines, nothing outside; what are none is refused") {
   constexpr index_t line = 64;
   bool ok = true, takes = false;

@@ -24,21 +24,18 @@ class turned_codes {
   static constexpr index_t most_cols = 128 / bits, line_cols = 512 / bits;
   static constexpr index_t apart = most_rows_down + 64;  ///< units from a column to the next
 
-  /// Lines of some rows, `step` units apart, of n elements: a copy, for rows at a power of two push each other out of a
-  /// cache of fewer ways.
+  /// A line of each of some rows, `step` units apart: n elements.
   void keep(const unit* codes, index_t step, index_t rows, index_t n) {
-    simd::copy_rows(reinterpret_cast<const std::uint8_t*>(codes), step, rows, simd::packed_bytes<bits>(n), lines_,
-                    line);
+    kept_.keep(reinterpret_cast<const std::uint8_t*>(codes), step, rows, simd::packed_bytes<bits>(n));
   }
   /// Of those, n elements from `col` on, turned.
   void turn(index_t col, index_t rows, index_t n) {
-    const std::uint8_t* from = lines_ + col * bits / 8;
     if constexpr (bits == 8) {
-      simd::transpose<line, apart>(from, n, rows, columns_);
+      kept_.template turn<apart>(col, rows, n, columns_);
     } else {
       // Pairs of columns first: bytes [0, rows) of each pair, packed where they stand.
       const index_t pairs = divide_up(n, 2);
-      simd::transpose<line, 2 * apart>(from, pairs, rows, columns_);
+      kept_.template turn<2 * apart>(col / 2, rows, pairs, columns_);
       for (index_t p = 0; p < pairs; ++p) {
         std::uint8_t* pair = columns_ + 2 * p * apart;
         simd::split_pairs<simd::best_arch>(pair, rows, pair, pair + apart);
@@ -49,8 +46,7 @@ class turned_codes {
   const unit* columns() const { return reinterpret_cast<const unit*>(columns_); }
 
  private:
-  static constexpr index_t line = 64;
-  alignas(64) std::uint8_t lines_[most_rows_down * line];
+  simd::kept_lines<most_rows_down> kept_;
   alignas(64) std::uint8_t columns_[(most_cols + 1) * apart];
 };
 

@@ -212,6 +212,13 @@ struct register_band {
     }
     interleave<wide>(x, y, to, to_step, std::make_integer_sequence<int, high>{});
   }
+  /// The same where the registers lie behind one another.
+  static QTENSOR_INLINE void turn_lines(const T* from, T* to, index_t to_step) {
+    line x[wide], y[wide];
+#pragma GCC unroll 16
+    for (index_t i = 0; i < wide; ++i) std::memcpy(&x[i], from + i * high, sizeof(line));
+    interleave<wide>(x, y, to, to_step, std::make_integer_sequence<int, high>{});
+  }
 
  private:
   using line [[gnu::vector_size(16 * Quarters)]] = T;
@@ -296,15 +303,6 @@ void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* 
     by(wide{}, narrow{});
   else
     by(narrow{});
-}
-
-/// The same with steps that the compiler knows, so that whole bands need no addresses worked out.
-template <index_t FromStep, index_t ToStep, class T>
-QTENSOR_INLINE void transpose(const T* from, index_t rows, index_t cols, T* to) {
-  using band = detail::register_band<T, std::max(lanes<best_arch> / 4, index_t{1})>;
-  const index_t whole = rows == band::wide ? cols / band::high * band::high : 0;
-  for (index_t c = 0; c < whole; c += band::high) band{}(from + c * FromStep, FromStep, to + c, ToStep);
-  if (whole < cols) transpose(from + whole * FromStep, FromStep, rows, cols - whole, to + whole, ToStep);
 }
 
 /// Whether transpose_past_caches takes so many bytes: whole lines, which registers hold.
@@ -443,6 +441,62 @@ template <class T>
 void copy_rows(const T* from, index_t from_step, index_t rows, index_t n, T* to, index_t to_step) {
   for (index_t r = 0; r < rows; ++r) copy_bytes(from + r * from_step, n * index_t{sizeof(T)}, to + r * to_step);
 }
+
+/// A line of up to Rows rows each, kept, for rows at a power of two push each other out of a cache of fewer ways; then
+/// 16 bytes of each at a time are turned. Registers hold a line: quarters of four of them have changed places by then,
+/// so that a register has the same 16 bytes of each.
+template <index_t Rows>
+class kept_lines {
+  static constexpr index_t line = 64, part = 16, quarters = std::max(lanes<best_arch> / 4, index_t{1});
+  using band = detail::register_band<std::uint8_t, quarters>;
+  static constexpr bool exchanges = quarters == 4;
+
+ public:
+  /// n <= 64 bytes each of some rows, `step` bytes apart.
+  void keep(const std::uint8_t* from, index_t step, index_t rows, index_t n) {
+    exchanged_ = exchanges && n == line ? rows / band::high * band::high : 0;
+    if constexpr (exchanges)
+      for (index_t r = 0; r < exchanged_; r += band::high)
+        for (index_t i = 0; i < part; ++i)
+          exchange_quarters(from + (r + i) * step, part * step, lines_ + r * line + i * line);
+    copy_rows(from + exchanged_ * step, step, rows - exchanged_, n, lines_ + exchanged_ * line, line);
+  }
+  /// Of the rows, n <= 16 bytes from `begin` on, a multiple of 16: byte c of row r to to[c * ToStep + r].
+  template <index_t ToStep>
+  QTENSOR_INLINE void turn(index_t begin, index_t rows, index_t n, std::uint8_t* to) const {
+    if constexpr (exchanges)
+      for (index_t r = 0; r < exchanged_; r += band::high)
+        band::turn_lines(lines_ + (r + begin) * line, to + r, ToStep);
+    const index_t whole = n == part ? rows / band::high * band::high : exchanged_;
+    index_t r = exchanged_;
+    for (; r < whole; r += band::high) band{}(lines_ + r * line + begin, line, to + r, ToStep);
+    if (r < rows) transpose(lines_ + r * line + begin, line, n, rows - r, to + r, ToStep);
+  }
+
+ private:
+  /// Quarter q of four lines goes to line `part * q` from `to` on.
+  static QTENSOR_INLINE void exchange_quarters(const std::uint8_t* from, index_t step, std::uint8_t* to) {
+    using words [[gnu::vector_size(line)]] = std::uint64_t;
+    words x[4], y[4];
+#pragma GCC unroll 4
+    for (index_t k = 0; k < 4; ++k) std::memcpy(&x[k], from + k * step, line);
+#pragma GCC unroll 2
+    for (index_t k = 0; k < 4; k += 2) {
+      y[k] = __builtin_shufflevector(x[k], x[k + 1], 0, 1, 2, 3, 8, 9, 10, 11);
+      y[k + 1] = __builtin_shufflevector(x[k], x[k + 1], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+#pragma GCC unroll 2
+    for (index_t k = 0; k < 2; ++k) {
+      x[2 * k] = __builtin_shufflevector(y[k], y[k + 2], 0, 1, 4, 5, 8, 9, 12, 13);
+      x[2 * k + 1] = __builtin_shufflevector(y[k], y[k + 2], 2, 3, 6, 7, 10, 11, 14, 15);
+    }
+#pragma GCC unroll 4
+    for (index_t q = 0; q < 4; ++q) std::memcpy(to + q * part * line, &x[q], line);
+  }
+
+  alignas(64) std::uint8_t lines_[Rows * line];
+  index_t exchanged_ = 0;  // rows whose quarters changed places
+};
 
 /// Copies bytes past the caches where the CPU can; what shares a cache line with others goes the usual way. Call
 /// stream_fence<A>() after the last one.
