@@ -71,16 +71,16 @@ class across_quantizer {
       join_statistics<S, From>(elements, n, n, seen.from(col / length_), fetches);
     });
   }
+  /// As if each row had parameters of its own: kernels of columns take several at once, which memory answers faster.
   void encode_shared(const parameters_view& p) {
-    if (!q_.streams()) return encode_repeated(p);
-    for (index_t row = 0; row < rows_; row += high_)
-      for (index_t col = 0; col < cols_; col += wide) {
-        const index_t rows = std::min(high_, rows_ - row), n = std::min(wide, cols_ - col);
-        for_each_part(col, n, length_, [&](index_t c, index_t count) {
-          q_.encode_bytes(&x_(c, row), x_.row_stride, count, rows, p.from(c / length_), codes(c - col), step_);
-        });
-        q_.store_turned({row, col}, rows, n, codes(0), step_);
+    for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& own) {
+      for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
+        const parameters_view one = p.from((col + c) / length_), to = own.from(at);
+        fill_entries(one.scales[0], rows, to.scales);
+        if constexpr (S::has_zero_point) fill_entries(one.zero_points[0], rows, to.zero_points);
       }
+      encode_box(row, rows, col, cols, own, simd::blocks_are::ordinary);
+    });
   }
 
   /// Scales and codes of all rows. False, with some of them written, where shared scales have blocks whose codes no
@@ -212,17 +212,6 @@ class across_quantizer {
     }
     return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, &x_(col + first, row),
                             x_.row_stride);
-  }
-  /// encode_shared() in a cache, as if each row had parameters of its own.
-  void encode_repeated(const parameters_view& p) {
-    for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& own) {
-      for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
-        const parameters_view one = p.from((col + c) / length_), to = own.from(at);
-        fill_entries(one.scales[0], rows, to.scales);
-        if constexpr (S::has_zero_point) fill_entries(one.zero_points[0], rows, to.zero_points);
-      }
-      encode_box(row, rows, col, cols, own, simd::blocks_are::ordinary);
-    });
   }
   /// Calls part(col, count) for columns [first, first + n), cut where blocks end.
   template <class Part>

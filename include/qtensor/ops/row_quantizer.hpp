@@ -360,14 +360,6 @@ class row_quantizer {
       }
   }
 
-  /// Codes of n numbers each of some rows, a byte each, that all share their parameters.
-  void encode_bytes(const element* x, index_t x_step, index_t rows, index_t n, const parameters_view& p,
-                    std::uint8_t* bytes, index_t step) const {
-    using encoder = simd::encoder_of<S, From>;
-    const element_scale scale{p.scales[0], tensor_scale()};
-    const std::int32_t zero = p.zero_points != nullptr ? p.zero_points[0] : 0;
-    encoder::uniform_bytes(encoder::way_of(scale, zero), x, x_step, rows, n, scale, zero, bytes, step, fetches());
-  }
   /// How many codes of a row are turned at a time, at most.
   static constexpr index_t turned_cols = 256;
   /// Codes of n <= turned_cols elements of each of some rows, from the one at an index on: a byte each, that of element
@@ -382,17 +374,20 @@ class row_quantizer {
         const index_t whole = rows / high * high, to_step = out_.row_strides()[last - 1];
         if (simd::turns_lines(whole, n, to, to_step)) {
           simd::transpose_past_caches(bytes, step, whole, n, to, to_step);
-          first = whole, at[0] += whole;
+          first = whole;
         }
       }
+    const auto place = [&](index_t row) {
+      return reinterpret_cast<std::uint8_t*>(out_.row({at[0] + row, 0}) + unit_of_element<S>(at[last]));
+    };
     alignas(64) std::uint8_t turned[high * turned_cols];
-    for (; first < rows; first += high) {
+    for (index_t asked = first; first < rows; first += high) {
       const index_t count = std::min(high, rows - first);
+      for (; streams_ && asked < std::min(first + 2 * high, rows); ++asked)
+        simd::fetch_shared_lines(place(asked), simd::packed_bytes<bits>(n));
       simd::transpose(bytes + first, step, count, n, turned, turned_cols);
-      for (index_t r = 0; r < count; ++r, ++at[0]) {
-        auto* to = reinterpret_cast<std::uint8_t*>(out_.row(at) + unit_of_element<S>(at[last]));
-        simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, n, to, streams_);
-      }
+      for (index_t r = 0; r < count; ++r)
+        simd::pack_codes<simd::best_arch, bits>(turned + r * turned_cols, n, place(first + r), streams_);
     }
   }
 

@@ -158,15 +158,13 @@ void encode_whole_blocks(const typename From::type* x, index_t n, const Paramete
 /// make ready again for each is kept in registers. n is a multiple of four batches.
 template <class S, quotient_by By, class A, class From, class Parameters>
 [[gnu::noinline]] void encode_whole_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n,
-                                         const Parameters& of_all, std::uint8_t* to, index_t to_step, traffic t) {
+                                         const Parameters& of_all, std::uint8_t* to, index_t to_step) {
   static_assert(Parameters::all_alike);
-  constexpr index_t step = 4 * lanes<A>, read = step * index_t{sizeof(typename From::type)};
+  constexpr index_t step = 4 * lanes<A>;
   const Parameters p = of_all;
   for (index_t r = 0; r < rows; ++r, x += x_step, to += to_step)
-    for (index_t i = 0; i < n; i += step) {
-      fetch_ahead<read>(x + i, t);
-      simd::put(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p), false);
-    }
+    for (index_t i = 0; i < n; i += step)
+      simd::store(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p));
 }
 
 /// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
@@ -294,17 +292,15 @@ struct vector_encoder {
   }
 
   /// uniform() for rows at x + r * x_step, a byte for each code whatever S packs (upper bits of narrow codes are
-  /// unspecified): to bytes + r * step. `way` is what way_of says; `fetches`: how far rows further on are asked for.
+  /// unspecified): to bytes + r * step. `way` is what way_of says.
   static void uniform_bytes(uniform_way way, const element* x, index_t x_step, index_t rows, index_t n, element_scale s,
-                            std::int32_t zero_point, std::uint8_t* bytes, index_t step,
-                            fetch fetches = fetch::nothing) {
-    const traffic t{fetches, false, 8 * x_step * index_t{sizeof(element)}};
+                            std::int32_t zero_point, std::uint8_t* bytes, index_t step) {
     const auto by = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
       const detail::uniform_parameters<S, By, A> p(s, zero_point);
       if (rows > 1 && n % (4 * lanes<A>) == 0)
-        return detail::encode_whole_rows<S, By, A, From>(x, x_step, rows, n, p, bytes, step, t);
+        return detail::encode_whole_rows<S, By, A, From>(x, x_step, rows, n, p, bytes, step);
       for (index_t r = 0; r < rows; ++r)
-        detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step, t);
+        detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step);
     };
     switch (way) {
       case uniform_way::one_by_one:
