@@ -1,6 +1,7 @@
 // Mirrors include/qtensor/ops/down_decoder.hpp: numbers down columns are those of the reference.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/down_decoder.hpp>
+#include <qtensor/ops/row_decoder.hpp>
 
 #include "check.hpp"
 
@@ -30,7 +31,8 @@ storage_t<F> number_at(const View& w, index_t row, index_t col) {
 template <class F, class S>
 void check_down(const tensor<S>& t) {
   const auto w = t.view();
-  const ops::down_decoder<F, decltype(t.view())> down(w);
+  const ops::row_decoder<F, decltype(t.view())> rows_of(w);
+  const ops::down_decoder<F, decltype(t.view())> down(w, rows_of.decodes_all());
   REQUIRE(down.takes({0, 0}));
   REQUIRE(down.takes_from({0, 0}, 2));
   for (const index_t row : {0, 1, 128})
@@ -57,6 +59,9 @@ void check_down(const tensor<S>& t) {
 
 TEST_CASE("down the columns, from codes of bytes and of nibbles") {
   check_down<f32>(some_tensor<int8_per_tensor>());
+  check_down<bf16>(some_tensor<int8_per_tensor>());
+  check_down<f16>(some_tensor<scheme<e4m3, per_tensor>>());
+  check_down<bf16>(some_tensor<scheme<e2m1, per_tensor>>());
   check_down<bf16>(some_tensor<int8_per_channel<0>>());
   check_down<f32>(some_tensor<mxfp8_e4m3>());
   check_down<f32>(some_tensor<uint4_group<32>>());

@@ -31,6 +31,16 @@ void check_table(bool mirrored) {
           if (out[i] != results[qtensor::detail::load_bits<F::bits>(codes.data(), i * F::bits)])
             FAIL(std::string(F::name), " element ", i, " of ", n);
       }
+    const index_t n = 9 * simd::lanes<Arch> + 1, step = n + 7, bytes = simd::packed_bytes<F::bits>(n) + 2, rows = 3;
+    check::fenced<std::uint8_t> codes(check::random_codes<std::uint8_t>(rows * bytes - 2), false);
+    std::vector<std::uint16_t> out(static_cast<std::size_t>(rows * step), 0x1234);
+    table.rows(codes.data(), bytes, rows, n, out.data(), step, {simd::fetch::nothing, true});
+    for (index_t r = 0; r < rows; ++r)
+      for (index_t i = 0; i < step; ++i) {
+        const auto expected =
+            i < n ? results[qtensor::detail::load_bits<F::bits>(codes.data() + r * bytes, i * F::bits)] : 0x1234;
+        if (out[static_cast<std::size_t>(r * step + i)] != expected) FAIL(std::string(F::name), " row ", r, " ", i);
+      }
   }
 }
 

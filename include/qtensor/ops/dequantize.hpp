@@ -24,7 +24,12 @@ class number_writer {
 
  public:
   number_writer(const View& w, number* out, const index_array& steps)
-      : extents_(w.storage_extents()), decode_(w), down_(w), out_(out), steps_(steps), size_(w.size()) {}
+      : extents_(w.storage_extents()),
+        decode_(w),
+        down_(w, decode_.decodes_all()),
+        out_(out),
+        steps_(steps),
+        size_(w.size()) {}
 
   void write() const {
     if (const auto tile = decode_.padding(); tile && !goes_down())

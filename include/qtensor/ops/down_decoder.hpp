@@ -95,7 +95,9 @@ class down_decoder {
   /// Rows that kernels take at once: a few more than a multiple of it take as long as another step.
   static constexpr index_t step = 4 * simd::lanes<simd::best_arch>;
 
-  explicit down_decoder(const View& w) : w_(w) {}
+  /// `decodes_all`: what row_decoder has of that name, if there is one.
+  explicit down_decoder(const View& w, const simd::uniform_decoder<S, F>* decodes_all = nullptr)
+      : w_(w), decodes_all_(decodes_all) {}
 
   /// Whether rows from the one at an index on are decoded down their columns: codes of bytes or nibbles, but not where
   /// every column changes its scale every few rows, or where parts of columns begin inside groups.
@@ -204,6 +206,8 @@ class down_decoder {
 
     /// Of all rows.
     void shared(const code_unit* codes, index_t col, index_t n, number* out, index_t step, simd::traffic t) const {
+      if (const auto* all = decoder_.decodes_all_; all && all->look_rows_up(codes, apart, n, rows_, out, step, t))
+        return;
       alignas(64) float scales[most_cols + simd::lanes<simd::best_arch>];
       alignas(64) std::int32_t zeros[S::has_zero_point ? most_cols + simd::lanes<simd::best_arch> : 1];
       load_scales(view(), at_, col, n, 1, scales);
@@ -265,6 +269,7 @@ class down_decoder {
   };
 
   View w_;
+  const simd::uniform_decoder<S, F>* decodes_all_;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

@@ -31,6 +31,13 @@ class row_decoder {
   /// All elements follow one another: they are one row.
   bool is_flat() const { return blocks_.flat; }
 
+  /// What decodes all elements where they share one scale, else null.
+  const simd::uniform_decoder<S, F>* decodes_all() const {
+    if constexpr (simd::decodes_runs<S>)
+      if (alike_.has_value()) return &*alike_;
+    return nullptr;
+  }
+
   /// Whether every row has one entry of each array, so that from any byte on it is as well decoded as from its start.
   bool rows_have_one_entry() const { return simd::decodes_runs<S> && blocks_.block_length >= blocks_.row_length; }
 

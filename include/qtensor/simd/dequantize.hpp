@@ -552,6 +552,18 @@ class uniform_decoder {
       if (table_.has_value()) return (*table_)(reinterpret_cast<const std::uint8_t*>(codes), n, out, t);
     detail::decode_run<S, F>(codes, n, n, parameters(), out, t);
   }
+  /// The same for rows whose codes and numbers lie code_step units and out_step numbers apart. False, with nothing
+  /// written, where there is no table.
+  bool look_rows_up(const code_unit_t<S>* codes, index_t code_step, index_t rows, index_t n, storage_t<F>* out,
+                    index_t out_step, traffic t) const {
+    if constexpr (may_tabulate)
+      if (table_.has_value()) {
+        constexpr index_t unit = sizeof(*codes);
+        table_->rows(reinterpret_cast<const std::uint8_t*>(codes), code_step * unit, rows, n, out, out_step, t);
+        return true;
+      }
+    return false;
+  }
 
  private:
   block_arrays parameters() const { return {&scale_.scale, &zero_point_, &offset_, scale_.tensor_scale}; }

@@ -39,10 +39,15 @@ class result_table {
 
   /// out[i] = the result of code i. Reads the bytes of n codes, which start on a byte.
   void operator()(const std::uint8_t* from, index_t n, std::uint16_t* out, traffic t = {}) const {
-    t.streams = t.streams && begins_line(out);
+    rows(from, 0, 1, n, out, 0, t);
+  }
+  /// The same for some rows of n codes, from_step bytes and out_step numbers apart.
+  void rows(const std::uint8_t* from, index_t from_step, index_t rows, index_t n, std::uint16_t* out, index_t out_step,
+            traffic t = {}) const {
+    t.streams = t.streams && begins_line(out, out_step);
     if constexpr (may_mirror)
-      if (mirrored_) return run<magnitudes>(from, n, out, t);
-    run<all_codes>(from, n, out, t);
+      if (mirrored_) return runs<magnitudes>(from, from_step, rows, n, out, out_step, t);
+    runs<all_codes>(from, from_step, rows, n, out, out_step, t);
   }
 
  private:
@@ -73,9 +78,15 @@ class result_table {
   };
 
   template <class Table>
-  void run(const std::uint8_t* from, index_t n, std::uint16_t* out, traffic t) const {
-    constexpr index_t step = 4 * lanes<A>, step_bytes = step * Code::bits / 8;
+  void runs(const std::uint8_t* from, index_t from_step, index_t rows, index_t n, std::uint16_t* out, index_t out_step,
+            traffic t) const {
     const Table table(high_.data(), low_.data());
+    for (index_t r = 0; r < rows; ++r) run(table, from + r * from_step, n, out + r * out_step, t);
+  }
+  template <class Table>
+  QTENSOR_INLINE static void run(const Table& table, const std::uint8_t* from, index_t n, std::uint16_t* out,
+                                 traffic t) {
+    constexpr index_t step = 4 * lanes<A>, step_bytes = step * Code::bits / 8;
     const auto results = [&](const std::uint8_t* codes) QTENSOR_INLINE_LAMBDA {
       const planes p = table(simd::order_for_halves(codes_of<Code, A>{codes}.batch()));
       return simd::halves_from_planes(p.high, p.low);
