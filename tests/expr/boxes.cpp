@@ -57,6 +57,12 @@ void check_assignments(const T& t) {
     const Matrix before = a.middleRows(row, 1) - w.middleRows(row, 1);
     return before + 2.f * w.middleRows(row, 1);
   }));
+  y = a;
+  y -= 0.3f * w;  // the product is rounded first
+  CHECK(is_same_by_rows(y, [&](index_t row) -> Matrix {
+    const Matrix product = 0.3f * w.middleRows(row, 1);
+    return a.middleRows(row, 1) - product;
+  }));
   Matrix big = Matrix::Constant(rows + 2, cols + 3, 7.f);
   big.block(1, 2, rows, cols) = a + w;
   CHECK(is_same_by_rows(big.block(1, 2, rows, cols),
@@ -80,6 +86,10 @@ TEST_CASE("boxes: assignments past the caches, codes that Eigen reads") {
   const auto t = quantized<qt::int8_per_channel<0>>();
   check_assignments<MatrixXf>(t);
   check_assignments<row_matrix>(t);
+}
+
+TEST_CASE("boxes: assignments past the caches, codes of 4 bits") {
+  check_assignments<MatrixXf>(quantized<qt::mxfp4>());
 }
 
 TEST_CASE("boxes: assignments past the caches, a matrix across") {

@@ -42,7 +42,7 @@ void check_down(const tensor<S>& t) {
         const index_t step = rows + 3, n = width - first;
         std::vector<storage_t<F>> out(static_cast<std::size_t>(n * step));
         index_t elements = 0;
-        down.for_each_part({row, 0}, rows, first, n,
+        down.for_each_part({row, 0}, rows, first, n, rows % 2 == 0,
                            [&](index_t r, index_t c, index_t high, index_t wide, const auto& decode) {
                              decode(out.data() + c * step + r, step, simd::traffic{});
                              elements += high * wide;

@@ -14,6 +14,39 @@ struct QuantizedToDense {};
 
 namespace expr_detail {
 
+/// to(l, k) (=, +=, ...) element k of line l of a region, for lines that lie side by side: parts of columns are decoded
+/// down in L1. Returns for how many lines: as many as kernels take in whole steps, or none. `far`: all is in memory.
+template <class View, class Order, class Functor>
+index_t assign_down(const region_source<View, Order>& from, const matrix_ref<float>& to, bool far,
+                    const Functor& functor) {
+  using down_type = ops::down_decoder<f32, View>;
+  constexpr index_t high = down_type::most_rows, line = 64 / index_t{sizeof(float)};
+  constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
+  const down_type down(from.view);
+  const auto start = ops::row_index(from.first_line, from.view.storage_extents());
+  const index_t whole = from.line_count / down.step * down.step, length = from.line_length;
+  if (whole == 0 || !down.takes_from(start, from.first_element)) return 0;
+  alignas(64) float tile[down_type::most_cols * high];
+  assign_boxes(from.line_count * length, functor, [&](const auto& how) {
+    const auto assign = [&](index_t row, index_t col, index_t height, index_t width, const auto& decode) {
+      decode(tile, high, simd::traffic{});
+      writable_box box(&to(row, col), width, height, Eigen::OuterStride<>(to.col_stride));
+      const box_map numbers(tile, width, height, Eigen::OuterStride<>(high));
+      if constexpr (replaces) {
+        Eigen::internal::call_dense_assignment_loop(box, numbers * from.factor, how);
+      } else {  // products are rounded before they meet what is there
+        from.scale(tile, width, height, high);
+        Eigen::internal::call_dense_assignment_loop(box, numbers, how);
+        if (far)
+          for (index_t c = col + width; c < std::min(col + 2 * width, length); ++c)
+            for (index_t r = 0; r < height; r += line) simd::prefetch_second_level(&to(row + r, c));
+      }
+    };
+    down.for_each_part(start, whole, from.first_element, length, far, assign);
+  });
+  return whole;
+}
+
 /// to(l, k) (=, +=, ...) element k of line l of a region, in both orders and with any strides: straight to where it
 /// belongs as dequantize_into does it, or by way of a tile in L1 that has the destination's order.
 template <class View, class Order, class Functor>
@@ -28,13 +61,15 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
     return dequantize_rows(from.view, from.first_line, lines, from.first_element, length, to.data, to.row_stride,
                            to.col_stride);
 
+  const bool far = lines * length >= ops::streaming_floats;
+  const index_t done = across ? assign_down(from, to, far, functor) : 0;
   const index_t wide = std::min(length, across ? side : most), high = most / wide;
   const auto for_each_box = [&](auto visit) {
-    for (index_t line = 0; line < lines; line += high)
+    for (index_t line = done; line < lines; line += high)
       for (index_t i = 0; i < length; i += wide)
         visit(line, std::min(high, lines - line), i, std::min(wide, length - i));
   };
-  if (replaces && along && lines * length < ops::streaming_floats)  // multiplied where they are
+  if (replaces && along && !far)  // multiplied where they are
     return for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
       from.lines(line, count, i, n, &to(line, i), to.row_stride);
     });

@@ -43,13 +43,11 @@ inline constexpr bool is_decoded<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
-/// Quantized matrices that lie across tiles, that Eigen would read slowly, and whose codes can be turned: these are
-/// decoded down their columns.
+/// Quantized matrices that lie across tiles and whose codes can be turned: these are decoded down their columns.
 template <class Xpr, storage_order Order>
 inline constexpr bool is_turned = false;
 template <folded Xpr, storage_order Order>
 inline constexpr bool is_turned<Xpr, Order> =
-    !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows &&
     ops::turned_codes<typename operand<Xpr>::view_type::scheme_type>::possible;
 
@@ -77,7 +75,7 @@ struct part_shape {
   template <class Part>
   static constexpr part_shape of() {
     if (!Part::has_across) return {4, 4, 1024};
-    if (Part::turns) return {32, 32, 128};
+    if (Part::turns) return Part::copies <= 4 ? part_shape{64, 64, 128} : part_shape{32, 32, 128};
     return {16, Part::copies <= 4 ? 32 : 16, 256};
   }
   /// Those of an assignment from memory to memory: longer rows, one by one, where few are copied.
@@ -102,9 +100,10 @@ class part_room {
 };
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
-/// tiles, whose copies are in `room`. This one is a matrix, read by itself; other functions than the exact ones are
-/// left to Eigen. `decodes`, `turns`: codes that are decoded along lines, down columns. `crosses_codes`: their lines
-/// lie across. `is_computed`: a product, or a row that is repeated. `is_slow`: codes that no vectors read.
+/// tiles, whose copies are in `room`; prefetch() fetches what lies in memory of one, to the second level. This one is a
+/// matrix, read by itself; other functions than the exact ones are left to Eigen. `decodes`, `turns`: codes that are
+/// decoded along lines, down columns. `crosses_codes`: their lines lie across. `is_computed`: a product, or a row that
+/// is repeated. `is_slow`: codes that no vectors read.
 template <class Xpr, storage_order Order>
 class mixed_part {
   using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
@@ -117,7 +116,18 @@ class mixed_part {
   static constexpr bool is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 
-  explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {}
+  explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {
+    if constexpr (has_memory<Xpr>) {
+      leaf_ = leaves_of(x)[0];
+      if constexpr (!std::is_same_v<Order, row_major>) std::swap(leaf_.down, leaf_.along);
+    }
+  }
+  QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
+    if constexpr (has_memory<Xpr>)
+      leaf_.prefetch(row, rows, col, cols);
+    else if constexpr (turns)
+      turned_.prefetch(col, cols, row, rows);
+  }
   box_map box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     if constexpr (!decodes)
       if (const auto step = source_.row_step())
@@ -143,6 +153,7 @@ class mixed_part {
   }
 
   source source_;
+  leaf leaf_;
   [[no_unique_address]] decltype(turned_source(std::declval<const Xpr&>())) turned_;
 };
 
@@ -157,6 +168,7 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
   static constexpr int copies = 0;
 
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
+  static void prefetch(index_t, index_t, index_t, index_t) {}
   auto box(index_t, index_t rows, index_t, index_t cols, auto&) const {
     return Eigen::CwiseNullaryOp<constant, typename box_map::PlainObject>(rows, cols, constant_);
   }
@@ -181,6 +193,9 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
   static constexpr int copies = part::copies;
 
   explicit mixed_part(const Eigen::CwiseUnaryOp<Op, Xpr>& x) : op_(x.functor()), part_(x.nestedExpression()) {}
+  QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
+    part_.prefetch(row, rows, col, cols);
+  }
   auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = part_.box(row, rows, col, cols, room);
     return Eigen::CwiseUnaryOp<Op, decltype(a)>(a, op_);
@@ -210,6 +225,10 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
 
   explicit mixed_part(const Eigen::CwiseBinaryOp<Op, Left, Right>& x)
       : op_(x.functor()), left_(x.lhs()), right_(x.rhs()) {}
+  QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
+    left_.prefetch(row, rows, col, cols);
+    right_.prefetch(row, rows, col, cols);
+  }
   auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = left_.box(row, rows, col, cols, room);
     const auto b = right_.box(row, rows, col, cols, room);
@@ -231,24 +250,45 @@ inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along 
 
 /// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant:
 /// to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along lines of codes, which are
-/// read in small pieces.
-template <part_shape Shape, class Part, class High, class Functor>
+/// read in small pieces. `Asks`: all comes from memory; the next box is asked for while lines of one are written.
+template <part_shape Shape, bool Asks = false, class Part, class High, class Functor>
 void store_boxes(const Part& part, const High& high, index_t row, index_t rows, index_t col, index_t cols, float* to,
                  index_t stride, const Functor& functor) {
   using room_type = part_room<Shape>;
   alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * room_type::stride)];
-  const auto store = [&](index_t r, index_t c) {
-    const index_t down = std::min<index_t>(high, rows - r), across = std::min(Shape.cols, cols - c);
+  const auto height = [&](index_t r) { return std::min<index_t>(high, rows - r); };
+  const auto width = [&](index_t c) { return std::min(Shape.cols, cols - c); };
+  const auto store = [&](index_t r, index_t c, index_t next_row, index_t next_col) {
+    const index_t down = height(r), across = width(c);
     room_type room(copies);
     writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
-    Eigen::internal::call_dense_assignment_loop(box, part.box(row + r, down, col + c, across, room), functor);
+    const auto x = part.box(row + r, down, col + c, across, room);
+    if constexpr (Asks) {
+      constexpr index_t at_once = 8;
+      const bool asks = next_row < rows && next_col < cols;
+      for (index_t i = 0; i < down; i += at_once) {
+        const index_t lines = std::min(at_once, down - i);
+        auto some = box.middleRows(i, lines);
+        Eigen::internal::call_dense_assignment_loop(some, x.middleRows(i, lines), functor);
+        if (asks && i < height(next_row))
+          part.prefetch(row + next_row + i, std::min(at_once, height(next_row) - i), col + next_col, width(next_col));
+      }
+    } else {
+      Eigen::internal::call_dense_assignment_loop(box, x, functor);
+    }
   };
   if constexpr (Part::crosses_codes) {
     for (index_t c = 0; c < cols; c += Shape.cols)
-      for (index_t r = 0; r < rows; r += high) store(r, c);
+      for (index_t r = 0; r < rows; r += high) {
+        const bool ends = r + high >= rows;
+        store(r, c, ends ? 0 : r + high, ends ? c + Shape.cols : c);
+      }
   } else {
     for (index_t r = 0; r < rows; r += high)
-      for (index_t c = 0; c < cols; c += Shape.cols) store(r, c);
+      for (index_t c = 0; c < cols; c += Shape.cols) {
+        const bool ends = c + Shape.cols >= cols;
+        store(r, c, ends ? r + high : r, ends ? 0 : c + Shape.cols);
+      }
   }
 }
 

@@ -139,6 +139,11 @@ struct region_source {
     scale(tile, rows, cols, stride);
     return true;
   }
+  /// Fetches the codes of elements [i, i + n) of lines [line, line + count) to the second level.
+  QTENSOR_INLINE void prefetch(index_t line, index_t count, index_t i, index_t n) const {
+    const auto first = ops::row_index(first_line + line, view.storage_extents());
+    ops::down_decoder<f32, View>(view).prefetch(first, count, first_element + i, n);
+  }
   /// Lines [line, line + count) of the region, elements [i, i + n) of each, to tile[l * stride + k].
   void lines(index_t line, index_t count, index_t i, index_t n, float* tile, index_t stride) const {
     dequantize_rows(view, first_line + line, count, first_element + i, n, tile, stride);
@@ -149,8 +154,6 @@ struct region_source {
     dequantize_rows(view, first_line + line, count, first_element + i, n, tile, 1, stride);
     scale(tile, n, count, stride);
   }
-
- private:
   /// Runs of a tile times the factor, each product rounded before whatever is done with it next.
   void scale(float* tile, index_t runs, index_t n, index_t stride) const {
     using A = simd::best_arch;

@@ -217,32 +217,17 @@ class number_writer {
   }
 
   /// The same by way of their codes, which are turned instead of the numbers. Past the caches parts of columns that
-  /// begin no lines go by way of a tile. Meanwhile codes further on in the rows are asked for, a few rows at a time and
-  /// several lines of each: they come while numbers are on their way.
+  /// begin no lines go by way of a tile.
   void down(const index_array& start, index_t rows, number* to) const {
-    constexpr index_t high = down_type::most_rows, wide = down_type::most_cols, run = 32 * wide;
+    constexpr index_t high = down_type::most_rows, wide = down_type::most_cols;
     const bool direct = !streams_ || simd::begins_line(to, steps_[last]);
     alignas(64) number kept[wide * high];
     const auto visit = [&](index_t row, index_t col, index_t height, index_t width, const auto& decode) {
       number* first = to + col * steps_[last] + row;
       decode(direct ? first : kept, direct ? steps_[last] : high, {simd::fetch::nothing, streams_ && direct});
       if (!direct) stream_rows(kept, high, width, height, first, steps_[last]);
-      if (streams_) ask_below(start, row, rows, col, run, width);
     };
-    down_.for_each_part(start, rows, 0, extents_[last], visit);
-  }
-  /// While a part of `width` columns is written, asks for some of the codes of the next run of columns, or of the first
-  /// one of the next rows.
-  QTENSOR_INLINE void ask_below(index_array at, index_t row, index_t rows, index_t col, index_t run,
-                                index_t width) const {
-    constexpr index_t high = down_type::most_rows;
-    const index_t in_run = col % run;
-    index_t next = col - in_run + run;
-    if (next >= extents_[last]) next = 0, row += high;
-    const index_t first = in_run * high / run, last_row = (in_run + width) * high / run;
-    const index_t count = std::min(last_row, rows - row) - first;
-    at[last - 1] += row + first;
-    if (count > 0) down_.prefetch(at, count, next, std::min(run, extents_[last] - next));
+    down_.for_each_part(start, rows, 0, extents_[last], streams_, visit);
   }
 
   /// With anything in between.
@@ -277,7 +262,7 @@ requires(View::rank == 2) index_t
   const auto start = row_index(row, w.storage_extents());
   const index_t whole = rows / down.step * down.step;
   if (whole == 0 || !down.takes_from(start, col)) return 0;
-  down.for_each_part(start, whole, col, cols, [&](index_t r, index_t c, index_t, index_t, const auto& decode) {
+  down.for_each_part(start, whole, col, cols, false, [&](index_t r, index_t c, index_t, index_t, const auto& decode) {
     decode(out + r + c * step, step, simd::traffic{});
   });
   return whole;

@@ -117,9 +117,11 @@ class down_decoder {
 
   /// Calls visit(row, col, height, width, decode) for parts of elements [first, first + n) of so many rows from the one
   /// at an index on. A part begins that many rows and columns further on; decode(out, step, traffic) writes its
-  /// numbers: element c of row r to out[c * step + r].
+  /// numbers: element c of row r to out[c * step + r]. `asks`: codes come from memory, so that those further on are
+  /// asked for after each part, a few rows at a time and several lines of each: they come while numbers are on their
+  /// way.
   template <class Visit>
-  void for_each_part(index_array at, index_t rows, index_t first, index_t n, const Visit& visit) const {
+  void for_each_part(index_array at, index_t rows, index_t first, index_t n, bool asks, const Visit& visit) const {
     if constexpr (turns_codes) {
       codes_type codes;
       for (index_t row = 0; row < rows; row += most_rows, at[last - 1] += most_rows) {
@@ -134,6 +136,7 @@ class down_decoder {
             visit(row, col, height, width, [&](number* out, index_t step, simd::traffic t) {
               down.decode(codes.columns(), first + col, width, out, step, t);
             });
+            if (asks) ask_below(at, rows - row, first, n, col, width);
           }
         }
       }
@@ -154,6 +157,18 @@ class down_decoder {
  private:
   static constexpr index_t most_groups = 8;  // down a column of turned codes
   static constexpr bool turns_codes = last > 0 && codes_type::possible;
+
+  /// At a part of `width` columns from `col` on, of the rows at an index, of which `rows` are left: asks for some of
+  /// the codes of the next run of columns, or of the first one of the next band.
+  QTENSOR_INLINE void ask_below(index_array at, index_t rows, index_t first, index_t n, index_t col,
+                                index_t width) const {
+    constexpr index_t run = 32 * most_cols;
+    const index_t in_run = col % run, begin = in_run * most_rows / run, end = (in_run + width) * most_rows / run;
+    index_t next = col - in_run + run;
+    if (next >= n) next = 0, rows -= most_rows, at[last - 1] += most_rows;
+    at[last - 1] += begin;
+    if (begin < rows) prefetch(at, std::min(end, rows) - begin, first + next, std::min(run, n - next));
+  }
 
   /// Whether the rows from the one at an index on share their blocks.
   bool is_shared(const index_array& at) const {
