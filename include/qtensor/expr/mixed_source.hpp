@@ -138,7 +138,11 @@ class mixed_part {
   }
 
  private:
-  static constexpr index_t fewest_turned = 8;  // columns of codes, less than which take as long to turn
+  /// Columns of codes, less than which take as long to turn, or longer than Eigen takes to read them.
+  static constexpr index_t fewest_turned = [] {
+    if constexpr (turns) return element_reader<typename operand<Xpr>::view_type>::reads_fast ? 32 : 8;
+    return 0;
+  }();
   struct nothing {};
   static auto turned_source(const Xpr& x) {
     if constexpr (turns)

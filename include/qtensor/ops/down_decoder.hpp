@@ -126,7 +126,7 @@ class down_decoder {
       codes_type codes;
       for (index_t row = 0; row < rows; row += most_rows, at[last - 1] += most_rows) {
         const index_t height = std::min(most_rows, rows - row);
-        band down(*this, at, height);
+        band down(*this, at, height, first + n);
         for (index_t line = 0; line < n; line += codes_type::line_cols) {
           const index_t end = std::min(line + codes_type::line_cols, n);
           codes.keep(w_.row(at) + unit_of_element<S>(first + line), w_.row_strides()[last - 1], height, end - line);
@@ -191,13 +191,15 @@ class down_decoder {
     static constexpr index_t apart = codes_type::apart;
 
    public:
-    band(const down_decoder& decoder, index_array at, index_t rows) : decoder_(decoder), at_(at), rows_(rows) {
+    /// Of elements before `end`.
+    band(const down_decoder& decoder, index_array at, index_t rows, index_t end)
+        : decoder_(decoder), at_(at), rows_(rows) {
       const View& w = decoder.w_;
       at_[last] = 0;
       if (decoder.is_shared(at) || decoder.has_groups_down()) return;
       const auto blocks = [&](const auto& grid, const auto* stored, auto& entries) {
         entries.emplace(stored, grid.stride[last - 1], grid.stride[last], blocks_down(),
-                        divide_up(w.storage_extents()[last], grid.block[last]));
+                        divide_up(end, grid.block[last]));
       };
       blocks(w.scale_grid(), w.storage_scales(at_), scale_units_);
       if constexpr (S::has_zero_point) blocks(w.zero_grid(), w.storage_zero_points(at_), zero_units_);

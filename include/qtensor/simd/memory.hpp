@@ -459,7 +459,10 @@ class kept_lines {
       for (index_t r = 0; r < exchanged_; r += band::high)
         for (index_t i = 0; i < part; ++i)
           exchange_quarters(from + (r + i) * step, part * step, lines_ + r * line + i * line);
-    copy_rows(from + exchanged_ * step, step, rows - exchanged_, n, lines_ + exchanged_ * line, line);
+    if (n == part)
+      for (index_t r = 0; r < rows; ++r) std::memcpy(lines_ + r * line, from + r * step, part);
+    else
+      copy_rows(from + exchanged_ * step, step, rows - exchanged_, n, lines_ + exchanged_ * line, line);
   }
   /// Of the rows, n <= 16 bytes from `begin` on, a multiple of 16: byte c of row r to to[c * ToStep + r].
   template <index_t ToStep>
