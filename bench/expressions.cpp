@@ -129,11 +129,12 @@ void add_expressions(operations& all) {
   add_columns_back<qt::mxfp8_e4m3, qt::f32>(all, "mxfp8_e4m3");
   add_columns_back<qt::mxfp4, qt::f32>(all, "mxfp4");
   constexpr auto itself = [](const auto& w, const auto&) { return w; };
+  constexpr auto twice = [](const auto& w, const auto&) { return 2.f * w; };
   constexpr auto sum = [](const auto& w, const auto& a) { return a + w; };
   add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = dequantize(mxfp4)", 0, itself);
   add_assignment<Eigen::ColMajor, qt::mxfp4>(all, "matrix by columns = dequantize(mxfp4)", 0, itself);
-  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = 2 dequantize(mxfp4)", 0,
-                                             [](const auto& w, const auto&) { return 2.f * w; });
+  add_assignment<Eigen::RowMajor, qt::mxfp4>(all, "matrix = 2 dequantize(mxfp4)", 0, twice);
+  add_assignment<Eigen::ColMajor, qt::mxfp4>(all, "matrix by columns = 2 dequantize(mxfp4)", 0, twice);
   add_assignment<Eigen::RowMajor, qt::mxfp8_e4m3>(all, "matrix = A + dequantize(mxfp8_e4m3)", 1, sum);
   add_assignment<Eigen::ColMajor, qt::mxfp8_e4m3>(all, "matrix by columns = A + dequantize(mxfp8_e4m3)", 1, sum);
 }

@@ -3,7 +3,7 @@
 #include <qtensor/ops/down_decoder.hpp>
 #include <qtensor/ops/row_decoder.hpp>
 
-#include "check.hpp"
+#include "decoder_check.hpp"
 
 using namespace qtensor;
 
@@ -13,18 +13,7 @@ constexpr index_t height = 203, width = 150;
 
 template <class S>
 tensor<S> some_tensor() {
-  std::vector<float> x(static_cast<std::size_t>(height * width));
-  std::uint32_t state = 9;
-  for (float& f : x) {
-    state = state * 1664525u + 1013904223u;
-    f = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-28f;
-  }
-  return check::expected<S, row_major>(x, extents(height, width));
-}
-
-template <class F, class View>
-storage_t<F> number_at(const View& w, index_t row, index_t col) {
-  return simd::round_to<F>(reference::storage_value(w, {row, col}));
+  return check::quantized_matrix<S>(height, width);
 }
 
 /// From several rows and columns on, to numbers that lie closely and apart.
@@ -50,7 +39,8 @@ void check_down(const tensor<S>& t) {
         REQUIRE(elements == rows * n);
         for (index_t c = 0; c < n; ++c)
           for (index_t r = 0; r < step; ++r)
-            if (out[static_cast<std::size_t>(c * step + r)] != (r < rows ? number_at<F>(w, row + r, first + c) : 0))
+            if (out[static_cast<std::size_t>(c * step + r)] !=
+                (r < rows ? check::number_at<F>(w, row + r, first + c) : 0))
               FAIL(std::string(name<S>), " row ", row + r, " column ", first + c, " of ", rows, " rows");
       }
 }
@@ -77,6 +67,8 @@ TEST_CASE("down the columns, from codes of bytes and of nibbles") {
   check_down<f16>(some_tensor<along<0, int8_group<64>>>());
   check_down<f32>(some_tensor<scheme<int8, group<4>>>());
   check_down<bf16>(some_tensor<scheme<uint8, group<8>, zero_point<uint8>>>());
+  check_down<f32>(some_tensor<scheme<int8, group<32>, zero_point<int8>>>());
+  check_down<f32>(some_tensor<scheme<int8, group<32>, scale_as<bf16>, zero_point<int32>>>());
 }
 
 TEST_CASE("what does not go down") {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/row_decoder.hpp>
 
-#include "check.hpp"
+#include "decoder_check.hpp"
 
 using namespace qtensor;
 
@@ -12,18 +12,7 @@ constexpr index_t height = 37, width = 150;
 
 template <class S>
 tensor<S> some_tensor() {
-  std::vector<float> x(static_cast<std::size_t>(height * width));
-  std::uint32_t state = 9;
-  for (float& f : x) {
-    state = state * 1664525u + 1013904223u;
-    f = static_cast<float>(static_cast<std::int32_t>(state)) * 0x1p-28f;
-  }
-  return check::expected<S, row_major>(x, extents(height, width));
-}
-
-template <class F, class View>
-storage_t<F> number_at(const View& w, index_t row, index_t col) {
-  return simd::round_to<F>(reference::storage_value(w, {row, col}));
+  return check::quantized_matrix<S>(height, width);
 }
 
 /// Parts of rows, beginning and ending anywhere.
@@ -38,7 +27,7 @@ void check_rows(const tensor<S>& t) {
         if (col + n > width) continue;
         decode({row, 0}, col, n, out.data());
         for (index_t i = 0; i < n; ++i)
-          if (out[static_cast<std::size_t>(i)] != number_at<F>(w, row, col + i))
+          if (out[static_cast<std::size_t>(i)] != check::number_at<F>(w, row, col + i))
             FAIL(std::string(name<S>), " row ", row, " element ", col + i);
       }
 }
@@ -58,7 +47,7 @@ void check_columns(const tensor<S>& t, index_t alike) {
     });
     for (index_t r = 0; r < alike; ++r)
       for (index_t c = 0; c < width; ++c)
-        if (out[static_cast<std::size_t>(r * width + c)] != number_at<F>(w, r, c))
+        if (out[static_cast<std::size_t>(r * width + c)] != check::number_at<F>(w, r, c))
           FAIL(std::string(name<S>), " row ", r, " column ", c);
   }
 }

@@ -141,6 +141,7 @@ TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing o
     CHECK(ok);
   };
   check(std::uint8_t{});
+  check(std::int8_t{});
   check(std::uint16_t{});
   check(float{});
 }

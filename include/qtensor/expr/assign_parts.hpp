@@ -56,14 +56,14 @@ void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
     QTENSOR_COUNT_KERNELS(assignments);
     const part_type part(x);
     assign_boxes(lines * length, functor, [&](const auto& how) {
-      const auto store = [&]<part_shape Shape, bool Asks>() {
+      const auto store = [&]<part_shape Shape>() {
         constexpr std::integral_constant<index_t, Shape.rows> high;
-        store_boxes<Shape, Asks>(part, high, 0, lines, 0, length, dst.data(), dst.outerStride(), how);
+        store_boxes<Shape>(part, high, 0, lines, 0, length, dst.data(), dst.outerStride(), how);
       };
       if (lines * length >= ops::streaming_floats)
-        store.template operator()<part_shape::of_far<part_type>(), part_type::turns>();
+        store.template operator()<part_shape::of_far<part_type>()>();
       else
-        store.template operator()<part_shape::of<part_type>(), false>();
+        store.template operator()<part_shape::of<part_type>()>();
     });
   } else {
     assign_boxes(lines * length, functor, as_eigen);

@@ -68,9 +68,11 @@ auto matrix_source(const Xpr& x) {
 
 /// Boxes that parts are asked for at once, at most: whole lines of columns where some lie across, two of them where
 /// they come from memory and not many matrices are copied; tall ones of codes that are turned; else long rows, in which
-/// codes are decoded fastest.
+/// codes are decoded fastest. `asks`: all comes from memory, and the next box is asked for while lines of one are
+/// written.
 struct part_shape {
   index_t rows, far_rows, cols;
+  bool asks = false;
 
   template <class Part>
   static constexpr part_shape of() {
@@ -82,7 +84,9 @@ struct part_shape {
   template <class Part>
   static constexpr part_shape of_far() {
     if (!Part::has_across && Part::copies <= 2) return {1, 1, 4096};
-    return of<Part>();
+    part_shape shape = of<Part>();
+    shape.asks = Part::turns;
+    return shape;
   }
 };
 
@@ -254,8 +258,8 @@ inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along 
 
 /// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant:
 /// to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along lines of codes, which are
-/// read in small pieces. `Asks`: all comes from memory; the next box is asked for while lines of one are written.
-template <part_shape Shape, bool Asks = false, class Part, class High, class Functor>
+/// read in small pieces.
+template <part_shape Shape, class Part, class High, class Functor>
 void store_boxes(const Part& part, const High& high, index_t row, index_t rows, index_t col, index_t cols, float* to,
                  index_t stride, const Functor& functor) {
   using room_type = part_room<Shape>;
@@ -267,7 +271,7 @@ void store_boxes(const Part& part, const High& high, index_t row, index_t rows, 
     room_type room(copies);
     writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
     const auto x = part.box(row + r, down, col + c, across, room);
-    if constexpr (Asks) {
+    if constexpr (Shape.asks) {
       constexpr index_t at_once = 8;
       const bool asks = next_row < rows && next_col < cols;
       for (index_t i = 0; i < down; i += at_once) {

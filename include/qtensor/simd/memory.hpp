@@ -262,7 +262,9 @@ struct band_of_lines {
 /// Squares of eight bytes a row, as words on little-endian CPUs.
 struct byte_square {
   static constexpr index_t wide = 8, high = 8;
-  QTENSOR_INLINE void operator()(const std::uint8_t* from, index_t from_step, std::uint8_t* to, index_t to_step) const {
+  template <class T>
+  QTENSOR_INLINE void operator()(const T* from, index_t from_step, T* to, index_t to_step) const {
+    static_assert(sizeof(T) == 1);
     std::uint64_t x[8];
     // Exchanges every second block of a with the one before it of b: blocks of one, two and four bytes.
     const auto swap = [](std::uint64_t& a, std::uint64_t& b, int bits, std::uint64_t mask) QTENSOR_INLINE_LAMBDA {
