@@ -20,7 +20,7 @@ template <class View, class Order, class Functor>
 index_t assign_down(const region_source<View, Order>& from, const matrix_ref<float>& to, bool far,
                     const Functor& functor) {
   using down_type = ops::down_decoder<f32, View>;
-  constexpr index_t high = down_type::most_rows, line = 64 / index_t{sizeof(float)};
+  constexpr index_t high = down_type::most_rows;
   constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const down_type down(from.view);
   const auto start = ops::row_index(from.first_line, from.view.storage_extents());
@@ -37,9 +37,9 @@ index_t assign_down(const region_source<View, Order>& from, const matrix_ref<flo
       } else {  // products are rounded before they meet what is there
         from.scale(tile, width, height, high);
         Eigen::internal::call_dense_assignment_loop(box, numbers, how);
-        if (far)
-          for (index_t c = col + width; c < std::min(col + 2 * width, length); ++c)
-            for (index_t r = 0; r < height; r += line) simd::prefetch_second_level(&to(row + r, c));
+        const index_t next = col + width, size = sizeof(float);
+        if (far && next < length)
+          simd::fetch_runs(&to(row, next), to.col_stride * size, std::min(width, length - next), height * size);
       }
     };
     down.for_each_part(start, whole, from.first_element, length, far, assign);

@@ -5,7 +5,7 @@
 #include <array>
 #include <qtensor/core/support.hpp>
 #include <qtensor/expr/eigen_version.hpp>
-#include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -18,12 +18,9 @@ struct leaf {
 
   /// Fetches a box to the second level, where lines or columns of it are runs.
   QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
-    constexpr index_t line = 64;
     const char* first = data + row * down + col * along;
-    const bool by_rows = along == size;
-    const index_t runs = by_rows ? rows : cols, step = by_rows ? down : along, bytes = (by_rows ? cols : rows) * size;
-    for (index_t r = 0; r < runs; ++r)
-      for (index_t i = 0; i < bytes; i += line) simd::prefetch_second_level(first + r * step + i);
+    along == size ? simd::fetch_runs(first, down, rows, cols * size)
+                  : simd::fetch_runs(first, along, cols, rows * size);
   }
 };
 

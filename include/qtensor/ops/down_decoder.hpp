@@ -146,11 +146,7 @@ class down_decoder {
   /// Fetches the codes of elements [col, col + n) of so many rows to the second level, which has room for them.
   QTENSOR_INLINE void prefetch(const index_array& at, index_t rows, index_t col, index_t n) const {
     if constexpr (turns_codes) {
-      constexpr index_t line = 64;
-      const auto* codes = w_.row(at) + unit_of_element<S>(col);
-      for (index_t r = 0; r < rows; ++r)
-        for (index_t i = 0; i < unit_of_element<S>(n); i += line)
-          simd::prefetch_second_level(codes + r * w_.row_strides()[last - 1] + i);
+      simd::fetch_runs(w_.row(at) + unit_of_element<S>(col), w_.row_strides()[last - 1], rows, unit_of_element<S>(n));
     }
   }
 

@@ -115,6 +115,13 @@ template <index_t Bytes>
 QTENSOR_INLINE void fetch_lines(const void* x, index_t ahead) {
   fetch_lines<std::max(Bytes, index_t{64})>(static_cast<const std::uint8_t*>(x) + ahead, fetch::near);
 }
+/// Asks for some runs of bytes, `step` bytes apart, to the second level.
+QTENSOR_INLINE void fetch_runs(const void* first, index_t step, index_t runs, index_t bytes) {
+  constexpr index_t line = 64;
+  const auto* from = static_cast<const std::uint8_t*>(first);
+  for (index_t r = 0; r < runs; ++r)
+    for (index_t i = 0; i < bytes; i += line) simd::prefetch_second_level(from + r * step + i);
+}
 /// What a step of `Bytes` bytes at x asks for with fetch::pages. Memory is cut into windows of eight pages, wherever
 /// runs begin: the first eight steps in one ask for the first of each page two windows further on, the next eight for
 /// the second, and so forth; so all that lies less than a window ahead has been asked for.
