@@ -25,6 +25,16 @@ TEST_CASE("leaves: functions of elements have those of their operands, in order"
   CHECK(lies_at(all[2], 6, 0, a.coeffRef(6, 0)));
 }
 
+TEST_CASE("leaves: those that are one matrix are asked for once") {
+  const MatrixXf a = check::numbers(7, 9), b = check::numbers(7, 9, 1);
+  const auto all = qt::expr_detail::distinct_leaves_of((a + b).cwiseProduct(a - b.leftCols(9)) + a.topRows(7));
+  static_assert(all.size() == 5);
+  const auto sizes = std::array{all[0].size, all[1].size, all[2].size, all[3].size, all[4].size};
+  CHECK(sizes == std::array<check::index_t, 5>{4, 4, 0, 0, 0});
+  CHECK(qt::expr_detail::distinct_leaves_of(a + a.rightCols(9).transpose().transpose())[1].size == 0);
+  CHECK(qt::expr_detail::distinct_leaves_of(a.leftCols(8) + a.rightCols(8))[1].size == 4);
+}
+
 TEST_CASE("leaves: of transposes, parts, arrays and other numbers") {
   const MatrixXf a = check::numbers(7, 9);
   const Matrix<half, Dynamic, Dynamic> h = a.cast<half>();

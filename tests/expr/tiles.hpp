@@ -19,6 +19,13 @@ void check_tiles(const Source& source, const Eigen::MatrixXf& rows_of_source) {
     source.read(row, height, col, width, tile.data(), stride);
     REQUIRE(same(tile.leftCols(width), rows_of_source.bottomRightCorner(height, width)));
     REQUIRE((tile.rightCols(2).array() == 77.f).all());
+    if constexpr (qtensor::ops::reads_columns<Source>) {
+      const index_t apart = height + 2;
+      row_matrix columns = row_matrix::Constant(width, apart, 77.f);
+      source.read_columns(row, height, col, width, columns.data(), apart, true);
+      REQUIRE(same(columns.leftCols(height).transpose(), rows_of_source.bottomRightCorner(height, width)));
+      REQUIRE((columns.rightCols(2).array() == 77.f).all());
+    }
     if (const float* here = source.direct(row, col))
       for (index_t c = 0; c < width; ++c) REQUIRE(here[c] == rows_of_source(row, col + c));
   }
@@ -31,6 +38,13 @@ void check_box(const Source& source, const Matrix& want, index_t row, index_t ro
   source.read(row, rows, col, cols, tile.data(), cols + 2);
   CHECK(same(tile.leftCols(cols), want.block(row, col, rows, cols)));
   CHECK((tile.rightCols(2).array() == 77.f).all());
+  if constexpr (qtensor::ops::reads_columns<Source>)
+    for (const bool asks : {false, true}) {
+      row_matrix columns = row_matrix::Constant(cols, rows + 2, 77.f);
+      source.read_columns(row, rows, col, cols, columns.data(), rows + 2, asks);
+      CHECK(same(columns.leftCols(rows).transpose(), want.block(row, col, rows, cols)));
+      CHECK((columns.rightCols(2).array() == 77.f).all());
+    }
 }
 
 }  // namespace check

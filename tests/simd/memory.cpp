@@ -169,6 +169,24 @@ TEST_CASE("kept_lines: 16 bytes of each row at a time, every length of rows, not
   CHECK(ok);
 }
 
+TEST_CASE("run_requests: one run after the other, so much at a time") {
+  const std::vector<std::uint8_t> memory(4096);
+  simd::run_requests all{memory.data(), 1000, 256, 128};
+  const auto place = [&] { return all.next + all.asked - memory.data(); };  // behind what was asked for
+  all.ask();
+  CHECK(place() == 128);
+  all.ask();
+  CHECK(place() == 256);
+  all.ask();
+  CHECK(place() == 1000 + 128);
+  simd::run_requests parts{memory.data(), 1000, 96, 32};  // of lines
+  for (int i = 0; i < 4; ++i) parts.ask();
+  CHECK(parts.next + parts.asked == memory.data() + 1000 + 32);
+  simd::run_requests nothing{memory.data(), 1000, 256, 0};
+  nothing.ask();
+  CHECK((nothing.next == memory.data() && nothing.asked == 0));
+}
+
 TEST_CASE("transpose_past_caches: whole lines, nothing outside; what are none is refused") {
   constexpr index_t line = 64;
   bool ok = true, takes = false;

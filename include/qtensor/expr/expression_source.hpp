@@ -65,7 +65,7 @@ class expression_source {
       is_repeatable && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
 
   explicit expression_source(const Xpr& x)
-      : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()), leaves_(expr_detail::leaves_of(x)) {
+      : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()), leaves_(expr_detail::distinct_leaves_of(x)) {
     if constexpr (expr_detail::has_memory<Xpr>) {
       data_ = x.data();
       row_stride_ = x.rowStride();
@@ -93,14 +93,7 @@ class expression_source {
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (reads_rows) {
-      for (index_t r = 0; r < rows; ++r) {
-        if constexpr (!has_packets)
-          read_line(row + r, col, cols, tile + r * stride);
-        else if (asks())
-          read_along<may_ask>(row + r, col, cols, tile + r * stride);
-        else
-          read_along<false>(row + r, col, cols, tile + r * stride);
-      }
+      read_lines(row, rows, col, cols, tile, stride, asks());
     } else {
       const index_t whole = has_packets ? rows / lanes * lanes : 0;
       if constexpr (has_packets) {
@@ -113,6 +106,14 @@ class expression_source {
         for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
     }
   }
+  /// The same of columns, which are the expression's own lines: element (row + r, col + c) to tile[c * stride + r].
+  void read_columns(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride,
+                    bool asks = true) const requires(is_repeatable && !reads_rows) {
+    read_lines(row, rows, col, cols, tile, stride, asks && this->asks());
+  }
+
+  /// What asks for columns of `rows` elements from (row, col) on, as much at a time as read_along reads.
+  auto column_requests(index_t row, index_t rows, index_t col) const { return leaves_down(row, rows, col); }
 
  private:
   static constexpr bool by_rows = std::is_same_v<Order, row_major>, may_ask = leaf_count > 0;
@@ -126,6 +127,8 @@ class expression_source {
     else
       return evaluator_.template packet<Eigen::Unaligned, packet>(col, row);
   }
+  /// From one element of the expression's own lines to the next.
+  static constexpr index_t line_down = reads_rows ? 0 : 1, line_along = reads_rows ? 1 : 0;
   /// Packets that are read before they are stored: a store may be to what the evaluator holds, for all compilers know,
   /// so that behind each its pointers are loaded anew.
   static constexpr int together = 4;
@@ -133,63 +136,78 @@ class expression_source {
   void read_packets(index_t row, index_t col, float* to) const {
     packet some[Count];
 #pragma GCC unroll 4
-    for (index_t k = 0; k < Count; ++k) some[k] = packet_at(row, col + k * lanes);
+    for (index_t k = 0; k < Count; ++k) some[k] = packet_at(row + k * lanes * line_down, col + k * lanes * line_along);
 #pragma GCC unroll 4
     for (index_t k = 0; k < Count; ++k) Eigen::internal::pstoreu(to + k * lanes, some[k]);
   }
-  /// A part of a row. `Asks`: for what lies a little further on; what long parts read lasts longer.
-  template <bool Asks>
-  void read_along(index_t row, index_t col, index_t n, float* to) const {
-    constexpr index_t nearest = 256, furthest = 512, block = together * lanes;
-    auto ahead = leaves_along(row, col + std::clamp(n / 4, nearest, furthest), block);
-    index_t c = 0;
-    for (; c + block <= n; c += block) {
-      if constexpr (Asks)
-        for (leaf_ahead& one : ahead) one.ask();
-      read_packets<together>(row, col + c, to + c);
+  /// Lines of a box, each to a row of the tile. `asks`: of what comes from memory, for what lies a little further on in
+  /// a line, and for the next one where several are parts of columns.
+  void read_lines(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride, bool asks) const {
+    const index_t lines = reads_rows ? rows : cols, n = reads_rows ? cols : rows;
+    if constexpr (!has_packets) {
+      for (index_t k = 0; k < lines; ++k) read_line(row + k * line_along, col + k * line_down, n, tile + k * stride);
+    } else if (!asks) {
+      std::array<simd::run_requests, 0> none;
+      for (index_t k = 0; k < lines; ++k)
+        read_along(row + k * line_along, col + k * line_down, n, tile + k * stride, none);
+    } else if (reads_rows || lines == 1) {
+      for (index_t k = 0; k < lines; ++k) {
+        auto ahead = leaves_along(row + k * line_along, col + k * line_down, n);
+        read_along(row + k * line_along, col + k * line_down, n, tile + k * stride, ahead);
+      }
+    } else {
+      auto ahead = leaves_down(row, n, col + 1);
+      for (index_t k = 0; k < lines; ++k) read_along(row, col + k, n, tile + k * stride, ahead);
     }
-    for (; c + lanes <= n; c += lanes) read_packets<1>(row, col + c, to + c);
-    for (; c < n; ++c) to[c] = at(row, col + c);
+  }
+  /// A part of a line, while what is `ahead` is asked for.
+  void read_along(index_t row, index_t col, index_t n, float* to, auto& ahead) const {
+    constexpr index_t block = together * lanes;
+    index_t i = 0;
+    for (; i + block <= n; i += block) {
+      for (simd::run_requests& one : ahead) one.ask();
+      read_packets<together>(row + i * line_down, col + i * line_along, to + i);
+    }
+    for (; i + lanes <= n; i += lanes) read_packets<1>(row + i * line_down, col + i * line_along, to + i);
+    for (; i < n; ++i) to[i] = at(row + i * line_down, col + i * line_along);
   }
   [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void read_line(index_t row, index_t col, index_t n, float* to) const {
-    for (index_t c = 0; c < n; ++c) to[c] = at(row, col + c);
+    for (index_t i = 0; i < n; ++i) to[i] = at(row + i * line_down, col + i * line_along);
   }
-  /// A leaf's box, one of its runs after the other: `next` and what lies behind it is asked for by and by.
-  struct leaf_ahead {
-    const char* next;
-    index_t step, length, at_once;  // bytes: from run to run, of a run, and as many as are asked for together
-    index_t asked = 0;              // of this run
-
-    void ask() {
-      constexpr index_t line = 64;
-      for (index_t i = 0; i < at_once; i += line, asked += std::min(line, at_once)) {
-        if (asked >= length) asked = 0, next += step;
-        simd::prefetch_second_level(next + asked);
-      }
-    }
-  };
-  /// Of each leaf what run(its element at (row, col), bytes to the next one along the row, bytes of one) says.
+  /// Of each leaf what run(its element at (row, col), bytes to that below, to the next one in the row, of one) says.
   template <class Run>
-  std::array<leaf_ahead, leaf_count> leaves_at(index_t row, index_t col, const Run& run) const {
-    std::array<leaf_ahead, leaf_count> all;
+  std::array<simd::run_requests, leaf_count> leaves_at(index_t row, index_t col, const Run& run) const {
+    std::array<simd::run_requests, leaf_count> all;
     auto* to = all.data();
     for (const expr_detail::leaf& x : leaves_) {
       const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
-      *to++ = run(x.data + row * down + col * along, along, x.size);
+      *to++ = run(reinterpret_cast<const std::uint8_t*>(x.data) + row * down + col * along, down, along, x.size);
     }
     return all;
   }
   /// Of each leaf: the box of `rows` rows at (row, col), whose runs go down them, a square at a time.
   auto leaves_ahead(index_t row, index_t rows, index_t col) const {
-    return leaves_at(row, col, [rows](const char* at, index_t along, index_t size) {
-      return leaf_ahead{at, along, rows * size, lanes * lanes * size};
+    return leaves_at(row, col, [rows](const std::uint8_t* at, index_t, index_t along, index_t size) {
+      return simd::run_requests{at, along, rows * size, lanes * lanes * size};
     });
   }
-  /// Of each leaf: the row at (row, col), as one run without an end, `n` elements at a time.
-  auto leaves_along(index_t row, index_t col, index_t n) const {
-    return leaves_at(row, col, [n](const char* at, index_t along, index_t size) {
-      return leaf_ahead{at, 0, std::numeric_limits<index_t>::max(), along == size ? n * size : 0};
+  /// The same, as many as read_along reads at a time; of leaves that lie in the other order nothing.
+  auto leaves_down(index_t row, index_t rows, index_t col) const {
+    return leaves_at(row, col, [rows](const std::uint8_t* at, index_t down, index_t along, index_t size) {
+      return simd::run_requests{at, along, rows * size, down == size ? together * lanes * size : 0};
     });
+  }
+  /// Of each leaf: what lies behind (row, col) in a line of which n elements are read, as one run without an end; what
+  /// long parts read lasts longer.
+  auto leaves_along(index_t row, index_t col, index_t n) const {
+    constexpr index_t nearest = 256, furthest = 512;
+    const index_t further = std::clamp(n / 4, nearest, furthest);
+    return leaves_at(row + further * line_down, col + further * line_along,
+                     [](const std::uint8_t* at, index_t down, index_t along, index_t size) {
+                       constexpr index_t endless = std::numeric_limits<index_t>::max();
+                       const bool is_line = (reads_rows ? along : down) == size;
+                       return simd::run_requests{at, 0, endless, is_line ? together * lanes * size : 0};
+                     });
   }
   /// Whole packets of rows, from packets that run across them, a few of the expression's own lines at a time: squares
   /// are transposed in registers. `Asks`: what comes from memory is asked for that many lines ahead.
@@ -200,7 +218,7 @@ class expression_source {
       auto ahead = leaves_ahead(row, rows, col + c + lanes);
       for (index_t r = 0; r < rows; r += lanes) {
         if constexpr (Asks)
-          for (leaf_ahead& one : ahead) one.ask();
+          for (simd::run_requests& one : ahead) one.ask();
         const auto load = [&](index_t k) { return packet_at(row + r, col + c + k); };
         expr_detail::store_transposed<expr_detail::packet_lanes>(load(0), load, tile + r * stride + c, stride);
       }

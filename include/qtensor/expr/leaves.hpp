@@ -78,4 +78,14 @@ std::array<leaf, static_cast<std::size_t>(leaves<Xpr>::count)> leaves_of(const X
   return all;
 }
 
+/// The same, but of those that are one matrix only the first has elements to be asked for: others are of size 0.
+template <class Xpr>
+auto distinct_leaves_of(const Xpr& x) {
+  auto all = leaves_of(x);
+  for (auto one = all.begin(); one != all.end(); ++one)
+    for (auto before = all.begin(); before != one; ++before)
+      if (before->data == one->data && before->down == one->down && before->along == one->along) one->size = 0;
+  return all;
+}
+
 }  // namespace qtensor::inline QTENSOR_ABI::expr_detail

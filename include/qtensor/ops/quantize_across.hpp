@@ -6,42 +6,135 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
-/// A matrix of S from the columns of a source, box by box: its memory is read in long runs, and what is turned is
-/// codes, a byte each, a quarter of the numbers. Scales are shared by all rows, or belong to one row each.
-template <class Quantizer>
+/// Boxes of the columns of a source as rows of memory, where they lie there already, ...
+template <class Columns>
+class column_reader {
+ public:
+  static constexpr bool copies = false;
+  explicit column_reader(const Columns& columns) : x_(columns) {}
+
+  /// Elements [row, row + rows) of columns [col, col + n), valid until the next call.
+  Columns read(index_t row, index_t rows, index_t col, index_t n) const {
+    return {&x_(col, row), n, rows, x_.row_stride, 1};
+  }
+  /// Calls visit(i, box) for boxes that make up that one, of columns from col + i on. `keeps`: they are read again;
+  /// `asks`: for what lies behind them, where it comes from memory.
+  template <class Visit>
+  void for_each_box(index_t row, index_t rows, index_t col, index_t n, bool, bool, Visit visit) const {
+    visit(index_t{0}, read(row, rows, col, n));
+  }
+  /// What is read next are parts of that box, column after column, and kept.
+  static void keep(index_t, index_t, index_t, index_t) {}
+  /// What asks for columns from col on, step by step, while others are encoded.
+  static std::span<simd::run_requests> requests(index_t, index_t, index_t) { return {}; }
+
+ private:
+  const Columns& x_;
+};
+
+/// ... and where they are copies, made of a few columns at a time: a first-level cache holds those while they are
+/// visited.
+template <tile_source X>
+class column_reader<source_columns<X>> {
+  using box_type = matrix_ref<const float>;
+
+ public:
+  static constexpr bool copies = true;
+  explicit column_reader(const source_columns<X>& columns) : x_(columns) {}
+
+  box_type read(index_t row, index_t rows, index_t col, index_t n) {
+    if (!has(row, rows, col, n)) for_each_box(row, rows, col, n, true, false, [](index_t, const box_type&) {});
+    return box(row, rows, col, n);
+  }
+  template <class Visit>
+  void for_each_box(index_t row, index_t rows, index_t col, index_t n, bool keeps, bool asks, Visit visit) {
+    const index_t most = cols_at_once(rows);
+    const bool had = has(row, rows, col, n), follows = row == row_ && rows == rows_ && col == col_ + cols_;
+    if (!had && !(keeps && follows && cols_ + n <= room_)) keep(row, rows, col, keeps ? n : most);
+    for (index_t i = 0; i < n; i += most) {
+      const index_t count = std::min(most, n - i);
+      if (!had) {
+        if (!keeps) col_ = col + i, cols_ = 0;
+        x_.read(col + i, count, row, rows, memory_.data() + cols_ * stride_, stride_, asks);
+        cols_ += count;
+      }
+      visit(i, box(row, rows, col + i, count));
+    }
+  }
+  void keep(index_t row, index_t rows, index_t col, index_t n) {
+    row_ = row, rows_ = rows, col_ = col, cols_ = 0, room_ = n;
+    stride_ = n * rows <= tile_floats ? rows : apart<float>(rows);
+    if (n * stride_ <= size_) return;
+    size_ = n * stride_;
+    memory_ = line_array<float>::for_overwrite(size_);
+  }
+  std::span<simd::run_requests> requests(index_t row, index_t rows, index_t col) {
+    return requests_ = x_.requests(col, row, rows);
+  }
+  /// Columns of so many rows that are copied at a time, as many as kernels take, or more.
+  static index_t cols_at_once(index_t rows) { return piece_length(4, tile_floats / rows); }
+
+ private:
+  bool has(index_t row, index_t rows, index_t col, index_t n) const {
+    return row >= row_ && row + rows <= row_ + rows_ && col >= col_ && col + n <= col_ + cols_;
+  }
+  box_type box(index_t row, index_t rows, index_t col, index_t n) const {
+    return {memory_.data() + (col - col_) * stride_ + row - row_, n, rows, stride_, 1};
+  }
+
+  const source_columns<X>& x_;
+  line_array<float> memory_;
+  index_t size_ = 0, stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0, room_ = 0;
+  decltype(std::declval<const source_columns<X>&>().requests(0, 0, 0)) requests_{};
+};
+
+/// A matrix of S from the columns of a source, box by box: its memory is read in runs, and what is turned is codes, a
+/// byte each, a quarter of the numbers. Scales are shared by all rows, or belong to one row each.
+///
+/// Memory that columns lie in is read where it is, in long runs. Copies of what comes from memory are small boxes in
+/// the first-level cache, which are encoded while the next one is asked for: so kernels do not wait for memory, nor
+/// memory for kernels.
+template <class Quantizer, class Columns = matrix_ref<const typename Quantizer::source_type::type>>
 class across_quantizer {
   using S = typename Quantizer::scheme_type;
   using From = typename Quantizer::source_type;
   using element = typename From::type;
   using columns_type = typename Quantizer::columns_type;
+  static constexpr bool copies = column_reader<Columns>::copies;
   // What the type tells of who shares scales: all rows always do, or never.
   static constexpr bool all_share = has_one_scale<S>, none_share = Quantizer::in_groups;
 
  public:
   /// `length` elements of a row share a scale; pieces of rows are multiples of `step`. Needs at least as many rows as
   /// are turned together.
-  across_quantizer(const Quantizer& q, const matrix_ref<const element>& columns, index_t length, index_t step)
+  across_quantizer(const Quantizer& q, const Columns& columns, index_t length, index_t step)
       : q_(q),
         x_(columns),
+        reader_(x_),
         rows_(columns.cols()),
         cols_(columns.rows()),
         length_(std::min(length, cols_)),
         most_cols_(length_ < cols_ ? std::min(piece_length(step, wide), cols_) : cols_),
-        high_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
+        tall_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
+        high_(q.streams() && !by_blocks() ? std::min(round_up(rows_, 64), highest) : tall_),
         step_(high_ + 64),
-        codes_(line_array<std::uint8_t>::for_overwrite(wide * step_)),
-        divisors_(line_array<float>::for_overwrite(encoders_at_once() * columns_type::memory_for(high_))) {
+        codes_(line_array<std::uint8_t>::for_overwrite(wide * code_step())),
+        divisors_(line_array<float>::for_overwrite(encoders_at_once() * columns_type::memory_for(tall_))) {
     encoders_.reserve(static_cast<std::size_t>(encoders_at_once()));
   }
+  across_quantizer(const across_quantizer&) = delete;
+  across_quantizer& operator=(const across_quantizer&) = delete;
 
   /// Whether a matrix has scales of a kind that can be turned, and rows enough; in a cache several steps of them where
   /// scales change with every few numbers, columns that meet no other scales, and few codes that are packed by tails.
-  static bool fits(const Quantizer& q, const matrix_ref<const element>& columns) {
+  /// Narrower vectors read rows of expressions, a square of numbers at a time, as fast as they turn many scales.
+  static bool fits(const Quantizer& q, const Columns& columns) {
     constexpr index_t step = columns_type::turned_elements;
     constexpr int bits = S::code_format::bits;
-    if (q.panel_rows() != 1 && !is_shared(q, columns)) return false;
-    if (q.streams()) return columns.cols() >= 4 * step;
     const index_t cols = columns.rows(), length = std::min(q.block_length(), cols);
+    if (q.panel_rows() != 1 && !is_shared(q, columns)) return false;
+    if (copies && step < 16 && (q.streams() || (length < cols && length < several_steps))) return false;
+    if (q.streams()) return columns.cols() >= 4 * step;
     if (bits != 8 && cols < 2 * wide && cols % (bits == 4 ? wide / 4 : wide) != 0) return false;
     if (length >= wide || length == cols) return columns.cols() >= step;
     return length % 4 == 0 && columns.cols() >= several_steps;
@@ -66,10 +159,14 @@ class across_quantizer {
   /// joined to those of other parts, and codes under the parameters of all.
   bool is_shared() const { return is_shared(q_, x_); }
   void join_shared(const statistics_view& seen) {
-    const simd::fetch fetches = q_.streams() ? simd::best_requests().only : simd::fetch::nothing;
-    for_each_column_run(x_, length_, [&](index_t col, index_t n, const element* elements) {
+    const simd::fetch fetches = !copies && q_.streams() ? simd::best_requests().only : simd::fetch::nothing;
+    const auto join = [&](index_t col, index_t n, const element* elements) {
       join_statistics<S, From>(elements, n, n, seen.from(col / length_), fetches);
-    });
+    };
+    if constexpr (copies)
+      for_each_piece(x_, 0, cols_, 1, [&](index_t col, index_t, index_t n, const auto* part) { join(col, n, part); });
+    else
+      for_each_column_run(x_, length_, join);
   }
   /// As if each row had parameters of its own: kernels of columns take several at once, which memory answers faster.
   void encode_shared(const parameters_view& p) {
@@ -94,7 +191,7 @@ class across_quantizer {
 
  private:
   static constexpr index_t wide = Quantizer::turned_cols;  // codes of a row that are written at a time
-  static constexpr index_t short_block = 64, several_steps = 64;
+  static constexpr index_t short_block = 64, several_steps = 64, highest = 1024;
 
   /// quantize() where all rows share scales.
   bool quantize_shared() {
@@ -112,40 +209,51 @@ class across_quantizer {
     std::vector<typename Quantizer::scale_unit> kept(static_cast<std::size_t>(divide_up(most_cols_, length_) * step_));
     for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
       auto all = simd::blocks_are::fitting;
+      const bool keeps = by_blocks() || (!q_.streams() && rows * cols <= box_floats);
+      if (!by_blocks() && keeps) reader_.keep(row, rows, col, cols);
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
-        const auto numbers = columns(row, rows, col + c, std::min(length_, cols - c));
+        const index_t n = std::min(length_, cols - c);
         seen.from(at).clear(rows);
-        join_column_statistics<S, From>(numbers.data, numbers.row_stride, numbers.rows(), rows, seen.from(at),
-                                        asks_for_blocks() ? simd::fetch::nothing : q_.fetches());
+        reader_.for_each_box(row, rows, col + c, n, keeps, !by_blocks(), [&](index_t, const auto& box) {
+          join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), rows, seen.from(at),
+                                          asks_for_blocks() ? simd::fetch::nothing : fetches());
+        });
         const simd::blocks_are these =
             q_.finish_down({row, col + c}, rows, seen.from(at), p.from(at), kept.data() + at);
         all = std::min(all, these);
         if (by_blocks())  // while they are in a cache
-          encode_columns(numbers, p.from(at), these, codes(c),
-                         {q_.fetches(), asks_for_blocks() ? length_ * x_.row_stride : 0});
+          encode_columns(row, rows, col + c, n, p.from(at), these, codes(c));
       }
       q_.store_kept({row, col}, rows, divide_up(cols, length_), kept.data(), step_);
       if (by_blocks())
-        q_.store_turned({row, col}, rows, cols, codes(0), step_);
+        q_.store_turned({row, col}, rows, cols, codes(0), code_step());
       else
         encode_box(row, rows, col, cols, p, all);
       if (all == simd::blocks_are::special) mend(row, rows, col, cols, seen);
     });
   }
 
-  static bool is_shared(const Quantizer& q, const matrix_ref<const element>& columns) {
+  static bool is_shared(const Quantizer& q, const Columns& columns) {
     return all_share || (!none_share && q.panel_rows() >= columns.cols());
   }
   /// Whether the codes of a block are made while the caches hold its numbers.
   bool by_blocks() const { return q_.streams() && length_ < cols_ && most_cols_ <= wide; }
   /// Whether the next block is asked for meanwhile: short ones find room in the caches beside it.
-  bool asks_for_blocks() const { return by_blocks() && length_ <= short_block; }
-  /// Rows of a band. From memory runs of whole pages are read fastest, but blocks have to stay in a cache.
-  static index_t most_rows(bool from_memory, bool by_blocks) { return !from_memory ? 128 : by_blocks ? 512 : 1024; }
+  bool asks_for_blocks() const { return !copies && by_blocks() && length_ <= short_block; }
+  /// How far rows of columns in memory are asked for.
+  simd::fetch fetches() const { return copies ? simd::fetch::nothing : q_.fetches(); }
+  /// Rows that are encoded at a time. From memory runs of whole pages are read fastest, but blocks have to stay in a
+  /// cache, copies in the first one.
+  static index_t most_rows(bool from_memory, bool by_blocks) {
+    if (!from_memory) return copies ? 64 : 128;
+    return copies ? 128 : by_blocks ? 512 : highest;
+  }
   index_t blocks() const { return divide_up(cols_, length_); }
   /// Encoders of columns that are turned while they are encoded.
   index_t encoders_at_once() const { return q_.streams() ? 1 : divide_up(std::min(wide, most_cols_), length_); }
-  std::uint8_t* codes(index_t column) { return codes_.data() + column * step_; }
+  /// Codes of columns, one behind the other.
+  index_t code_step() const { return tall_ + 64; }
+  std::uint8_t* codes(index_t column) { return codes_.data() + column * code_step(); }
 
   /// Calls visit(row, rows, col, cols, p) for boxes of whole blocks; p has room for step_ entries a block, one a row.
   template <class Visit>
@@ -173,30 +281,42 @@ class across_quantizer {
       simd::transpose(static_cast<const std::int32_t*>(from.zero_points), count, count, rows, p.zero_points, step_);
   }
 
-  /// Numbers of n columns.
-  matrix_ref<const element> columns(index_t row, index_t rows, index_t col, index_t n) const {
-    return {&x_(col, row), n, rows, x_.row_stride, 1};
+  /// Codes of n columns that share their parameters, which are one a row.
+  void encode_columns(index_t row, index_t rows, index_t col, index_t n, const parameters_view& p,
+                      simd::blocks_are blocks, std::uint8_t* to) {
+    const columns_type down = q_.column_encoder(p, rows, divisors_.data(), blocks);
+    const auto runs = requests(row, rows, col, n);
+    reader_.for_each_box(row, rows, col, n, by_blocks(), false, [&](index_t i, const auto& box) {
+      down.encode_bytes(box.data, box.row_stride, box.rows(), 0, rows, to + i * code_step(), code_step(),
+                        {fetches(), asks_for_blocks() ? length_ * box.row_stride : 0, runs});
+    });
   }
-
-  /// Codes of columns that share their parameters, which are one a row.
-  void encode_columns(const matrix_ref<const element>& numbers, const parameters_view& p, simd::blocks_are blocks,
-                      std::uint8_t* to, simd::box_requests asks) {
-    const columns_type down = q_.column_encoder(p, numbers.cols(), divisors_.data(), blocks);
-    down.encode_bytes(numbers.data, numbers.row_stride, numbers.rows(), 0, numbers.cols(), to, step_, asks);
+  /// What asks for the columns that are copied after those: the next block, or what for_each_box reads next.
+  std::span<simd::run_requests> requests(index_t row, index_t rows, index_t col, index_t n) {
+    if constexpr (copies)
+      if (q_.streams()) {
+        if (!by_blocks()) return reader_.requests(row, rows, col + reader_.cols_at_once(rows));
+        if (col + n < cols_) return reader_.requests(row, rows, col + n);
+        if (row + rows < rows_) return reader_.requests(row + rows, rows, 0);
+      }
+    return {};
   }
 
   /// Codes of a box of whole blocks under the parameters of its rows.
   void encode_box(index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p,
                   simd::blocks_are blocks) {
-    for (index_t first = 0; first < cols; first += wide) {
-      const index_t n = std::min(wide, cols - first);
-      if (!q_.streams() && encode_turned(row, rows, col, first, n, p, blocks)) continue;
-      for_each_part(first, n, length_, [&](index_t c, index_t count) {
-        encode_columns(columns(row, rows, col + c, count), p.from(c / length_ * step_), blocks, codes(c - first),
-                       {q_.fetches()});
-      });
-      q_.store_turned({row, col + first}, rows, n, codes(0), step_);
-    }
+    for (index_t r = 0; r < rows; r += tall_)
+      for (index_t first = 0; first < cols; first += wide)
+        encode_part(row + r, std::min(tall_, rows - r), col, first, std::min(wide, cols - first), p.from(r), blocks);
+  }
+  /// Those of some of its rows, and of columns [first, first + n).
+  void encode_part(index_t row, index_t rows, index_t col, index_t first, index_t n, const parameters_view& p,
+                   simd::blocks_are blocks) {
+    if (!q_.streams() && encode_turned(row, rows, col, first, n, p, blocks)) return;
+    for_each_part(first, n, length_, [&](index_t c, index_t count) {
+      encode_columns(row, rows, col + c, count, p.from(c / length_ * step_), blocks, codes(c - first));
+    });
+    q_.store_turned({row, col + first}, rows, n, codes(0), code_step());
   }
   /// Columns [first, first + n) of the box, turned while they are encoded. False where that cannot be.
   bool encode_turned(index_t row, index_t rows, index_t col, index_t first, index_t n, const parameters_view& p,
@@ -206,12 +326,13 @@ class across_quantizer {
     if (!is_one && (first % length_ != 0 || length_ % 4 != 0)) return false;
     encoders_.clear();
     for (index_t c = 0; c < n; c += length_) {
-      float* memory = divisors_.data() + static_cast<index_t>(encoders_.size()) * columns_type::memory_for(high_);
+      float* memory = divisors_.data() + static_cast<index_t>(encoders_.size()) * columns_type::memory_for(tall_);
       encoders_.push_back(q_.column_encoder(p.from((block + c / length_) * step_), rows, memory, blocks));
       if (is_one) break;
     }
-    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, &x_(col + first, row),
-                            x_.row_stride);
+    const auto box = reader_.read(row, rows, col + first, n);
+    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, box.data,
+                            box.row_stride);
   }
   /// Calls part(col, count) for columns [first, first + n), cut where blocks end.
   template <class Part>
@@ -228,15 +349,17 @@ class across_quantizer {
     for (index_t r = 0; r < rows; ++r)
       for (index_t c = 0, at = r; c < cols; c += length_, at += step_) {
         const index_t n = std::min(length_, cols - c);
-        for (index_t i = 0; i < n; ++i) numbers[static_cast<std::size_t>(i)] = x_(col + c + i, row + r);
+        for (index_t i = 0; i < n; ++i)
+          numbers[static_cast<std::size_t>(i)] = reader_.read(row + r, 1, col + c + i, 1)(0, 0);
         q_.mend_block({row + r, col + c}, n, numbers.data(), seen[at]);
       }
   }
 
   const Quantizer& q_;
-  matrix_ref<const element> x_;
-  index_t rows_, cols_, length_, most_cols_, high_, step_;
-  line_array<std::uint8_t> codes_;  // column after column, step_ apart
+  Columns x_;
+  column_reader<Columns> reader_;
+  index_t rows_, cols_, length_, most_cols_, tall_, high_, step_;
+  line_array<std::uint8_t> codes_;  // column after column, code_step() apart
   line_array<float> divisors_;
   std::vector<columns_type> encoders_;  // of the blocks that are encoded together
 };
@@ -245,21 +368,26 @@ class across_quantizer {
 template <tile_source X, class Quantizer, class Use>
 bool use_across(const X& x, const Quantizer& q, index_t step, Use use) {
   using S = typename Quantizer::scheme_type;
-  if constexpr (Quantizer::rank == 2 && simd::detail::encodes_by_vectors<simd::encoder_of<S, source_elements<X>>>)
-    if (const auto columns = columns_of(x); columns && across_quantizer<Quantizer>::fits(q, *columns))
-      return use(across_quantizer<Quantizer>(q, *columns, q.block_length(), step));
+  if constexpr (Quantizer::rank == 2 && simd::detail::encodes_by_vectors<simd::encoder_of<S, source_elements<X>>>) {
+    const auto go = [&]<class Columns>(const Columns& columns) {
+      using across = across_quantizer<Quantizer, Columns>;
+      return across::fits(q, columns) && use(across(q, columns, q.block_length(), step));
+    };
+    if (const auto columns = columns_of(x)) return go(*columns);
+    if constexpr (reads_columns<X>) return go(source_columns<X>(x));
+  }
   return false;
 }
 
 /// Dynamic quantization of a source whose columns lie in memory. False where the passes over rows have to do it.
 template <tile_source X, class Quantizer>
 bool quantize_across(const X& x, const Quantizer& q, index_t step) {
-  return use_across(x, q, step, [](auto across) { return across.quantize(); });
+  return use_across(x, q, step, [](auto&& across) { return across.quantize(); });
 }
 /// Calls use(across_quantizer) for such a source of rows that share their scales, or returns false.
 template <tile_source X, class Quantizer, class Use>
 bool use_shared_across(const X& x, const Quantizer& q, index_t step, Use use) {
-  return use_across(x, q, step, [&](auto across) {
+  return use_across(x, q, step, [&](auto&& across) {
     if (across.is_shared()) return use(across), true;
     return false;
   });
@@ -267,7 +395,7 @@ bool use_shared_across(const X& x, const Quantizer& q, index_t step, Use use) {
 /// Static quantization, likewise.
 template <tile_source X, class Quantizer>
 bool encode_across(const X& x, const Quantizer& q, index_t step) {
-  return use_across(x, q, step, [](auto across) {
+  return use_across(x, q, step, [](auto&& across) {
     across.encode();
     return true;
   });

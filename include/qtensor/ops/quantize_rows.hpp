@@ -24,14 +24,17 @@ float finite_amax(const X& x) {
     }
     most = bits > most ? bits : most;
   };
+  const auto join_piece = [&](index_t, index_t, index_t n, const auto* elements) { join(n, elements); };
   constexpr index_t long_column = 64;
   const auto columns = columns_of(x);
   if (columns && (columns->row_stride == columns->cols() || columns->cols() >= long_column))
     for_each_column_run(*columns, x.cols(), [&](index_t, index_t n, const auto* elements) {
       for (index_t i = 0; i < n; i += tile_floats) join(std::min(tile_floats, n - i), elements + i);
     });
+  else if constexpr (reads_columns<X>)
+    for_each_piece(source_columns<X>(x), 0, x.cols(), 1, join_piece);
   else
-    for_each_piece(x, 0, x.rows(), 1, [&](index_t, index_t, index_t n, const auto* elements) { join(n, elements); });
+    for_each_piece(x, 0, x.rows(), 1, join_piece);
   return float_of(most);
 }
 

@@ -277,6 +277,14 @@ struct box_shape {
   }
 };
 
+/// Elements from one copied row of n to the next, an odd number of lines: rows that lie a power of two apart would meet
+/// in one set of the cache.
+template <class Element>
+index_t apart(index_t n) {
+  constexpr index_t line = 64 / index_t{sizeof(Element)};
+  return n < 2 * line ? n : round_up(n, 2 * line) + line;
+}
+
 /// Boxes of a source's elements in memory: its own where its rows lie there, else copies.
 template <tile_source X>
 class box_reader {
@@ -296,9 +304,7 @@ class box_reader {
     if (is_direct()) return {x_.direct(row, col), rows, cols, *step_, 1};
     const bool kept = row >= row_ && row + rows <= row_ + rows_ && col >= col_ && col + cols <= col_ + cols_;
     if (!kept) {
-      // An odd number of lines: rows that lie a power of two apart would meet in one set of the cache.
-      constexpr index_t line = 64 / index_t{sizeof(element)};
-      stride_ = cols < 2 * line ? cols : round_up(cols, 2 * line) + line;
+      stride_ = apart<element>(cols);
       if (rows * stride_ > size_) {
         size_ = rows * stride_;
         memory_ = line_array<element>::for_overwrite(size_);

@@ -40,6 +40,11 @@ using element_of = storage_t<element_format_of<X>>;
 ///   reads_twice                                 cheap enough to be read a second time instead of being kept
 ///   row_step()                                  optional: where every row is direct, the elements from one to the next
 ///   columns()                                   optional: a std::optional of the rows that its columns are in memory
+///   read_columns(row, rows, col, cols, tile, stride, asks)
+///                                               optional: read, but to tile[c * stride + r], where its own order makes
+///                                               that cheap; `asks`: for what lies behind, if it comes from memory
+///   column_requests(row, rows, col)             optional: an array of simd::run_requests for what read_columns reads,
+///                                               from a column on
 ///   mixes_orders                                optional: tiles come from rows and from columns of memory
 ///   element_format                              optional: what elements are in memory, if not f32
 template <class X>
@@ -218,6 +223,40 @@ inline constexpr bool mixes_orders = requires {
   requires X::mixes_orders;
 };
 
+/// Whether a source of floats that does not lie in memory is read fastest column by column.
+template <class X>
+concept reads_columns = tile_source<X> && std::same_as<element_format_of<X>, f32> &&
+    requires(const X& x, index_t i, float* tile) {
+  x.read_columns(i, i, i, i, tile, i, true);
+};
+
+/// The columns of such a source, which must outlive it, as rows.
+template <tile_source X>
+class source_columns {
+ public:
+  static constexpr bool reads_rows = true;
+  static constexpr bool reads_twice = X::reads_twice;
+
+  explicit source_columns(const X& x) : x_(&x) {}
+  index_t rows() const { return x_->cols(); }
+  index_t cols() const { return x_->rows(); }
+  static const float* direct(index_t, index_t) { return nullptr; }
+  /// `asks`: for what lies behind them, where it comes from memory.
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride, bool asks = true) const {
+    x_->read_columns(col, cols, row, rows, tile, stride, asks);
+  }
+  /// What asks for memory that is read for columns [col, col + cols) of rows from `row` on.
+  auto requests(index_t row, index_t col, index_t cols) const {
+    if constexpr (requires { x_->column_requests(col, cols, row); })
+      return x_->column_requests(col, cols, row);
+    else
+      return std::array<simd::run_requests, 0>{};
+  }
+
+ private:
+  const X* x_;
+};
+
 /// Some rows and columns of a source, which must outlive it.
 template <tile_source X>
 class source_part {
@@ -247,6 +286,14 @@ class source_part {
   void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     x_->read(row_ + row, rows, col_ + col, cols, tile, stride);
   }
+  void read_columns(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride,
+                    bool asks) const requires reads_columns<X> {
+    x_->read_columns(row_ + row, rows, col_ + col, cols, tile, stride, asks);
+  }
+  auto column_requests(index_t row, index_t rows, index_t col) const requires requires(const X& x) {
+    x.column_requests(row, rows, col);
+  }
+  { return x_->column_requests(row_ + row, rows, col_ + col); }
 
  private:
   const X* x_;

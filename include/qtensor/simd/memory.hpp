@@ -10,6 +10,7 @@
 #include <qtensor/format/wide.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -75,11 +76,27 @@ struct traffic {
   index_t ahead = 16384;  ///< how many bytes further on it asks, but for pages in turn
 };
 
+/// Runs of bytes that are asked for by and by, to the second level: `next` and what lies behind it, a few at a time.
+struct run_requests {
+  const std::uint8_t* next = nullptr;
+  index_t step = 0, length = 0, at_once = 0;  // bytes: from run to run, of a run, and as many as are asked for together
+  index_t asked = 0;                          // of this run
+
+  QTENSOR_INLINE void ask() {
+    constexpr index_t line = 64;
+    for (index_t i = 0; i < at_once; i += line, asked += std::min(line, at_once)) {
+      if (asked >= length) asked = 0, next += step;
+      simd::prefetch_second_level(next + asked);
+    }
+  }
+};
+
 /// What a kernel asks for while it encodes rows of a box: numbers that lie so many elements behind those it reads, 0
-/// for those of the rows that it takes next.
+/// for those of the rows that it takes next; or runs elsewhere, with every four registers of numbers.
 struct box_requests {
   fetch fetches = fetch::nothing;
   index_t ahead = 0;
+  std::span<run_requests> runs = {};
 };
 
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.

@@ -132,7 +132,9 @@ void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows,
         const element* from = x + row * x_step + i;
         std::uint8_t* codes = to + row * to_step + i;
         for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
-          if (is_alone && asks.ahead == 0)
+          if (!asks.runs.empty())
+            for (run_requests& one : asks.runs) one.ask();
+          else if (is_alone && asks.ahead == 0)
             fetch_ahead<fetched>(from, {best_requests().once, true});
           else
             fetch_lines<fetched>(from + ahead, asks.fetches);
@@ -154,7 +156,7 @@ void encode_rows(const typename From::type* x, index_t x_step, index_t rows, ind
                  std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
   if (n < 4 * lanes<A>)
     encode_narrow_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
-  else if (!streams && asks.fetches == fetch::nothing)
+  else if (!streams && asks.fetches == fetch::nothing && asks.runs.empty())
     encode_near_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
   else
     encode_far_rows<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, streams, asks);
