@@ -65,7 +65,7 @@ class expression_source {
       is_repeatable && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;
 
   explicit expression_source(const Xpr& x)
-      : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()), leaves_(expr_detail::distinct_leaves_of(x)) {
+      : evaluator_(x), row_count_(x.rows()), col_count_(x.cols()), leaves_(expr_detail::leaves_in_order<Order>(x)) {
     if constexpr (expr_detail::has_memory<Xpr>) {
       data_ = x.data();
       row_stride_ = x.rowStride();
@@ -112,7 +112,11 @@ class expression_source {
     read_lines(row, rows, col, cols, tile, stride, asks && this->asks());
   }
 
-  /// What asks for columns of `rows` elements from (row, col) on, as much at a time as read_along reads.
+  /// What asks for the memory of a box, a row's worth at a time, and ...
+  auto box_requests(index_t row, index_t rows, index_t col, index_t cols) const requires(!reads_rows) {
+    return expr_detail::requests_of_box(leaves_, row, rows, col, cols, asks() && row < this->rows());
+  }
+  /// ... for columns of `rows` elements from (row, col) on, as much at a time as read_along reads.
   auto column_requests(index_t row, index_t rows, index_t col) const { return leaves_down(row, rows, col); }
 
  private:
@@ -179,10 +183,7 @@ class expression_source {
   std::array<simd::run_requests, leaf_count> leaves_at(index_t row, index_t col, const Run& run) const {
     std::array<simd::run_requests, leaf_count> all;
     auto* to = all.data();
-    for (const expr_detail::leaf& x : leaves_) {
-      const index_t down = by_rows ? x.down : x.along, along = by_rows ? x.along : x.down;
-      *to++ = run(reinterpret_cast<const std::uint8_t*>(x.data) + row * down + col * along, down, along, x.size);
-    }
+    for (const expr_detail::leaf& x : leaves_) *to++ = run(x.at(row, col), x.down, x.along, x.size);
     return all;
   }
   /// Of each leaf: the box of `rows` rows at (row, col), whose runs go down them, a square at a time.

@@ -121,10 +121,7 @@ class mixed_part {
   static constexpr int copies = 1;
 
   explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {
-    if constexpr (has_memory<Xpr>) {
-      leaf_ = leaves_of(x)[0];
-      if constexpr (!std::is_same_v<Order, row_major>) std::swap(leaf_.down, leaf_.along);
-    }
+    if constexpr (has_memory<Xpr>) leaf_ = leaves_in_order<Order>(x)[0];
   }
   QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
     if constexpr (has_memory<Xpr>)
@@ -314,7 +311,10 @@ class mixed_source {
   static constexpr bool is_repeatable = elements::is_repeatable, reads_twice = elements::reads_twice;
 
   explicit mixed_source(const Xpr& x)
-      : part_(x), row_count_(by_rows ? x.rows() : x.cols()), col_count_(by_rows ? x.cols() : x.rows()) {}
+      : part_(x),
+        leaves_(expr_detail::leaves_in_order<Order>(x)),
+        row_count_(by_rows ? x.rows() : x.cols()),
+        col_count_(by_rows ? x.cols() : x.rows()) {}
   mixed_source(const mixed_source&) = delete;
   mixed_source& operator=(const mixed_source&) = delete;
 
@@ -322,6 +322,11 @@ class mixed_source {
   index_t cols() const { return col_count_; }
   static const float* direct(index_t, index_t) { return nullptr; }
 
+  /// What asks for a box of the matrices that lie in memory, a row's worth of each at a time.
+  auto box_requests(index_t row, index_t rows, index_t col, index_t cols) const {
+    const bool asks = row < row_count_ && row_count_ * col_count_ >= ops::streaming_floats;
+    return expr_detail::requests_of_box(leaves_, row, rows, col, cols, asks);
+  }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     constexpr auto shape = expr_detail::part_shape::of<part>();
     const index_t high = row_count_ * col_count_ >= ops::streaming_floats ? shape.far_rows : shape.rows;
@@ -330,8 +335,10 @@ class mixed_source {
 
  private:
   static constexpr bool by_rows = std::is_same_v<Order, row_major>;
+  static constexpr std::size_t leaf_count = static_cast<std::size_t>(expr_detail::leaves<Xpr>::count);
 
   part part_;
+  std::array<expr_detail::leaf, leaf_count> leaves_;
   index_t row_count_, col_count_;
 };
 

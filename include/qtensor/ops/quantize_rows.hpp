@@ -400,13 +400,13 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
   for (index_t start = 0; start < x.rows(); start += height) {
     const index_t rows = x.rows() - start < height ? x.rows() - start : height;
     const auto for_each_run = [&](auto visit) {
-      elements.for_each_box(start, rows, 0, cols, [&](index_t row, index_t col, const auto& box) {
-        for (index_t r = 0; r < box.rows(); ++r) visit(row + r - start, col, box.cols(), box.data + r * box.row_stride);
-      });
+      elements.for_each_row(
+          start, rows, [&](index_t row, index_t col, index_t n, const auto* run) { visit(row - start, col, n, run); });
     };
     // Where the tensor is one long row, rows of the source are runs of it.
     const auto first_block = [&](index_t r) { return q.is_flat() ? (start + r) * blocks : 0; };
     seen.clear(rows * blocks);
+    if (rows * cols <= box_floats) elements.read(start, rows, 0, cols);  // once for both
     for_each_run([&](index_t r, index_t col, index_t n, const auto* run) {
       join_box<S, source_elements<X>>(col, {run, 1, n, n, 1}, length, seen.from(r * blocks));
     });

@@ -285,6 +285,15 @@ index_t apart(index_t n) {
   return n < 2 * line ? n : round_up(n, 2 * line) + line;
 }
 
+/// What asks for a box of a source by and by, a row's worth at a time, where the source can tell and comes from memory.
+template <tile_source X>
+auto requests_for(const X& x, index_t row, index_t rows, index_t col, index_t cols) {
+  if constexpr (requires { x.box_requests(row, rows, col, cols); })
+    return x.box_requests(row, rows, col, cols);
+  else
+    return std::array<simd::run_requests, 0>{};
+}
+
 /// Boxes of a source's elements in memory: its own where its rows lie there, else copies.
 template <tile_source X>
 class box_reader {
@@ -313,6 +322,25 @@ class box_reader {
       row_ = row, rows_ = rows, col_ = col, cols_ = cols;
     }
     return {memory_.data() + (row - row_) * stride_ + (col - col_), rows, cols, stride_, 1};
+  }
+
+  /// Calls visit(row, col, n, elements) for the rows of boxes of shape() that cover rows [first_row, first_row +
+  /// row_count). What is copied is asked for by and by, a box ahead, if it comes from memory.
+  template <class Visit>
+  void for_each_row(index_t first_row, index_t row_count, Visit visit) {
+    const index_t cols = x_.cols(), end = first_row + row_count;
+    for (index_t row = first_row; row < end; row += shape_.rows)
+      for (index_t col = 0; col < cols; col += shape_.cols) {
+        const index_t rows = end - row < shape_.rows ? end - row : shape_.rows;
+        const index_t n = cols - col < shape_.cols ? cols - col : shape_.cols;
+        const auto box = read(row, rows, col, n);
+        const bool ends = cols - col <= shape_.cols;
+        auto ahead = requests_for(x_, ends ? row + rows : row, rows, ends ? 0 : col + shape_.cols, n);
+        for (index_t r = 0; r < rows; ++r) {
+          for (simd::run_requests& one : ahead) one.ask();
+          visit(row + r, col, n, box.data + r * box.row_stride);
+        }
+      }
   }
 
   /// Calls visit(row, col, box) for boxes that cover rows [first_row, first_row + row_count) and columns [first_col,
@@ -358,15 +386,7 @@ void for_each_piece(const X& x, index_t first_row, index_t row_count, index_t st
         visit(row, col, count, here != nullptr ? here : tile);
       }
   } else {
-    const box_shape shape = box_shape::of(x, step);
-    box_reader<X> reader(x, shape);
-    for (index_t row = first_row; row < end; row += shape.rows)
-      for (index_t col = 0; col < cols; col += shape.cols) {
-        const index_t rows = end - row < shape.rows ? end - row : shape.rows;
-        const index_t count = cols - col < shape.cols ? cols - col : shape.cols;
-        const auto box = reader.read(row, rows, col, count);
-        for (index_t r = 0; r < rows; ++r) visit(row + r, col, count, box.data + r * box.row_stride);
-      }
+    box_reader<X>(x, box_shape::of(x, step)).for_each_row(first_row, row_count, visit);
   }
 }
 

@@ -43,6 +43,8 @@ using element_of = storage_t<element_format_of<X>>;
 ///   read_columns(row, rows, col, cols, tile, stride, asks)
 ///                                               optional: read, but to tile[c * stride + r], where its own order makes
 ///                                               that cheap; `asks`: for what lies behind, if it comes from memory
+///   box_requests(row, rows, col, cols)          optional: an array of simd::run_requests for what read reads of a box,
+///                                               a row's worth at a time
 ///   column_requests(row, rows, col)             optional: an array of simd::run_requests for what read_columns reads,
 ///                                               from a column on
 ///   mixes_orders                                optional: tiles come from rows and from columns of memory
@@ -290,6 +292,10 @@ class source_part {
                     bool asks) const requires reads_columns<X> {
     x_->read_columns(row_ + row, rows, col_ + col, cols, tile, stride, asks);
   }
+  auto box_requests(index_t row, index_t rows, index_t col, index_t cols) const requires requires(const X& x) {
+    x.box_requests(row, rows, col, cols);
+  }
+  { return x_->box_requests(row_ + row, rows, col_ + col, cols); }
   auto column_requests(index_t row, index_t rows, index_t col) const requires requires(const X& x) {
     x.column_requests(row, rows, col);
   }
