@@ -135,9 +135,17 @@ class across_quantizer {
     if (q.panel_rows() != 1 && !is_shared(q, columns)) return false;
     if (copies && step < 16 && (q.streams() || (length < cols && length < several_steps))) return false;
     if (q.streams()) return columns.cols() >= 4 * step;
+    if (copies && !copies_pay(columns, is_shared(q, columns) ? 1 : length)) return false;
     if (bits != 8 && cols < 2 * wide && cols % (bits == 4 ? wide / 4 : wide) != 0) return false;
     if (length >= wide || length == cols) return columns.cols() >= step;
     return length % 4 == 0 && columns.cols() >= several_steps;
+  }
+
+  /// Whether copies are faster in a cache than rows read in squares: where the nearest ones do not hold the numbers,
+  /// and bands of `length` columns are not copied twice.
+  static bool copies_pay(const Columns& columns, index_t length) {
+    const index_t rows = columns.cols(), cols = columns.rows();
+    return rows >= several_steps && rows * cols >= box_floats && several_steps * length <= box_floats;
   }
 
   /// Codes of all rows under scales that are stored.
