@@ -36,7 +36,29 @@ void check_scheme() {
   }
 }
 
+/// Across the order of codes, large enough to be evaluated line by line.
+template <class S>
+void check_across() {
+  CAPTURE(std::string(qt::name<S>));
+  const index_t rows = 301, cols = 440;
+  static_assert(301 * 440 >= qt::ops::box_floats);
+  const MatrixXf a = check::numbers(rows, cols), b = check::numbers(rows, cols, 1), sum = a * 2 + b;
+  const row_matrix r = a, s = b;
+  CHECK(check::same_tensor(qt::quantize<S>(a * 2 + b), by_reference<S>(sum)));
+  CHECK(check::same_tensor(qt::quantize<S, qt::col_major>(r * 2 + s), by_reference<S, qt::col_major>(sum)));
+}
+
 }  // namespace
+
+TEST_CASE("quantize: large expressions across the order of codes") {
+  check_across<qt::mxfp8_e4m3>();
+  check_across<qt::mxfp4>();
+  check_across<qt::uint4_group<32>>();
+  check_across<qt::int8_per_channel<0>>();
+  check_across<qt::int8_per_channel<1>>();
+  check_across<qt::int8_per_tensor>();
+  check_across<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>();
+}
 
 TEST_CASE("quantize: expressions of both orders into tensors of both orders") {
   check_scheme<qt::int8_per_tensor>();
