@@ -411,7 +411,10 @@ void for_each_flat_piece(const X& x, index_t step, index_t most, Visit visit) {
   alignas(64) element tile[tile_floats];
   const bool by_rows = reads_by_rows(x, 0), from_memory = is_beyond_caches(rows * cols), at_once = step > cols;
   const bool long_rows = !at_once && row_step(x).has_value() && cols >= direct_floats;
-  if (!long_rows && cols <= (by_rows ? tile_floats : from_memory ? 0 : tile_floats / box_rows)) {
+  const index_t longest = !by_rows                  ? (from_memory ? 0 : tile_floats / box_rows)
+                          : from_memory && !at_once ? read_length(rows * cols)
+                                                    : tile_floats;
+  if (!long_rows && cols <= longest) {
     const index_t floats = by_rows && !at_once ? read_length(rows * cols) : tile_floats;
     const index_t rows_at_once = std::max(floats / cols, index_t{1});
     for (index_t row = 0; row < rows; row += rows_at_once) {
