@@ -1,4 +1,4 @@
-// Quantize across the order of a source: codes are made down its columns, which lie in memory, and turned.
+// Quantize across the order of a source: codes are made down its columns, in memory or copied, and turned.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -387,7 +387,8 @@ bool use_across(const X& x, const Quantizer& q, index_t step, Use use) {
   return false;
 }
 
-/// Dynamic quantization of a source whose columns lie in memory. False where the passes over rows have to do it.
+/// Dynamic quantization of a source whose columns lie in memory, or are what it reads fastest. False where the passes
+/// over rows have to do it.
 template <tile_source X, class Quantizer>
 bool quantize_across(const X& x, const Quantizer& q, index_t step) {
   return use_across(x, q, step, [](auto&& across) { return across.quantize(); });
