@@ -20,3 +20,13 @@ TEST_CASE("line_array: begins on a cache line, holds zeros, and moves with its m
     CHECK(reinterpret_cast<std::uintptr_t>(other.data()) % 64 == 0);
   }
 }
+
+TEST_CASE("line_parts: arrays of one allocation, each from a line on, none where it has no elements") {
+  using ops::line_parts;
+  line_parts all(line_parts::room<std::uint8_t>(70) + line_parts::room<float>(3) + line_parts::room<float>(0));
+  std::uint8_t* const bytes = all.take<std::uint8_t>(70);
+  float* const floats = all.take<float>(3);
+  CHECK(reinterpret_cast<std::uintptr_t>(bytes) % 64 == 0);
+  CHECK(reinterpret_cast<std::uint8_t*>(floats) == bytes + 128);
+  CHECK(all.take<float>(0) == nullptr);
+}

@@ -6,6 +6,7 @@
 #include <qtensor/core/line_memory.hpp>
 #include <qtensor/simd/abi.hpp>
 #include <qtensor/tensor/shape.hpp>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
@@ -35,6 +36,28 @@ class line_array {
   }
   index_t size_ = 0;
   memory memory_;
+};
+
+/// Arrays in one allocation, each from a line on: asks for `bytes` of all of them, of each room<T>(n).
+class line_parts {
+ public:
+  explicit line_parts(index_t bytes) : memory_(line_array<std::uint8_t>::for_overwrite(bytes)) {}
+  template <class T>
+  static index_t room(index_t n) {
+    constexpr index_t line = 64;
+    return round_up(n * index_t{sizeof(T)}, line);
+  }
+  /// The next one, of n elements with no values yet; none where n is 0.
+  template <class T>
+  T* take(index_t n) {
+    const index_t first = std::exchange(used_, used_ + room<T>(n));
+    QTENSOR_ASSERT(used_ <= memory_.size(), "parts have room");
+    return n > 0 ? reinterpret_cast<T*>(memory_.data() + first) : nullptr;
+  }
+
+ private:
+  line_array<std::uint8_t> memory_;
+  index_t used_ = 0;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

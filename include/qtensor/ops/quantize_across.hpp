@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <memory>
 #include <qtensor/ops/row_quantizer.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -11,7 +12,7 @@ template <class Columns>
 class column_reader {
  public:
   static constexpr bool copies = false;
-  explicit column_reader(const Columns& columns) : x_(columns) {}
+  column_reader(const Columns& columns, float*) : x_(columns) {}
 
   /// Elements [row, row + rows) of columns [col, col + n), valid until the next call.
   Columns read(index_t row, index_t rows, index_t col, index_t n) const {
@@ -40,7 +41,8 @@ class column_reader<source_columns<X>> {
 
  public:
   static constexpr bool copies = true;
-  explicit column_reader(const source_columns<X>& columns) : x_(columns) {}
+  /// `memory`: room for all that is kept at a time.
+  column_reader(const source_columns<X>& columns, float* memory) : x_(columns), memory_(memory) {}
 
   box_type read(index_t row, index_t rows, index_t col, index_t n) {
     if (!has(row, rows, col, n)) for_each_box(row, rows, col, n, true, false, [](index_t, const box_type&) {});
@@ -55,7 +57,7 @@ class column_reader<source_columns<X>> {
       const index_t count = std::min(most, n - i);
       if (!had) {
         if (!keeps) col_ = col + i, cols_ = 0;
-        x_.read(col + i, count, row, rows, memory_.data() + cols_ * stride_, stride_, asks);
+        x_.read(col + i, count, row, rows, memory_ + cols_ * stride_, stride_, asks);
         cols_ += count;
       }
       visit(i, box(row, rows, col + i, count));
@@ -64,9 +66,6 @@ class column_reader<source_columns<X>> {
   void keep(index_t row, index_t rows, index_t col, index_t n) {
     row_ = row, rows_ = rows, col_ = col, cols_ = 0, room_ = n;
     stride_ = n * rows <= tile_floats ? rows : apart<float>(rows);
-    if (n * stride_ <= size_) return;
-    size_ = n * stride_;
-    memory_ = line_array<float>::for_overwrite(size_);
   }
   std::span<simd::run_requests> requests(index_t row, index_t rows, index_t col) {
     return requests_ = x_.requests(col, row, rows);
@@ -79,12 +78,12 @@ class column_reader<source_columns<X>> {
     return row >= row_ && row + rows <= row_ + rows_ && col >= col_ && col + n <= col_ + cols_;
   }
   box_type box(index_t row, index_t rows, index_t col, index_t n) const {
-    return {memory_.data() + (col - col_) * stride_ + row - row_, n, rows, stride_, 1};
+    return {memory_ + (col - col_) * stride_ + row - row_, n, rows, stride_, 1};
   }
 
   const source_columns<X>& x_;
-  line_array<float> memory_;
-  index_t size_ = 0, stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0, room_ = 0;
+  float* memory_;
+  index_t stride_ = 0, row_ = 0, rows_ = 0, col_ = 0, cols_ = 0, room_ = 0;
   decltype(std::declval<const source_columns<X>&>().requests(0, 0, 0)) requests_{};
 };
 
@@ -100,6 +99,8 @@ class across_quantizer {
   using From = typename Quantizer::source_type;
   using element = typename From::type;
   using columns_type = typename Quantizer::columns_type;
+  using scale_unit = typename Quantizer::scale_unit;
+  static_assert(std::is_trivially_destructible_v<columns_type>);
   static constexpr bool copies = column_reader<Columns>::copies;
   // What the type tells of who shares scales: all rows always do, or never.
   static constexpr bool all_share = has_one_scale<S>, none_share = Quantizer::in_groups;
@@ -110,7 +111,6 @@ class across_quantizer {
   across_quantizer(const Quantizer& q, const Columns& columns, index_t length, index_t step)
       : q_(q),
         x_(columns),
-        reader_(x_),
         rows_(columns.cols()),
         cols_(columns.rows()),
         length_(std::min(length, cols_)),
@@ -118,10 +118,15 @@ class across_quantizer {
         tall_(std::min(round_up(rows_, 64), most_rows(q.streams(), by_blocks()))),
         high_(q.streams() && !by_blocks() ? std::min(round_up(rows_, 64), highest) : tall_),
         step_(high_ + 64),
-        codes_(line_array<std::uint8_t>::for_overwrite(wide * code_step())),
-        divisors_(line_array<float>::for_overwrite(encoders_at_once() * columns_type::memory_for(tall_))) {
-    encoders_.reserve(static_cast<std::size_t>(encoders_at_once()));
-  }
+        memory_(bytes()),
+        reader_(x_, memory_.take<float>(floats_kept())),
+        codes_(memory_.take<std::uint8_t>(wide * code_step())),
+        divisors_(memory_.take<float>(encoders_at_once() * columns_type::memory_for(tall_))),
+        encoders_(memory_.take<columns_type>(encoders_at_once())),
+        kept_(memory_.take<scale_unit>(entries())),
+        seen_{memory_.take<std::uint32_t>(entries()), memory_.take<float>(needs_extremes<S> ? entries() : 0),
+              memory_.take<float>(needs_extremes<S> ? entries() : 0)},
+        own_{memory_.take<float>(entries()), memory_.take<std::int32_t>(S::has_zero_point ? entries() : 0)} {}
   across_quantizer(const across_quantizer&) = delete;
   across_quantizer& operator=(const across_quantizer&) = delete;
 
@@ -212,32 +217,28 @@ class across_quantizer {
   }
   /// quantize() where each row has scales of its own.
   void quantize_bands() {
-    statistics_memory<S> statistics(divide_up(most_cols_, length_) * step_);
-    const statistics_view seen = statistics.view();
-    std::vector<typename Quantizer::scale_unit> kept(static_cast<std::size_t>(divide_up(most_cols_, length_) * step_));
     for_each_band([&](index_t row, index_t rows, index_t col, index_t cols, const parameters_view& p) {
       auto all = simd::blocks_are::fitting;
-      const bool keeps = by_blocks() || (!q_.streams() && rows * cols <= box_floats);
-      if (!by_blocks() && keeps) reader_.keep(row, rows, col, cols);
+      const bool keeps = by_blocks() || keeps_bands();
+      if (keeps_bands()) reader_.keep(row, rows, col, cols);
       for (index_t c = 0, at = 0; c < cols; c += length_, at += step_) {
         const index_t n = std::min(length_, cols - c);
-        seen.from(at).clear(rows);
+        seen_.from(at).clear(rows);
         reader_.for_each_box(row, rows, col + c, n, keeps, !by_blocks(), [&](index_t, const auto& box) {
-          join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), rows, seen.from(at),
+          join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), rows, seen_.from(at),
                                           asks_for_blocks() ? simd::fetch::nothing : fetches());
         });
-        const simd::blocks_are these =
-            q_.finish_down({row, col + c}, rows, seen.from(at), p.from(at), kept.data() + at);
+        const simd::blocks_are these = q_.finish_down({row, col + c}, rows, seen_.from(at), p.from(at), kept_ + at);
         all = std::min(all, these);
         if (by_blocks())  // while they are in a cache
           encode_columns(row, rows, col + c, n, p.from(at), these, codes(c));
       }
-      q_.store_kept({row, col}, rows, divide_up(cols, length_), kept.data(), step_);
+      q_.store_kept({row, col}, rows, divide_up(cols, length_), kept_, step_);
       if (by_blocks())
         q_.store_turned({row, col}, rows, cols, codes(0), code_step());
       else
         encode_box(row, rows, col, cols, p, all);
-      if (all == simd::blocks_are::special) mend(row, rows, col, cols, seen);
+      if (all == simd::blocks_are::special) mend(row, rows, col, cols, seen_);
     });
   }
 
@@ -257,16 +258,33 @@ class across_quantizer {
     return copies ? 128 : by_blocks ? 512 : highest;
   }
   index_t blocks() const { return divide_up(cols_, length_); }
+  /// Whether a band is copied once, in a cache, for its statistics and its codes.
+  bool keeps_bands() const { return copies && !q_.streams() && high_ * most_cols_ <= box_floats; }
+  /// Floats that are kept of copies at a time: a band, a block, what is turned together, or what is copied at a time.
+  index_t floats_kept() const {
+    if (!copies) return 0;
+    const index_t few = std::max(tile_floats, 4 * apart<float>(high_)), column = apart<float>(tall_);
+    const index_t cols = keeps_bands() ? most_cols_ : by_blocks() ? length_ : std::min(wide, cols_);
+    return std::max(few, cols * column);
+  }
+  /// Entries of the blocks of a band, one a row.
+  index_t entries() const { return divide_up(most_cols_, length_) * step_; }
+  index_t bytes() const {
+    constexpr index_t extremes = needs_extremes<S> ? 2 : 0, zeros = S::has_zero_point ? 1 : 0;
+    return line_parts::room<float>(floats_kept()) + line_parts::room<std::uint8_t>(wide * code_step()) +
+           line_parts::room<float>(encoders_at_once() * columns_type::memory_for(tall_)) +
+           line_parts::room<columns_type>(encoders_at_once()) + line_parts::room<scale_unit>(entries()) +
+           (2 + extremes + zeros) * line_parts::room<float>(entries());
+  }
   /// Encoders of columns that are turned while they are encoded.
   index_t encoders_at_once() const { return q_.streams() ? 1 : divide_up(std::min(wide, most_cols_), length_); }
   /// Codes of columns, one behind the other.
   index_t code_step() const { return tall_ + 64; }
-  std::uint8_t* codes(index_t column) { return codes_.data() + column * code_step(); }
+  std::uint8_t* codes(index_t column) { return codes_ + column * code_step(); }
 
   /// Calls visit(row, rows, col, cols, p) for boxes of whole blocks; p has room for step_ entries a block, one a row.
   template <class Visit>
   void for_each_band(Visit visit) {
-    parameters_memory<S> parameters(divide_up(most_cols_, length_) * step_);
     constexpr index_t step = columns_type::turned_elements;
     for (index_t row = 0, rows; row < rows_; row += rows) {
       rows = std::min(high_, rows_ - row);
@@ -274,7 +292,7 @@ class across_quantizer {
       if (!q_.streams()) rows = round_up(rows, step) <= rows_ ? round_up(rows, step) : rows / step * step;
       row = std::min(row, rows_ - rows);
       for (index_t col = 0; col < cols_; col += most_cols_)
-        visit(row, rows, col, std::min(most_cols_, cols_ - col), parameters.view());
+        visit(row, rows, col, std::min(most_cols_, cols_ - col), own_);
     }
   }
 
@@ -292,7 +310,7 @@ class across_quantizer {
   /// Codes of n columns that share their parameters, which are one a row.
   void encode_columns(index_t row, index_t rows, index_t col, index_t n, const parameters_view& p,
                       simd::blocks_are blocks, std::uint8_t* to) {
-    const columns_type down = q_.column_encoder(p, rows, divisors_.data(), blocks);
+    const columns_type down = q_.column_encoder(p, rows, divisors_, blocks);
     const auto runs = requests(row, rows, col, n);
     reader_.for_each_box(row, rows, col, n, by_blocks(), false, [&](index_t i, const auto& box) {
       down.encode_bytes(box.data, box.row_stride, box.rows(), 0, rows, to + i * code_step(), code_step(),
@@ -332,15 +350,12 @@ class across_quantizer {
     const index_t block = first / length_;
     const bool is_one = block == (first + n - 1) / length_;
     if (!is_one && (first % length_ != 0 || length_ % 4 != 0)) return false;
-    encoders_.clear();
-    for (index_t c = 0; c < n; c += length_) {
-      float* memory = divisors_.data() + static_cast<index_t>(encoders_.size()) * columns_type::memory_for(tall_);
-      encoders_.push_back(q_.column_encoder(p.from((block + c / length_) * step_), rows, memory, blocks));
-      if (is_one) break;
+    for (index_t k = 0; k < (is_one ? 1 : divide_up(n, length_)); ++k) {
+      float* memory = divisors_ + k * columns_type::memory_for(tall_);
+      std::construct_at(encoders_ + k, q_.column_encoder(p.from((block + k) * step_), rows, memory, blocks));
     }
     const auto box = reader_.read(row, rows, col + first, n);
-    return q_.encode_turned({row, col + first}, rows, n, encoders_.data(), is_one ? n : length_, box.data,
-                            box.row_stride);
+    return q_.encode_turned({row, col + first}, rows, n, encoders_, is_one ? n : length_, box.data, box.row_stride);
   }
   /// Calls part(col, count) for columns [first, first + n), cut where blocks end.
   template <class Part>
@@ -365,11 +380,15 @@ class across_quantizer {
 
   const Quantizer& q_;
   Columns x_;
-  column_reader<Columns> reader_;
   index_t rows_, cols_, length_, most_cols_, tall_, high_, step_;
-  line_array<std::uint8_t> codes_;  // column after column, code_step() apart
-  line_array<float> divisors_;
-  std::vector<columns_type> encoders_;  // of the blocks that are encoded together
+  line_parts memory_;  // of all that follows
+  column_reader<Columns> reader_;
+  std::uint8_t* codes_;  // column after column, code_step() apart
+  float* divisors_;
+  columns_type* encoders_;  // of the blocks that are encoded together
+  scale_unit* kept_;        // scales of a band, as they are stored; its statistics and parameters
+  statistics_view seen_;
+  parameters_view own_;
 };
 
 /// Calls use(across_quantizer) where a source and the tensor it goes to are matrices that it can quantize.
