@@ -30,6 +30,11 @@ struct nf4 {
   }
 };
 
+/// A user's integer of a width of its own, 2 to 8 bits.
+struct int3 : qt::integer<3, signed> {
+  static constexpr qt::fixed_string name = "int3 (a user's)";
+};
+
 /// A user's rounding: numbers move before they are rounded.
 struct own_rounding {
   using slot = qt::slot::rounding;
@@ -104,7 +109,12 @@ int main() {
   ROW("codes from the top of a byte down: an exchange layout", with<mxfp4, planar<high_first>>);
   ROW("", scheme<nf4, group<32>>);
   ROW("", scheme<int16, per_tensor>);
-  ROW("more than 8 bits a code: no smaller than f32, kept for exchange", scheme<int32, per_tensor>);
+  ROW("", scheme<int32, per_tensor>);
+  ROW("", scheme<bf16, per_tensor>);
+  ROW("", scheme<f16, per_tensor>);
+  ROW("codes of 16 bits are rounded to nearest, ties to even: what CPUs have instructions for",
+      scheme<bf16, per_tensor, toward_zero>);
+  ROW("", scheme<int3, group<32>>);
   ROW("", with<int8_per_tensor, stochastic<1>>);
   ROW("", with<mxfp4, stochastic<1>>);
   ROW("vectors round at random on grids with one step a binade: HiFloat8 and lists of values have others",

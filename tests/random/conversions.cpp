@@ -15,6 +15,7 @@ TEST_CASE("conversions: integers") {
                       &quantize_memory<scheme<int2, group<24>>, 1>,
                       &quantize_memory<scheme<int4, block<dynamic, dynamic>>, 2, col_major>,
                       &quantize_memory<scheme<int16, per_channel<0>, zero_point<int32>>, 3>,
+                      &quantize_memory<scheme<int32, per_channel<1>>, 2>, &quantize_memory<scheme<bf16, group<24>>, 2>,
                       &quantize_memory<with<uint4_group<32>, block_ignores>, 2>);
   });
 }

@@ -118,7 +118,8 @@ TEST_CASE("conversions: to memory") {
                       &to_memory<with<nvfp4, tensor_scale<f32>>, 2, row_major, bf16>,
                       &to_memory<scheme<int2, per_axes<0, 2>>, 4>, &to_memory<hif8_block<4, 64>, 2, col_major>,
                       &to_memory<scheme<uint4, per_channel<1>, zero_point<int32, per_tensor>>, 2>,
-                      &to_memory<scheme<int16, block<dynamic, dynamic>>, 2>);
+                      &to_memory<scheme<int16, block<dynamic, dynamic>>, 2>,
+                      &to_memory<scheme<f16, per_channel<1>>, 2, col_major>);
   });
 }
 

@@ -30,6 +30,7 @@ TEST_CASE("decode_interleaved: other formats, orders and sizes") {
   blocks::check_decode_everything<scheme<e4m3, group<64>, scale_as<e8m0>, interleaved<>, mx_floor>>();
   blocks::check_decode_everything<scheme<int4, group<16>, scale_as<f32>, interleaved_groups<2, low_first>>>();
   blocks::check_decode_everything<scheme<e3m2, group<128>, scale_as<bf16>, interleaved<>>>();
+  blocks::check_decode_everything<scheme<blocks::int3, group<32>, scale_as<f16>, interleaved<>>>();
   blocks::check_decode_everything<
       scheme<uint4, group<32>, scale_as<bf16>, offset<f32>, interleaved<high_first>, offset_min_max>>();
 }

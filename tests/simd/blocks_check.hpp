@@ -15,6 +15,11 @@ namespace blocks {
 using namespace qtensor;
 namespace ggml = qtensor::compat::ggml;
 
+/// A user's integer of an odd width.
+struct int3 : integer<3, signed> {
+  static constexpr fixed_string name = "int3";
+};
+
 /// Bytes of the blocks of n elements.
 template <class S>
 index_t size(index_t n) {

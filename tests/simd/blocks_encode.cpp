@@ -114,6 +114,7 @@ TEST_CASE("encode_interleaved: other policies, formats, orders and sizes") {
   blocks::check_encode_everything<scheme<int8, group<32>, scale_as<e8m0>, interleaved<>, mx_floor>>();
   blocks::check_encode_everything<scheme<int8, group<32>, scale_as<f16>, interleaved<>, bounded_amax<1, 100>>>();
   blocks::check_encode_everything<scheme<int4, group<16>, scale_as<f32>, interleaved_groups<2, low_first>>>();
+  blocks::check_encode_everything<scheme<blocks::int3, group<32>, scale_as<f16>, interleaved<>>>();
   blocks::check_encode_everything<
       scheme<uint4, group<32>, scale_as<bf16>, offset<f16>, interleaved<high_first>, offset_min_max, reciprocal>>();
 }

@@ -40,6 +40,18 @@ struct e3m4 : minifloat<3, 4, 3, specials::ieee> {
 struct e2m5 : minifloat<2, 5, 1, specials::nan_only> {
   static constexpr fixed_string name = "e2m5";
 };
+struct e2m2 : minifloat<2, 2, 1, specials::none> {
+  static constexpr fixed_string name = "e2m2";
+};
+struct e3m3 : minifloat<3, 3, 3, specials::ieee> {
+  static constexpr fixed_string name = "e3m3";
+};
+struct int3 : integer<3, signed> {
+  static constexpr fixed_string name = "int3";
+};
+struct uint7 : integer<7, unsigned> {
+  static constexpr fixed_string name = "uint7";
+};
 struct nf4 {  // values that need all bits of a float
   static constexpr int bits = 4;
   static constexpr bool is_integer = false, is_signed = true;
@@ -83,6 +95,8 @@ TEST_CASE("all codes of narrower floats") {
   check_format<e2m3>();
   check_format<e2m1>();
   check_format<e1m2>();
+  check_format<e2m2>();
+  check_format<e3m3>();
 }
 TEST_CASE("all codes of integers and fixed point") {
   check_format<int8>();
@@ -91,6 +105,8 @@ TEST_CASE("all codes of integers and fixed point") {
   check_format<uint4>();
   check_format<int2>();
   check_format<uint2>();
+  check_format<int3>();
+  check_format<uint7>();
   check_format<mxint8_code>();
 }
 TEST_CASE("all codes of a user's own formats, whatever decodes them") {

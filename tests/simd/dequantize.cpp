@@ -145,6 +145,10 @@ void check_runs() {
         std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
 }
 
+struct uint5 : integer<5, unsigned> {
+  static constexpr fixed_string name = "uint5";
+};
+
 // Policies change no value: a kernel of a user's is found under the stored form of the scheme.
 struct thirds : integer<8, unsigned> {
   static constexpr fixed_string name = "thirds";
@@ -175,6 +179,13 @@ TEST_CASE("integers of 16 bits, with zero points and offsets") {
   check_runs<stored<scheme<uint16, group<32>>>>();
   check_runs<stored<scheme<uint16, group<32>, offset<f32>, static_only>>>();
 }
+TEST_CASE("integers of 32 bits, with zero points and without, bf16 and f16") {
+  check_runs<stored<scheme<int32, group<32>>>>();
+  check_runs<stored<scheme<int32, group<32>, zero_point<int8>>>>();
+  check_runs<stored<scheme<bf16, group<32>>>>();
+  check_runs<stored<scheme<f16, group<32>, offset<f32>, static_only>>>();
+}
+TEST_CASE("codes of five bits") { check_runs<stored<scheme<uint5, group<32>, zero_point<uint5>>>>(); }
 TEST_CASE("int4 with zero points") { check_runs<stored<scheme<int4, group<32>, zero_point<int8>>>>(); }
 TEST_CASE("uint2 with offsets") { check_runs<stored<scheme<uint2, group<32>, offset<f32>, static_only>>>(); }
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<stored<mxfp8_e4m3>>(); }

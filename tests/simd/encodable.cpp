@@ -40,6 +40,17 @@ TEST_CASE("vector_encodable: formulas and short lists, deterministic roundings, 
   CHECK_FALSE(simd::vector_encodable<with<mxfp4, planar<high_first>>>);
 }
 
+TEST_CASE("wide_encodable: integers of 16 and 32 bits, bf16 and f16 by ties to even that keep NaN") {
+  CHECK(simd::wide_encodable<scheme<uint16, per_tensor>>);
+  CHECK(simd::wide_encodable<with<scheme<int32, per_tensor>, toward_zero, nan_to_max>>);
+  CHECK(simd::wide_encodable<scheme<bf16, per_tensor, to_special>>);
+  CHECK(simd::wide_encodable<scheme<f16, group<32>, divide_in<f16>>>);
+  CHECK_FALSE(simd::wide_encodable<scheme<bf16, per_tensor, toward_zero>>);
+  CHECK_FALSE(simd::wide_encodable<scheme<f16, per_tensor, nan_to_zero>>);
+  CHECK_FALSE(simd::wide_encodable<scheme<f16, per_tensor, stochastic<1>>>);
+  CHECK_FALSE(simd::wide_encodable<int8_per_tensor>);
+}
+
 TEST_CASE("find_binade_steps: HiFloat8 has them, other formats do not") {
   constexpr auto steps = simd::detail::find_binade_steps<hif8>;
   REQUIRE(steps.has_value());

@@ -25,16 +25,31 @@ std::uint32_t code_of(const std::vector<std::uint8_t>& packed, int bits, index_t
 
 template <int Bits, class Arch>
 void check_spread() {
+  if constexpr (simd::spreads_codes<Bits, Arch>) {
+    constexpr index_t n = 4 * simd::lanes<Arch>;
+    for (int round = 0; round < 50; ++round)
+      for (const bool at_start : {false, true}) {
+        const auto packed = check::random_codes<std::uint8_t>(n * Bits / 8);
+        check::fenced<std::uint8_t> from(packed, at_start);
+        std::array<std::uint8_t, static_cast<std::size_t>(n)> codes;
+        simd::store(codes.data(), simd::spread_codes<Bits, Arch>(from.data()));
+        for (index_t i = 0; i < n; ++i)
+          if (codes[static_cast<std::size_t>(i)] != code_of(packed, Bits, i)) FAIL(Bits, " bits: code ", i);
+      }
+  }
+}
+
+template <int Bits, class Arch>
+void check_packed() {
   constexpr index_t n = 4 * simd::lanes<Arch>;
-  for (int round = 0; round < 50; ++round)
-    for (const bool at_start : {false, true}) {
-      const auto packed = check::random_codes<std::uint8_t>(n * Bits / 8);
-      check::fenced<std::uint8_t> from(packed, at_start);
-      std::array<std::uint8_t, static_cast<std::size_t>(n)> codes;
-      simd::store(codes.data(), simd::spread_codes<Bits, Arch>(from.data()));
-      for (index_t i = 0; i < n; ++i)
-        if (codes[static_cast<std::size_t>(i)] != code_of(packed, Bits, i)) FAIL(Bits, " bits: code ", i);
-    }
+  for (int round = 0; round < 50; ++round) {
+    const auto codes = check::random_codes<std::uint8_t>(n);  // upper bits are not clean
+    std::vector<std::uint8_t> packed(static_cast<std::size_t>(n));
+    simd::store(packed.data(), simd::packed_codes<Bits, Arch>(simd::load<Arch>(codes.data())));
+    for (index_t i = 0; i < n; ++i)
+      if (code_of(packed, Bits, i) != (codes[static_cast<std::size_t>(i)] & qtensor::low_bits(Bits)))
+        FAIL(Bits, " bits: code ", i);
+  }
 }
 
 // x * 2^power where that is a normal number or zero, as bits of bf16; else nothing.
@@ -51,10 +66,26 @@ struct stepped {
 
 }  // namespace
 
-TEST_CASE("spread_codes: codes of 4 and 6 bits in order, no byte beyond theirs is read") {
+TEST_CASE("spread_codes: codes in order, no byte beyond theirs is read; 4 and 6 bits on every architecture") {
   check::on_every_arch([](auto arch) {
+    static_assert(simd::spreads_codes<4, decltype(arch)> && simd::spreads_codes<6, decltype(arch)>);
+    check_spread<2, decltype(arch)>();
+    check_spread<3, decltype(arch)>();
     check_spread<4, decltype(arch)>();
+    check_spread<5, decltype(arch)>();
     check_spread<6, decltype(arch)>();
+    check_spread<7, decltype(arch)>();
+  });
+}
+
+TEST_CASE("packed_codes: the lower bits of bytes, side by side") {
+  check::on_every_arch([](auto arch) {
+    check_packed<2, decltype(arch)>();
+    check_packed<3, decltype(arch)>();
+    check_packed<4, decltype(arch)>();
+    check_packed<5, decltype(arch)>();
+    check_packed<6, decltype(arch)>();
+    check_packed<7, decltype(arch)>();
   });
 }
 

@@ -138,6 +138,13 @@ void check_fitting(index_t group, int low, int high) {
   if (!std::is_same_v<simd::best_arch, simd::scalar_arch>) CHECK(checked > 20);
 }
 
+struct int3 : integer<3, signed> {
+  static constexpr fixed_string name = "int3";
+};
+struct e2m2 : minifloat<2, 2, 1, specials::none> {
+  static constexpr fixed_string name = "e2m2";
+};
+
 // A user's scheme, and the example of simd/kernel.hpp: this kernel writes the sign of each element.
 struct sign_format : integer<8, signed> {
   static constexpr fixed_string name = "sign_format";
@@ -174,6 +181,16 @@ TEST_CASE("integers of 16 bits, by every policy: every length and granularity, b
   check_runs<with<scheme<uint16, group<32>, zero_point<uint16>, static_only>, zp_before_round, nan_to_zero>>();
   check_runs<
       with<scheme<int16, group<16>, scale_as<f16>>, divide_in<f16>, toward_negative, stored_range<-300, 2000>>>();
+}
+TEST_CASE("integers of 32 bits, bf16 and f16: every length and granularity, both ends fenced") {
+  check_runs<scheme<int32, group<32>>>();
+  check_runs<with<scheme<int32, group<32>, zero_point<int32>, static_only>, reciprocal, nearest_away, nan_to_max>>();
+  check_runs<scheme<bf16, group<32>>>();
+  check_runs<scheme<f16, group<32>, reciprocal, to_special>>();
+}
+TEST_CASE("codes of odd widths: every length and granularity, both ends fenced") {
+  check_runs<scheme<int3, group<32>>>();
+  check_runs<scheme<e2m2, group<32>>>();
 }
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<mxfp8_e4m3>(); }
 TEST_CASE("mxfp4: every length and granularity, both ends fenced") { check_runs<mxfp4>(); }
@@ -272,10 +289,10 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   simd::encode_grouped<upside_down>(x, 3, 2, s, nullptr, codes);
   CHECK(codes[0] == 0x0e);
   CHECK(codes[1] == 0x50);
-  using halves = scheme<bf16, per_tensor>;
+  using halves = scheme<bf16, per_tensor, toward_zero>;
   std::uint16_t wide[3];
   simd::encode_uniform<halves>(x, 3, {1.f}, 0, wide);
-  CHECK(wide[2] == encode<bf16>(5.f));
+  CHECK(wide[0] == encode<bf16, toward_zero>(0.3f));
 }
 
 TEST_CASE("a user's own kernel is found for its scheme, and for no other") {

@@ -44,6 +44,10 @@ void check_table(bool mirrored) {
   }
 }
 
+struct int5 : qtensor::integer<5, signed> {
+  static constexpr qtensor::fixed_string name = "int5";
+};
+
 template <class F>
 void check_format() {
   check::on_every_arch([](auto arch) {
@@ -58,6 +62,7 @@ void check_format() {
 TEST_CASE("result_table: every length, both ends fenced, any results") {
   check_format<uint2>();
   check_format<int4>();
+  check_format<int5>();
   check_format<e2m1>();
   check_format<e2m3>();
   if constexpr (simd::result_tabulated<int8, simd::best_arch>) {

@@ -162,7 +162,7 @@ class weights_of {
   static void unpack(const std::uint8_t* from, index_t n, std::uint8_t* to) {
     if constexpr (code::bits == 8)
       simd::copy_bytes(from, n, to);
-    else if constexpr (plain && simd::unpacks_codes<code::bits>)
+    else if constexpr (plain && simd::packs_codes<code::bits>)
       simd::unpack_codes<simd::best_arch, code::bits>(from, n, to);
     else if constexpr (plain)
       for (index_t i = 0; i < n; ++i)

@@ -39,13 +39,16 @@ QTENSOR_INLINE void advance(block_arrays& p, index_t g) {
     if (p.offsets != nullptr) p.offsets += g;
 }
 
-/// The smallest nonzero magnitude of a format's values; of differences to a zero point, for integers.
+/// The smallest nonzero magnitude of a format's values; of differences to a zero point, for integers; 0 where floats
+/// are so many that there is no table of them.
 template <class F>
 inline constexpr float smallest_magnitude = [] {
   if constexpr (requires { F::fraction_bits; }) {
     return exp2i(-F::fraction_bits);
   } else if constexpr (F::is_integer) {
     return 1.f;
+  } else if constexpr (F::bits > 8) {
+    return 0.f;  // as if there were one
   } else {
     float least = std::numeric_limits<float>::infinity();
     for (const float v : decode_table<F>)
@@ -57,7 +60,7 @@ inline constexpr float smallest_magnitude = [] {
 /// Every NaN among a format's values has nothing but its quiet bit in the fraction.
 template <class F>
 inline constexpr bool has_plain_nan = [] {
-  if constexpr (!F::is_integer && !requires { F::fraction_bits; })
+  if constexpr (F::bits <= 8 && !F::is_integer && !requires { F::fraction_bits; })
     for (const float v : decode_table<F>)
       if (v != v && (bits_of(v) & 0x007fffffu) != 0x00400000u) return false;
   return true;

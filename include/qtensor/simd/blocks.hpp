@@ -139,7 +139,7 @@ QTENSOR_INLINE void join_codes(const std::uint8_t* codes, std::uint8_t* to) {
       store_sixteen(to + i, (load_sixteen(codes + i) & 15) | raised_nibbles(load_sixteen(codes + half + i)));
     for (index_t i = wide; i < half; i += 8)
       store_eight(to + i, (load_eight(codes + i) & eight_of(15)) | (load_eight(codes + half + i) & eight_of(15)) << 4);
-  } else if constexpr (std::same_as<typename b::order, low_first> && (b::bits == 2 || b::bits == 4 || b::bits == 6)) {
+  } else if constexpr (std::same_as<typename b::order, low_first> && packs_codes<b::bits>) {
     pack_codes<A, b::bits>(codes, b::group, to);
   } else {
     std::memset(to, 0, static_cast<std::size_t>(b::code_bytes));
@@ -171,7 +171,7 @@ QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
       store_eight(codes + i, (v & eight_of(15)) | fifth(i));
       store_eight(codes + half + i, (v >> 4 & eight_of(15)) | fifth(half + i));
     }
-  } else if constexpr (std::same_as<typename b::order, low_first> && (b::bits == 2 || b::bits == 4 || b::bits == 6)) {
+  } else if constexpr (std::same_as<typename b::order, low_first> && packs_codes<b::bits>) {
     unpack_codes<A, b::bits>(from, b::group, codes);
   } else {
     for (index_t i = 0; i < b::group; ++i)
@@ -291,7 +291,7 @@ class block_decoder {
 }  // namespace detail
 
 /// Interleaved schemes whose blocks vectors decode: groups of 16, 32, 64 or 128 along the row, at most four in a block,
-/// codes of at most 8 bits that count up from the lowest value or have 2, 4, 6 or 8 bits.
+/// codes that count up from the lowest value or are of any other format of 2 to 8 bits.
 template <class S>
 concept block_decodable = quantization_scheme<S> && detail::has_regular_blocks<S>() &&
     (detail::has_bit_order<S> || std::same_as<typename S::layout::order, high_bits_then_halves>)&&(

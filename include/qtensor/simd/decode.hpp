@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <concepts>
@@ -34,7 +35,7 @@ struct code_bits {
   const std::uint8_t* from;
 
   QTENSOR_INLINE bytes<A> batch() const {
-    if constexpr (Bits == 4 || Bits == 6) {
+    if constexpr (spreads_codes<Bits, A>) {
       return simd::spread_codes<Bits, A>(from);
     } else {
       alignas(64) std::uint8_t room[static_cast<std::size_t>(4 * lanes<A>)];
@@ -42,7 +43,7 @@ struct code_bits {
     }
   }
   QTENSOR_INLINE const std::uint8_t* each(std::uint8_t* room) const {
-    if constexpr (Bits == 4 || Bits == 6)
+    if constexpr (spreads_codes<Bits, A>)
       simd::store(room, batch());
     else
       unpack_codes<A, Bits>(from, 4 * lanes<A>, room);
@@ -97,7 +98,7 @@ template <class F>
 inline constexpr bool has_negative_zero = bits_of(decode_table<F>[sign_code<F>]) ==
                                           (bits_of(decode_table<F>[0]) ^ sign_bit);
 
-/// Biased exponents of the finite values of F but 0; none of integers of 16 bits.
+/// Biased exponents of the finite values of F but 0; none of formats of more than 8 bits.
 struct exponent_range {
   int low = 255, high = 0;
 };
@@ -237,13 +238,25 @@ inline constexpr std::optional<code_edges> find_edges = [] {
   return found;
 }();
 
-enum class decoding { integers, planes, mirrored_planes, edges, sixteenths, eighths, few_floats, many_floats };
+enum class decoding {
+  integers,
+  wide_floats,
+  planes,
+  mirrored_planes,
+  edges,
+  sixteenths,
+  eighths,
+  few_floats,
+  many_floats
+};
 
 /// How codes of F become floats with architecture A.
 template <class F, class A>
 constexpr decoding decoding_of() {
   if constexpr (F::is_integer || requires { F::fraction_bits; }) {
     return decoding::integers;
+  } else if constexpr (F::bits > 8) {
+    return decoding::wide_floats;
   } else if constexpr (F::bits < 8) {
     constexpr bool few = F::bits == 4 && (std::same_as<A, avx512_arch> || !fits_bf16<F>);
     return few ? decoding::few_floats : fits_bf16<F> ? decoding::planes : decoding::many_floats;
@@ -336,7 +349,39 @@ requires(F::bits == 16) struct value_decoder<F, A, decoding::integers> {
     return v;
   }
 };
-/// Narrower ones; a zero point is subtracted exactly, before the conversion.
+/// Those of 32 bits. (Zero points are subtracted in 32 bits, too: callers see to it that differences fit.)
+template <class F, class A>
+requires(F::bits == 32) struct value_decoder<F, A, decoding::integers> {
+  template <class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const code_bytes<A>& codes, const Zero& zero) const {
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      ints<A> c = simd::load<A>(reinterpret_cast<const std::int32_t*>(codes.from) + k * lanes<A>);
+      if constexpr (!std::same_as<Zero, no_zero_points<A>>) c = c - zero(k);
+      v[static_cast<std::size_t>(k)] = simd::to_float(c);
+    }
+    return v;
+  }
+};
+/// Floats of 16 bits; of NaN the sign counts.
+template <class F, class A>
+struct value_decoder<F, A, decoding::wide_floats> {
+  template <class Zero>
+  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const code_bytes<A>& codes, const Zero&) const {
+    const auto* from = reinterpret_cast<const std::uint16_t*>(codes.from);
+    std::array<floats<A>, 4> v;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const floats<A> x = source_of<F>::template load<A>(from + k * lanes<A>);
+      const words<A> sign = simd::bits_as<std::uint32_t>(x) & words<A>(sign_bit);
+      v[static_cast<std::size_t>(k)] =
+          simd::select(x == x, x, simd::bits_as<float>(sign | words<A>(bits_of(quiet_nan))));
+    }
+    return v;
+  }
+};
+/// Narrower integers; a zero point is subtracted exactly, before the conversion.
 template <class F, class A>
 requires(F::bits <= 8) struct value_decoder<F, A, decoding::integers> {
   static QTENSOR_INLINE ints<A> count(const std::uint8_t* codes) {
@@ -392,7 +437,7 @@ requires(F::bits <= 8) struct value_decoder<F, A, decoding::integers> {
 template <class F, class A>
 struct value_decoder<F, A, decoding::planes> {
   static constexpr bool looks_magnitudes_up = F::bits == 6 && has_shuffles<A> && is_mirrored<F> && has_negative_zero<F>;
-  static constexpr int entries = F::bits <= 4 ? 16 : looks_magnitudes_up ? 32 : F::bits == 6 ? 64 : 256;
+  static constexpr int entries = looks_magnitudes_up ? 32 : std::max(1 << F::bits, 16);
   simd::byte_table<A, entries> high{part_of_plane<F, 24, 0, entries>.data()},
       low{part_of_plane<F, 16, 0, entries>.data()};
 
@@ -560,24 +605,25 @@ struct value_decoder<F, A, decoding::many_floats> {
 
 }  // namespace detail
 
-/// Formats with a vector decoder: 2, 4, 6 or 8 bits, whatever they mean, ...
+/// Formats with a vector decoder: 2 to 8 bits, whatever they mean, ...
 template <class F>
-concept vector_decodable_format = format<F> &&(F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8);
-/// ... and integers of 16 bits.
+concept vector_decodable_format = format<F> && F::bits >= 2 && F::bits <= 8;
+/// ... and those without tables: integers of 16 and 32 bits (signed), bf16 and f16.
 template <class F>
-concept wide_integer = format<F> && F::is_integer && F::bits == 16;
+concept wide_decodable_format = format<F> &&((F::is_integer && (F::bits == 16 || (F::bits == 32 && F::is_signed))) ||
+                                             std::same_as<F, bf16> || std::same_as<F, f16>);
 
 /// Schemes with one: their codes lie in order in an array of their own.
 template <class S>
 concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> &&
-    (vector_decodable_format<typename S::code_format> || wide_integer<typename S::code_format>);
+    (vector_decodable_format<typename S::code_format> || wide_decodable_format<typename S::code_format>);
 
 /// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
 /// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
 /// with tables of 128 bytes (AVX-512 VBMI, NEON), without 20 (HiFloat8 30); 4 bits 12.
 template <format F, usable_arch A>
 requires(vector_decodable_format<F> ||
-         wide_integer<F>) using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
+         wide_decodable_format<F>) using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
 /// The same where values are wanted as two bytes, if F's are bf16 numbers: its planes(codes) are theirs.
 template <vector_decodable_format F, usable_arch A>

@@ -189,7 +189,7 @@ index_t numbers_to_line(const T* to, index_t step, index_t n) {
 /// bits.
 enum class columns_are { any, plain, far };
 
-/// The vector kernel of every scheme whose codes have 2, 4, 6 or 8 bits, or are integers of 16, in order.
+/// The vector kernel of every scheme whose codes have 2 to 8 bits, or are integers of 16 or 32, bf16 or f16, in order.
 template <vector_decodable S, usable_arch A>
 struct vector_decoder {
   using format = typename S::code_format;
@@ -312,7 +312,10 @@ struct vector_decoder {
   /// A zero point from which a code cannot be subtracted in 32 bits.
   static bool far_zero_point(const block_arrays& p, index_t count) {
     if constexpr (S::has_zero_point) {
-      if constexpr (S::zero_point_format::bits > 24) {
+      if constexpr (format::bits == 32) {
+        for (index_t i = 0; p.zero_points != nullptr && i < count; ++i)
+          if (p.zero_points[i] != 0) return true;
+      } else if constexpr (S::zero_point_format::bits > 24) {
         for (index_t i = 0; p.zero_points != nullptr && i < count; ++i)
           if (p.zero_points[i] < -(1 << 30) || p.zero_points[i] > 1 << 30) return true;
       }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <qtensor/format/table.hpp>
+#include <qtensor/format/wide.hpp>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
@@ -172,7 +173,7 @@ constexpr bool vector_rounding() {
 }
 
 template <class F>
-inline constexpr bool vector_format = (F::bits == 2 || F::bits == 4 || F::bits == 6 || F::bits == 8) &&
+inline constexpr bool vector_format = F::bits >= 2 && F::bits <= 8 &&
                                       (counting_format<F> || shiftable_format<F> || stepped_format<F> ||
                                        listed_format<F>);
 
@@ -233,9 +234,23 @@ constexpr bool vector_policies() {
   return overflow && nan && division && division_type && order && steps;
 }
 
+/// Whether codes of S have more bits than a byte and a vector form.
+template <class S>
+constexpr bool wide_format() {
+  using code = typename S::code_format;
+  using rounding = typename S::rounding;
+  if constexpr (code::is_integer)
+    return code::bits == 16 || (code::bits == 32 && code::is_signed);
+  else if constexpr (!one_of<code, bf16, f16> || !deterministic_rounding<rounding>)
+    return false;
+  else
+    return ties_to_even<rounding> && !has_before<rounding, code> && !has_intermediate<S> &&
+           std::same_as<typename S::nan, nan_propagates>;
+}
+
 }  // namespace detail
 
-/// Schemes with a vector encoder: codes in order in an array of their own, a format of 2, 4, 6 or 8 bits with a formula
+/// Schemes with a vector encoder: codes in order in an array of their own, a format of 2 to 8 bits with a formula
 /// (integers, fixed point, minifloats, HiFloat8) or a list of at most 16 values, a rounding that is not random, and
 /// policies of this library or with a vector form (own_policies.hpp).
 template <class S>
@@ -244,11 +259,11 @@ concept vector_encodable =
     detail::vector_format<typename S::code_format> &&
     detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
 
-/// Integers of 16 bits, likewise.
+/// Wider codes, likewise: integers of 16 bits, signed ones of 32, and bf16 and f16 by ties to even that keep NaN.
 template <class S>
 concept wide_encodable =
     quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> && !S::has_offset &&
-    S::code_format::is_integer && S::code_format::bits == 16 &&
-    detail::vector_rounding<typename S::rounding, typename S::code_format>() && detail::vector_policies<S>();
+    detail::wide_format<S>() && detail::vector_rounding<typename S::rounding, typename S::code_format>() &&
+    detail::vector_policies<S>();
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -33,12 +34,14 @@ struct counting {
 
 }  // namespace detail
 
-/// Zero points that vectors can take: |zero| <= 2^14, of 16-bit codes 2^22; with two products the quotients they allow
-/// must stay within 256.
+/// Zero points that vectors can take: |zero| <= 2^14, of 16-bit codes 2^22, of 32-bit ones 0; with two products the
+/// quotients they allow must stay within 256.
 template <class S, usable_arch A>
 constexpr std::array<std::int32_t, 2> regular_zero_points() {
   using range = detail::counting<S>;
-  if constexpr (!range::adds_after)
+  if constexpr (S::code_format::bits == 32)
+    return {0, 0};
+  else if constexpr (!range::adds_after)
     return {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
   else if constexpr (detail::divides_by_products<S, A>)
     return {static_cast<std::int32_t>(range::high) - 256, static_cast<std::int32_t>(range::low) + 256};
@@ -127,18 +130,82 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
   return narrowed<S, A>(h, [&](int k) QTENSOR_INLINE_LAMBDA { return p.zero_points(k); });
 }
 
-}  // namespace detail
-
-/// The code of every number of batch k, by the right quotient, under regular zero points.
-template <wide_encodable S, usable_arch A, class Parameters>
-QTENSOR_INLINE ints<A> encode_wide(const floats<A>& x, const Parameters& p, int k) {
-  using range = detail::counting<S>;
-  constexpr quotient_by by = detail::safe_quotient<S>;
-  const ints<A> zero = p.zero_points(k);
-  ints<A> code = detail::careful_counts<S>(quotients<S, by>(x, p.template divide<by>(k)), zero);
+/// Quotients to integers of 16 bits, under regular zero points.
+template <class S, class A>
+QTENSOR_INLINE ints<A> codes_of_16_bits(const floats<A>& q, const ints<A>& zero) {
+  using range = counting<S>;
+  ints<A> code = careful_counts<S>(q, zero);
   if constexpr (range::adds_after) code = code + zero;
   return simd::min(ints<A>(static_cast<std::int32_t>(range::high)),
                    simd::max(ints<A>(static_cast<std::int32_t>(range::low)), code));
+}
+
+/// The same of 32 bits, whose zero points are 0. Floats of 2^31 and more are above all codes; those below are integers
+/// near there.
+template <class S, class A>
+QTENSOR_INLINE ints<A> codes_of_32_bits(floats<A> q) {
+  using code = typename S::code_format;
+  constexpr std::int64_t highest = static_cast<std::int64_t>(code::max);
+  constexpr float top = 0x1p31f, below_top = 0x1.fffffep30f;
+  constexpr auto low = static_cast<std::int32_t>(static_cast<std::int64_t>(S::codes.low));
+  constexpr auto high =
+      static_cast<std::int32_t>(S::codes.high >= top ? highest : static_cast<std::int64_t>(S::codes.high));
+  const auto number = simd::mask_as<std::int32_t>(q == q);
+  ints<A> nan(std::clamp(0, low, high));
+  if constexpr (std::same_as<typename S::nan, nan_to_max>)
+    nan = simd::select(simd::bits_as<std::int32_t>(q) < ints<A>(0), ints<A>(low), ints<A>(high));
+  else if constexpr (std::same_as<typename S::nan, nan_to_lowest>)
+    nan = ints<A>(low);
+  if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
+  const auto above = simd::mask_as<std::int32_t>(q >= floats<A>(top));
+  const floats<A> inside = simd::min(floats<A>(below_top), simd::max(floats<A>(-top), q));
+  const ints<A> r = simd::select(above, ints<A>(high), round_by<typename S::rounding>(inside));
+  return simd::select(number, simd::min(ints<A>(high), simd::max(ints<A>(low), r)), nan);
+}
+
+/// Quotients to bf16 or f16, as bits.
+template <class S, class A>
+QTENSOR_INLINE halves<A> float_codes(const std::array<floats<A>, 2>& q) {
+  using code = typename S::code_format;
+  const auto kept = [](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+    if constexpr (!std::same_as<typename S::overflow, saturate>) return v;
+    const floats<A> inside = simd::min(floats<A>(code::max), simd::max(floats<A>(code::min), v));
+    return simd::select(v == v, inside, v);
+  };
+  if constexpr (std::same_as<code, bf16>)
+    return simd::narrow_bf16(kept(q[0]), kept(q[1]));
+  else
+    return simd::narrow_f16(kept(q[0]), kept(q[1]));
+}
+
+}  // namespace detail
+
+/// The codes of two batches, k and k + 1 of the parameters, by the right quotient and under regular zero points, to
+/// to[0, 2 * lanes).
+template <wide_encodable S, usable_arch A, class Parameters, class Unit>
+QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Parameters& p, int k, Unit* to) {
+  constexpr quotient_by by = detail::safe_quotient<S>;
+  using code = typename S::code_format;
+  const std::array<floats<A>, 2> q{quotients<S, by>(x[0], p.template divide<by>(k)),
+                                   quotients<S, by>(x[1], p.template divide<by>(k + 1))};
+  if constexpr (code::bits == 32) {
+    static_assert(sizeof(Unit) == 4);
+    auto* const each = reinterpret_cast<std::int32_t*>(to);
+    simd::store(each, detail::codes_of_32_bits<S>(q[0]));
+    simd::store(each + lanes<A>, detail::codes_of_32_bits<S>(q[1]));
+  } else {
+    static_assert(sizeof(Unit) == 2);
+    auto* const each = reinterpret_cast<std::uint16_t*>(to);
+    if constexpr (code::is_integer) {
+      const auto bits = [&](std::size_t i) QTENSOR_INLINE_LAMBDA {
+        const ints<A> c = detail::codes_of_16_bits<S>(q[i], p.zero_points(k + static_cast<int>(i)));
+        return simd::bits_as<std::uint32_t>(c);
+      };
+      simd::store(each, simd::low_halves<A>(bits(0), bits(1)));
+    } else {
+      simd::store(each, detail::float_codes<S>(q));
+    }
+  }
 }
 
 /// Codes of 4 * lanes numbers, one per byte (the upper bits of narrower codes are not clean). Parameters say what to

@@ -22,7 +22,7 @@ constexpr index_t packed_bytes(index_t n) {
 }
 
 /// Codes in the smallest group that fills whole bytes (4-bit: 2 in 1 byte; 5-bit: 8 in 5; 6-bit: 4 in 3; 2-bit: 4 in 1;
-/// 8-bit: 1).
+/// 8-bit: 1; 3- and 7-bit: 8 in as many bytes).
 template <int Bits>
 inline constexpr index_t codes_per_group = 8 / (Bits & -Bits);
 
@@ -94,6 +94,10 @@ inline constexpr index_t codes_at_once = 8192;
 template <class A, int Bits>
 inline constexpr bool packs_registers = Bits == 4 || (Bits == 6 && has_join_sixes<A>);
 
+/// Widths whose codes are packed one batch at a time.
+template <class A, int Bits>
+inline constexpr bool by_batches = packs_in_registers<A>&& Bits < 8 && Bits != 4 && Bits != 6;
+
 /// `streams`: whole registers go past the caches; `to` is aligned to 64 bytes.
 template <class A, int Bits>
 void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool streams = false) {
@@ -123,6 +127,9 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
     for (; i / 4 * 3 + step <= packed_bytes<6>(n); i += step)
       simd::store(to + i / 4 * 3, packed_sixes<A>(simd::bits_as<std::uint32_t>(simd::load<A>(codes + i))));
   }
+  if constexpr (by_batches<A, Bits>)
+    for (; i + step <= n; i += step)
+      simd::store_n(to + i / 8 * Bits, step / 8 * Bits, simd::packed_codes<Bits>(simd::load<A>(codes + i)));
   if constexpr (by_eights<Bits>)
     for (; i + 8 <= n; i += 8) pack_eight<Bits>(codes + i, to + i / 8 * Bits);
   for (; i < n; i += group)
@@ -142,7 +149,7 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, bool s
       simd::put(codes + i + step, both[1], streams);
     }
   }
-  if constexpr (Bits == 4 || Bits == 6)
+  if constexpr (spreads_codes<Bits, A>)
     for (; i + step <= n; i += step) simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), streams);
   if constexpr (Bits == 4)
     if (i < n) {
@@ -157,15 +164,18 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, bool s
 
 }  // namespace detail
 
+/// Widths of codes that pack_codes and unpack_codes know.
+template <int Bits>
+inline constexpr bool packs_codes = Bits >= 2 && Bits <= 8;
+
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
-/// of the last byte are 0. Bits is 2, 4, 5, 6 or 8; codes and to may not overlap. Rows: call once for each row.
+/// of the last byte are 0. Bits is 2 to 8; codes and to may not overlap. Rows: call once for each row.
 /// `past_caches`: what is packed bypasses the caches; call stream_fence<A>() after the last run.
-/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; 2 and 5 bits 2,
-/// in 64-bit words.
+/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; other widths
+/// 0.15 with VBMI, else 2, in 64-bit words.
 template <usable_arch A, int Bits>
 void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool past_caches) {
-  static_assert(Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8,
-                "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
+  static_assert(packs_codes<Bits>, "qtensor: codes are packed with 2 to 8 bits.");
   if constexpr (Bits == 8)
     if (past_caches) return simd::stream_bytes<A>(codes, n, to);
   const bool aligned = detail::packs_registers<A, Bits> && begins_line(to);
@@ -185,17 +195,13 @@ void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to) {
   if (past_caches) simd::stream_fence<A>();
 }
 
-/// Widths of codes that unpack_codes knows.
-template <int Bits>
-inline constexpr bool unpacks_codes = Bits == 2 || (Bits >= 4 && Bits <= 6) || Bits == 8;
-
 /// Unpacks a run: the inverse of pack_codes, each code zero-extended to a byte. Reads from[0, packed_bytes<Bits>(n))
 /// and writes codes[0, n), nothing else.
 template <usable_arch A, int Bits>
 void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
-  static_assert(unpacks_codes<Bits>, "qtensor: codes are packed with 2, 4, 5, 6 or 8 bits.");
+  static_assert(packs_codes<Bits>, "qtensor: codes are packed with 2 to 8 bits.");
   if (n < detail::streaming_codes) return detail::unpack_run<A, Bits>(from, n, codes);
-  if constexpr (Bits == 4 || Bits == 6)
+  if constexpr (spreads_codes<Bits, A>)
     if (begins_line(codes)) {
       detail::unpack_run<A, Bits>(from, n, codes, true);
       return simd::stream_fence<A>();

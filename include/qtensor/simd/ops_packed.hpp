@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstring>
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
@@ -23,6 +25,16 @@ QTENSOR_INLINE bytes<A> spread_codes(any_isa, const std::uint8_t* from) {
     code[i] = static_cast<std::uint8_t>(bits & low_bits(Bits));
   }
   return code.batch();
+}
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> packed_codes(any_isa, const bytes<A>& codes) {
+  buffer<std::uint8_t, A> code(codes), packed(bytes<A>(std::uint8_t{0}));
+  std::uint32_t bits = 0;
+  for (index_t i = 0, have = 0, at = 0; i < code.size; ++i) {
+    bits |= (code[i] & low_bits(Bits)) << have;
+    for (have += Bits; have >= 8; have -= 8, bits >>= 8) packed[at++] = static_cast<std::uint8_t>(bits & 0xffu);
+  }
+  return packed.batch();
 }
 template <class A>
 QTENSOR_INLINE words<A> nibble_words(any_isa, const std::uint8_t* from) {
@@ -140,14 +152,33 @@ QTENSOR_INLINE halves<A> step_exponents(avx2_isa, const halves<A>& v, const halv
 
 #if QTENSOR_LEVEL_X86 >= 4
 #if defined(__AVX512VBMI__)
-// Where the bytes of eight codes begin, and in which of their bits each code does.
-struct sixes_by_eights {
-  alignas(64) std::array<std::uint8_t, 64> group{};
-  constexpr sixes_by_eights() {
-    for (std::size_t i = 0; i < 64; ++i) group[i] = static_cast<std::uint8_t>(i / 8 * 6 + (i % 8 < 6 ? i % 8 : 5));
+/// The bytes of every eight codes, which so many bytes hold: to words of eight bytes, and side by side again.
+template <int Bits>
+struct bytes_of_eights {
+  alignas(64) std::array<std::uint8_t, 64> apart{}, together{};
+  std::uint64_t begins = 0;  // the bits of a word in which its codes begin
+  constexpr bytes_of_eights() {
+    constexpr std::size_t each = Bits;
+    for (std::size_t i = 0; i < 64; ++i) {
+      apart[i] = static_cast<std::uint8_t>(i / 8 * each + std::min(i % 8, each - 1));
+      together[i] = static_cast<std::uint8_t>(i < 8 * each ? i / each * 8 + i % each : 0);
+    }
+    for (int k = 0; k < 8; ++k) begins |= static_cast<std::uint64_t>(k * Bits) << (8 * k);
   }
 };
-inline constexpr sixes_by_eights sixes_index{};
+template <int Bits>
+inline constexpr bytes_of_eights<Bits> eights_index{};
+
+/// Pairs of clean codes, then fours, then eights are put side by side.
+template <int Bits, class A>
+QTENSOR_INLINE bytes<A> packed_codes(avx512_isa, const bytes<A>& codes) {
+  const __m512i clean = _mm512_and_si512(codes.data, _mm512_set1_epi8((1 << Bits) - 1));
+  const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi16(static_cast<short>(1 << (8 + Bits) | 1)), clean);
+  const __m512i fours = _mm512_madd_epi16(pairs, _mm512_set1_epi32(1 << (16 + 2 * Bits) | 1));
+  const __m512i upper = _mm512_srli_epi64(fours, 32 - 4 * Bits), lower = _mm512_set1_epi64((1LL << 4 * Bits) - 1);
+  const __m512i eights = _mm512_ternarylogic_epi64(lower, fours, upper, 0xca);  // a ? b : c
+  return _mm512_permutexvar_epi8(_mm512_load_si512(eights_index<Bits>.together.data()), eights);
+}
 
 // Bytes of words without their fourth ones: 64 from the first on, of two registers.
 template <int First>
@@ -182,13 +213,14 @@ QTENSOR_INLINE bytes<A> spread_codes(avx512_isa, const std::uint8_t* from) {
     const __m512i pairs = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
     return _mm512_and_si512(_mm512_or_si512(pairs, _mm512_slli_epi16(pairs, 4)), _mm512_set1_epi8(15));
   } else {
-    const __m512i packed = _mm512_maskz_loadu_epi32(0x0fff, from);
 #if defined(__AVX512VBMI__)
-    const __m512i eights = _mm512_permutexvar_epi8(_mm512_load_si512(sixes_index.group.data()), packed);
-    const __m512i codes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(0x2a241e18120c0600), eights);
-    return _mm512_and_si512(codes, _mm512_set1_epi8(0x3f));
+    constexpr auto& index = eights_index<Bits>;
+    const __m512i packed = _mm512_maskz_loadu_epi64((1 << Bits) - 1, from);
+    const __m512i eights = _mm512_permutexvar_epi8(_mm512_load_si512(index.apart.data()), packed);
+    const __m512i codes = _mm512_multishift_epi64_epi8(_mm512_set1_epi64(static_cast<long long>(index.begins)), eights);
+    return _mm512_and_si512(codes, _mm512_set1_epi8((1 << Bits) - 1));
 #else
-    return sixes_of<A>(simd::give_top_bytes(bytes<A>(packed)));
+    return sixes_of<A>(simd::give_top_bytes(bytes<A>(_mm512_maskz_loadu_epi32(0x0fff, from))));
 #endif
   }
 }
@@ -247,11 +279,26 @@ QTENSOR_INLINE halves<A> step_exponents(neon_isa, const halves<A>& v, const halv
 
 }  // namespace detail
 
-/// 4 * lanes codes of 4 or 6 bits, one per byte, in order. Reads their Bits * lanes / 2 bytes.
-/// Cost: 4 bits 4; 6 bits 4 with VBMI, else 14 / 8 / 12 / 12.
+/// Widths of codes for which there are instructions that take them apart: 4 and 6 bits, with VBMI 2 to 7.
+template <int Bits, class A>
+inline constexpr bool spreads_codes = Bits == 4 || Bits == 6 ||
+                                      (Bits >= 2 && Bits < 8 && std::same_as<A, avx512_arch> && features::vbmi);
+
+/// 4 * lanes codes of `Bits` bits, one per byte, in order. Reads their Bits * lanes / 2 bytes.
+/// Cost: 4 with VBMI and for 4 bits; 6 bits else 14 / 8 / 12 / 12.
 template <int Bits, usable_arch A>
-requires(Bits == 4 || Bits == 6) QTENSOR_INLINE bytes<A> spread_codes(const std::uint8_t* from) {
+requires spreads_codes<Bits, A> QTENSOR_INLINE bytes<A> spread_codes(const std::uint8_t* from) {
   return detail::spread_codes<Bits, A>(detail::isa<A>{}, from);
+}
+
+/// Where there are instructions for packed_codes.
+template <class A>
+inline constexpr bool packs_in_registers = std::same_as<A, avx512_arch>&& features::vbmi;
+/// The lower `Bits` bits (2 to 7) of 4 * lanes bytes side by side, in the first Bits * lanes / 2 bytes; others are
+/// unspecified. Cost: 6 with VBMI, else a loop.
+template <int Bits, usable_arch A>
+requires(Bits >= 2 && Bits < 8) QTENSOR_INLINE bytes<A> packed_codes(const bytes<A>& codes) {
+  return detail::packed_codes<Bits, A>(detail::isa<A>{}, codes);
 }
 
 /// `lanes` codes of 4 bits, each in the low bits of a word; the other bits are unspecified. Reads lanes / 2 bytes.

@@ -163,8 +163,7 @@ template <class S, quotient_by By, class A, class From, class Parameters>
   constexpr index_t step = 4 * lanes<A>;
   const Parameters p = of_all;
   for (index_t r = 0; r < rows; ++r, x += x_step, to += to_step)
-    for (index_t i = 0; i < n; i += step)
-      simd::store(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p));
+    for (index_t i = 0; i < n; i += step) simd::store(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p));
 }
 
 /// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
@@ -299,8 +298,7 @@ struct vector_encoder {
       const detail::uniform_parameters<S, By, A> p(s, zero_point);
       if (rows > 1 && n % (4 * lanes<A>) == 0)
         return detail::encode_whole_rows<S, By, A, From>(x, x_step, rows, n, p, bytes, step);
-      for (index_t r = 0; r < rows; ++r)
-        detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step);
+      for (index_t r = 0; r < rows; ++r) detail::encode_blocks<S, By, A, From>(x + r * x_step, n, p, bytes + r * step);
     };
     switch (way) {
       case uniform_way::one_by_one:
@@ -509,7 +507,7 @@ requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : vector
   using reading = vector_encoder<detail::encoding_form<S>, A, From>;
 };
 
-/// The one of 16-bit integers.
+/// The one of wider codes: integers of 16 and 32 bits, bf16 and f16.
 template <wide_encodable S, usable_arch A, float_source From = from_f32>
 struct wide_encoder {
   using unit = code_unit_t<S>;
@@ -556,12 +554,10 @@ struct wide_encoder {
   static void run(const element* x, index_t n, Parameters p, unit* codes) {
     const auto four = [&](const element* from, unit* to) QTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 2
-      for (int k = 0; k < 4; k += 2) {
-        const auto code = [&](int b) QTENSOR_INLINE_LAMBDA {
-          return simd::bits_as<std::uint32_t>(encode_wide<S>(From::template load<A>(from + b * lanes<A>), p, b));
-        };
-        simd::store(reinterpret_cast<std::uint16_t*>(to) + k * lanes<A>, simd::low_halves<A>(code(k), code(k + 1)));
-      }
+      for (int k = 0; k < 4; k += 2)
+        store_wide<S, A>(
+            {From::template load<A>(from + k * lanes<A>), From::template load<A>(from + (k + 1) * lanes<A>)}, p, k,
+            to + k * lanes<A>);
     };
     index_t i = 0;
     for (; i + step <= n; i += step, p.next()) four(x + i, codes + i);

@@ -51,7 +51,7 @@ class result_table {
   }
 
  private:
-  static constexpr int entries = Code::bits <= 4 ? 16 : Code::bits == 6 ? 64 : 256;
+  static constexpr int entries = std::max(1 << Code::bits, 16);
   // The upper bit is a sign: half the table will do, as long as nothing was added.
   static constexpr bool may_mirror = [] {
     if constexpr (Code::bits == 8)
