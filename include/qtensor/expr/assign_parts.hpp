@@ -39,7 +39,12 @@ inline constexpr bool goes_box_by_box = has_few_copies<Part> && !Part::is_slow &
 template <class Part>
 inline constexpr index_t fewest_lines = Part::has_across ? 16 : 1;
 template <class Part>
-inline constexpr index_t shortest_line = Part::has_across ? 32 : 512;
+inline constexpr index_t shortest_line = Part::has_across ? 32 : 128;
+
+/// Elements from which on the next box is asked for: of runs, where the nearer caches do not hold all that is read and
+/// written; squares come in time from any cache.
+template <class Part>
+inline constexpr index_t far_elements = ops::streaming_floats / (Part::has_across ? 1 : 8);
 
 /// dst (=, +=, ...) x, element by element, as Eigen's own assignment: a destination of `=` is resized where it can be.
 template <class Dst, class Xpr, class Functor>
@@ -60,7 +65,7 @@ void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
         constexpr std::integral_constant<index_t, Shape.rows> high;
         store_boxes<Shape>(part, high, 0, lines, 0, length, dst.data(), dst.outerStride(), how);
       };
-      if (lines * length >= ops::streaming_floats)
+      if (lines * length >= far_elements<part_type>)
         store.template operator()<part_shape::of_far<part_type>()>();
       else
         store.template operator()<part_shape::of<part_type>()>();

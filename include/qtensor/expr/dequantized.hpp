@@ -7,6 +7,7 @@
 #include <qtensor/expr/eigen_version.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/ops_packed.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -187,26 +188,10 @@ class element_reader {
   /// `lanes` codes from an even element on, one a 32-bit lane.
   template <class Arch>
   static simd::words<Arch> codes(const std::uint8_t* from) {
-    if constexpr (code::bits == 8) {
+    if constexpr (code::bits == 8)
       return simd::widen_u8<Arch>(from);
-    } else {
-      constexpr index_t lanes = simd::lanes<Arch>;
-      std::uint8_t each[lanes];
-      if constexpr (lanes >= 8 && std::endian::native == std::endian::little) {
-        for (index_t k = 0; k < lanes; k += 8) {  // eight nibbles to eight bytes: halves move apart three times
-          std::uint32_t packed;
-          std::memcpy(&packed, from + k / 2, sizeof packed);
-          std::uint64_t x = packed;
-          x = (x | x << 16) & 0x0000ffff0000ffff;
-          x = (x | x << 8) & 0x00ff00ff00ff00ff;
-          x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
-          std::memcpy(each + k, &x, sizeof x);
-        }
-      } else {
-        for (index_t k = 0; k < lanes; ++k) each[k] = static_cast<std::uint8_t>(from[k / 2] >> (k % 2 * 4) & 15);
-      }
-      return simd::widen_u8<Arch>(each);
-    }
+    else
+      return simd::nibble_words<Arch>(from) & simd::words<Arch>(15u);
   }
   /// Code values as floats, less the zero point: exact.
   template <class Arch>
