@@ -115,7 +115,7 @@ TEST_CASE("quantize_into: memory into a tensor that is there already, in either 
     quantize_into(dynamic, memory);
     CHECK(check::same_bytes(dynamic, quantize<S, Order>(memory)));
     store_scales(fixed.span(), 0.5f);
-    quantize_static_into(fixed.span(), memory);
+    quantize_static_into(fixed, memory);
     CHECK(check::same_bytes(fixed, quantize<S, Order>(memory, 0.5f)));
   };
   check_into(std::type_identity<int8_per_channel<0>>{}, row_major{}, matrix_extents(9, 40));

@@ -321,5 +321,9 @@ template <quantization_scheme S, tensor_extents E, storage_order O, format F, te
 void quantize_static_into(const tensor_span<S, E, O>& out, const memory_source<F, Extents>& x, const How&... how) {
   quantize_static_into(ops::rows_for<O>(x, out.extents()), out, how...);
 }
+template <quantization_scheme S, tensor_extents E, storage_order O, format F, tensor_extents Extents, class... How>
+void quantize_static_into(tensor<S, E, O>& out, const memory_source<F, Extents>& x, const How&... how) {
+  quantize_static_into(out.span(), x, how...);
+}
 
 }  // namespace qtensor::inline QTENSOR_ABI
