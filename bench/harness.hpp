@@ -28,7 +28,7 @@ struct task {
   const float* floats = nullptr;          // the numbers as f32, always
   const std::uint16_t* halves = nullptr;  // the same rounded to op->number, where that has 16 bits
   void* numbers = nullptr;                // where dequantized numbers go: 4 bytes an element, at most
-  std::uint8_t* codes = nullptr;          // 2.5 bytes an element
+  std::uint8_t* codes = nullptr;          // 4 bytes an element
   void* scales = nullptr;                 // four bytes an element
   std::uint8_t* zero_points = nullptr;    // as uint8, one a scale
   float* tensor_scale = nullptr;
@@ -140,5 +140,6 @@ void add_ggml_blocks(operations&);
 void add_both_axes(operations&);
 void add_expressions(operations&);
 void add_packing(operations&);
+void add_wide_codes(operations&);
 
 }  // namespace bench

@@ -292,6 +292,22 @@ void cast(const task& t, candidates& all) {
                       [from = x + row * cols](index_t i) { return int{Encoder::encode(N::load(from[i]))}; });
   });
 }
+/// To bf16 and back, which is a matter of shifts.
+template <class N>
+void cast_to_bf16(const task& t, candidates& all) {
+  const auto* x = numbers<N>(t);
+  add(t, all, "", [x, to = reinterpret_cast<std::uint16_t*>(t.codes), cols = t.cols](index_t row) {
+    for (index_t i = row * cols; i < (row + 1) * cols; ++i) to[i] = bf16::store(N::load(x[i]));
+  });
+}
+template <class N>
+void cast_from_bf16(const task& t, candidates& all) {
+  add(t, all, "",
+      [from = reinterpret_cast<const std::uint16_t*>(t.codes), to = static_cast<typename N::type*>(t.numbers),
+       cols = t.cols](index_t row) {
+        for (index_t i = row * cols; i < (row + 1) * cols; ++i) to[i] = N::store(bf16::load(from[i]));
+      });
+}
 template <class N, class F>
 void cast_back(const task& t, candidates& all) {
   using type = typename N::type;
@@ -396,6 +412,7 @@ void add_quantize(const task& t, candidates& all) {
     if (is("e2m3")) cast<N, 6, minifloat<e2m3>>(t, all);
     if (is("e3m2")) cast<N, 6, minifloat<e3m2>>(t, all);
     if (is("e2m1")) cast<N, 4, e2m1>(t, all);
+    if (is("bf16")) cast_to_bf16<N>(t, all);
   }
 }
 
@@ -421,6 +438,7 @@ void add_dequantize(const task& t, candidates& all) {
     if (is("e2m3")) cast_back<N, qt::e2m3>(t, all);
     if (is("e3m2")) cast_back<N, qt::e3m2>(t, all);
     if (is("e2m1")) cast_back<N, qt::e2m1>(t, all);
+    if (is("bf16")) cast_from_bf16<N>(t, all);
   }
 }
 

@@ -61,7 +61,7 @@ class arena {
         bf16_(2 * n + slack),
         f16_(2 * n + slack),
         numbers_(4 * n + slack),
-        codes_(5 * n / 2 + slack),
+        codes_(4 * n + slack),
         scales_(4 * n + slack),
         zeros_(n + slack),
         inverses_(4 * n + slack),
@@ -94,7 +94,7 @@ class arena {
     t.floats = floats_.as<float>() + at;
     t.halves = (op.number == "f16" ? f16_ : bf16_).as<std::uint16_t>() + at;
     t.numbers = numbers_.as<std::uint8_t>() + 4 * at;
-    t.codes = codes_.as<std::uint8_t>() + 5 * at / 2;
+    t.codes = codes_.as<std::uint8_t>() + 4 * at;
     t.scales = scales_.as<std::uint8_t>() + 4 * at;
     t.zero_points = zeros_.as<std::uint8_t>() + at;
     t.tensor_scale = &tensor_scale_;

@@ -85,7 +85,7 @@ void add_onnxruntime(const task& t, candidates& all) {
                                       sizes.size(), static_cast<ONNXTensorElementDataType>(type));
     };
     const void* numbers = op.number == "f32" ? static_cast<const void*>(t.floats) : t.halves;
-    const double code_bytes = op.code == "int4" ? 0.5 : 1.;
+    const double code_bytes = op.code == "int4" ? 0.5 : op.code == "bf16" || op.code == "f16" ? 2. : 1.;
     if (quantizes) {
       binding->BindInput("x", tensor(numbers, op.number_bytes, number));
       binding->BindOutput("y", tensor(t.codes, code_bytes, code));

@@ -248,6 +248,7 @@ void run_all(const options& wanted) {
   add_both_axes(all);
   add_expressions(all);
   add_packing(all);
+  add_wide_codes(all);
 
   const std::regex filter(wanted.filter);
   const auto matches = [&](const std::string& name) { return std::regex_search(name, filter) != wanted.inverted; };

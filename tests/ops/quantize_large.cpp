@@ -99,6 +99,8 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check_streams<int8_per_channel<0>>();
   check::in_full<mxfp4, uint8_per_channel<0>>([]<class S>() { check_streams<S>(); });
   check_streams<uint4_group<32>>();
+  check_streams<scheme<bf16, per_channel<0>>>();
+  check_streams<scheme<int32, group<48>>>();
   check_streams<scheme<int8, group<2048>>>();  // a short one at the end of rows
   check_streams<int8_per_channel<1>>(given_scales());
   check_streams<scheme<e4m3, per_channel<1>>>(given_scales());

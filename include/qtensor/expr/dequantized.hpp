@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <bit>
-#include <cstring>
 #include <qtensor/expr/eigen_version.hpp>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/ops.hpp>

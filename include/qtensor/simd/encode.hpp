@@ -181,9 +181,10 @@ QTENSOR_INLINE halves<A> float_codes(const std::array<floats<A>, 2>& q) {
 }  // namespace detail
 
 /// The codes of two batches, k and k + 1 of the parameters, by the right quotient and under regular zero points, to
-/// to[0, 2 * lanes).
+/// to[0, 2 * lanes), past the caches on demand.
 template <wide_encodable S, usable_arch A, class Parameters, class Unit>
-QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Parameters& p, int k, Unit* to) {
+QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Parameters& p, int k, Unit* to,
+                               bool past_caches) {
   constexpr quotient_by by = detail::safe_quotient<S>;
   using code = typename S::code_format;
   const std::array<floats<A>, 2> q{quotients<S, by>(x[0], p.template divide<by>(k)),
@@ -191,8 +192,8 @@ QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Paramete
   if constexpr (code::bits == 32) {
     static_assert(sizeof(Unit) == 4);
     auto* const each = reinterpret_cast<std::int32_t*>(to);
-    simd::store(each, detail::codes_of_32_bits<S>(q[0]));
-    simd::store(each + lanes<A>, detail::codes_of_32_bits<S>(q[1]));
+    simd::put(each, detail::codes_of_32_bits<S>(q[0]), past_caches);
+    simd::put(each + lanes<A>, detail::codes_of_32_bits<S>(q[1]), past_caches);
   } else {
     static_assert(sizeof(Unit) == 2);
     auto* const each = reinterpret_cast<std::uint16_t*>(to);
@@ -201,9 +202,9 @@ QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Paramete
         const ints<A> c = detail::codes_of_16_bits<S>(q[i], p.zero_points(k + static_cast<int>(i)));
         return simd::bits_as<std::uint32_t>(c);
       };
-      simd::store(each, simd::low_halves<A>(bits(0), bits(1)));
+      simd::put(each, simd::low_halves<A>(bits(0), bits(1)), past_caches);
     } else {
-      simd::store(each, detail::float_codes<S>(q));
+      simd::put(each, detail::float_codes<S>(q), past_caches);
     }
   }
 }

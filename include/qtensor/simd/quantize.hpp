@@ -512,15 +512,17 @@ template <wide_encodable S, usable_arch A, float_source From = from_f32>
 struct wide_encoder {
   using unit = code_unit_t<S>;
   using element = typename From::type;
+  static constexpr bool takes_traffic = true;
 
-  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+  static void uniform(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes,
+                      traffic t = {}) {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
       return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
-    run(x, n, detail::uniform_parameters<S, detail::safe_quotient<S>, A>(s, zero_point), codes);
+    run(x, n, detail::uniform_parameters<S, detail::safe_quotient<S>, A>(s, zero_point), codes, t);
   }
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
-                     float tensor_scale, unit* codes) {
-    run(x, n, detail::vector_parameters<S, A>{scales, zero_points, tensor_scale}, codes);
+                     float tensor_scale, unit* codes, traffic t = {}) {
+    run(x, n, detail::vector_parameters<S, A>{scales, zero_points, tensor_scale}, codes, t);
     if (!detail::any_irregular<S, A>(scales, zero_points, n)) return;
     for (index_t i = 0; i < n; ++i)
       if (detail::is_irregular<S, A>(scales[i], zero_points, i))
@@ -528,12 +530,12 @@ struct wide_encoder {
                                             zero_points != nullptr ? zero_points[i] : 0, codes + i);
   }
   static void grouped(const element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
-                      float tensor_scale, unit* codes) {
+                      float tensor_scale, unit* codes, traffic t = {}) {
     constexpr index_t long_group = 2 * step, chunk = 512;
     if (group >= std::min(n, long_group)) {
       for (index_t i = 0, g = 0; i < n; i += group, ++g)
         uniform(x + i, std::min(group, n - i), {scales[g], tensor_scale}, zero_points != nullptr ? zero_points[g] : 0,
-                codes + i);
+                codes + i, t);
       return;
     }
     alignas(64) float own_scales[chunk + lanes<A>];
@@ -542,32 +544,37 @@ struct wide_encoder {
       const index_t count = std::min(chunk, n - i);
       spread_entries<A>(scales, group, i, count, own_scales);
       if (zero_points != nullptr) spread_entries<A>(zero_points, group, i, count, own_zeros);
-      vector(x + i, count, own_scales, zero_points != nullptr ? own_zeros : nullptr, tensor_scale, codes + i);
+      vector(x + i, count, own_scales, zero_points != nullptr ? own_zeros : nullptr, tensor_scale, codes + i, t);
     }
   }
 
  private:
   static constexpr index_t step = 4 * lanes<A>;
 
-  /// Four batches at a time, the last ones by way of a padded copy.
+  /// Four batches at a time, the last ones by way of a padded copy; past the caches where codes begin a line.
   template <class Parameters>
-  static void run(const element* x, index_t n, Parameters p, unit* codes) {
-    const auto four = [&](const element* from, unit* to) QTENSOR_INLINE_LAMBDA {
+  static void run(const element* x, index_t n, Parameters p, unit* codes, traffic t) {
+    t.streams = t.streams && begins_line(codes);
+    if (t.streams) fetch_shared_lines(codes, n);
+    const auto four = [&](const element* from, unit* to, bool past_caches) QTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 2
       for (int k = 0; k < 4; k += 2)
         store_wide<S, A>(
             {From::template load<A>(from + k * lanes<A>), From::template load<A>(from + (k + 1) * lanes<A>)}, p, k,
-            to + k * lanes<A>);
+            to + k * lanes<A>, past_caches);
     };
     index_t i = 0;
-    for (; i + step <= n; i += step, p.next()) four(x + i, codes + i);
+    for (; i + step <= n; i += step, p.next()) {
+      fetch_ahead<step * index_t{sizeof(element)}>(x + i, t);
+      four(x + i, codes + i, t.streams);
+    }
     if (i == n) return;
     detail::tail_space<A> space;
     p.pad(space, n - i);
     alignas(64) element tail[static_cast<std::size_t>(step)];
     alignas(64) unit kept[static_cast<std::size_t>(step)];
     std::fill(std::copy(x + i, x + n, tail), std::end(tail), element{});
-    four(tail, kept);
+    four(tail, kept, false);
     std::copy_n(kept, n - i, codes + i);
   }
 };
@@ -659,7 +666,7 @@ void encode_uniform_fitting(const typename From::type* x, index_t n, element_sca
   if constexpr (detail::encodes_by_vectors<best>)
     best::uniform_fitting(x, n, s, zero_point, codes, t);
   else
-    best::uniform(x, n, s, zero_point, codes);
+    detail::run_hinted<best>(t, [&](auto... hint) { best::uniform(x, n, s, zero_point, codes, hint...); });
 }
 
 /// encode_grouped for numbers that fit their scales: finite, no code saturated by more than a step (numbers::fitting),
@@ -673,7 +680,8 @@ void encode_fitting(const typename From::type* x, index_t n, index_t group, cons
   if constexpr (detail::encodes_by_vectors<best>)
     best::fitting(x, n, group, scales, zero_points, tensor_scale, codes, t);
   else
-    best::grouped(x, n, group, scales, zero_points, tensor_scale, codes);
+    detail::run_hinted<best>(
+        t, [&](auto... hint) { best::grouped(x, n, group, scales, zero_points, tensor_scale, codes, hint...); });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
