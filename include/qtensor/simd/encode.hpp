@@ -180,15 +180,14 @@ QTENSOR_INLINE halves<A> float_codes(const std::array<floats<A>, 2>& q) {
 
 }  // namespace detail
 
-/// The codes of two batches, k and k + 1 of the parameters, by the right quotient and under regular zero points, to
-/// to[0, 2 * lanes), past the caches on demand.
-template <wide_encodable S, usable_arch A, class Parameters, class Unit>
+/// The codes of two batches, k and k + 1 of the parameters, by a quotient that is right for them and under regular zero
+/// points, to to[0, 2 * lanes), past the caches on demand.
+template <wide_encodable S, quotient_by By, usable_arch A, class Parameters, class Unit>
 QTENSOR_INLINE void store_wide(const std::array<floats<A>, 2>& x, const Parameters& p, int k, Unit* to,
                                bool past_caches) {
-  constexpr quotient_by by = detail::safe_quotient<S>;
   using code = typename S::code_format;
-  const std::array<floats<A>, 2> q{quotients<S, by>(x[0], p.template divide<by>(k)),
-                                   quotients<S, by>(x[1], p.template divide<by>(k + 1))};
+  const std::array<floats<A>, 2> q{quotients<S, By>(x[0], p.template divide<By>(k)),
+                                   quotients<S, By>(x[1], p.template divide<By>(k + 1))};
   if constexpr (code::bits == 32) {
     static_assert(sizeof(Unit) == 4);
     auto* const each = reinterpret_cast<std::int32_t*>(to);

@@ -518,11 +518,16 @@ struct wide_encoder {
                       traffic t = {}) {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
       return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
-    run(x, n, detail::uniform_parameters<S, detail::safe_quotient<S>, A>(s, zero_point), codes, t);
+    constexpr quotient_by safe = detail::safe_quotient<S>;
+    if constexpr (safe == quotient_by::division && !detail::has_own_inverse<S>)
+      if (has_exact_inverse(s))
+        return run<quotient_by::inverse>(x, n, detail::uniform_parameters<S, quotient_by::inverse, A>(s, zero_point),
+                                         codes, t);
+    run<safe>(x, n, detail::uniform_parameters<S, safe, A>(s, zero_point), codes, t);
   }
   static void vector(const element* x, index_t n, const float* scales, const std::int32_t* zero_points,
                      float tensor_scale, unit* codes, traffic t = {}) {
-    run(x, n, detail::vector_parameters<S, A>{scales, zero_points, tensor_scale}, codes, t);
+    run<detail::safe_quotient<S>>(x, n, detail::vector_parameters<S, A>{scales, zero_points, tensor_scale}, codes, t);
     if (!detail::any_irregular<S, A>(scales, zero_points, n)) return;
     for (index_t i = 0; i < n; ++i)
       if (detail::is_irregular<S, A>(scales[i], zero_points, i))
@@ -551,15 +556,22 @@ struct wide_encoder {
  private:
   static constexpr index_t step = 4 * lanes<A>;
 
+  /// Powers of two: divided by and multiplied by their inverse, numbers are the same, rounded once.
+  static bool has_exact_inverse(const element_scale& s) {
+    const float whole = S::has_tensor_scale ? s.scale * s.tensor_scale : s.scale;
+    const std::uint32_t bits = bits_of(whole), exponent = bits >> 23;
+    return (bits & low_bits(23)) == 0 && exponent > 0 && exponent < 254;
+  }
+
   /// Four batches at a time, the last ones by way of a padded copy; past the caches where codes begin a line.
-  template <class Parameters>
+  template <quotient_by By, class Parameters>
   static void run(const element* x, index_t n, Parameters p, unit* codes, traffic t) {
     t.streams = t.streams && begins_line(codes);
     if (t.streams) fetch_shared_lines(codes, n);
     const auto four = [&](const element* from, unit* to, bool past_caches) QTENSOR_INLINE_LAMBDA {
 #pragma GCC unroll 2
       for (int k = 0; k < 4; k += 2)
-        store_wide<S, A>(
+        store_wide<S, By, A>(
             {From::template load<A>(from + k * lanes<A>), From::template load<A>(from + (k + 1) * lanes<A>)}, p, k,
             to + k * lanes<A>, past_caches);
     };
