@@ -329,35 +329,24 @@ inline constexpr bool has_words = requires(const Codes& c) {
 template <class F, class A, decoding How>
 struct value_decoder;
 
-/// Integers of 16 bits, in the bytes that they are.
+/// Integers of 16 and 32 bits, in the bytes that they are. (Zero points are subtracted in 32 bits: callers see to it
+/// that differences fit.)
 template <class F, class A>
-requires(F::bits == 16) struct value_decoder<F, A, decoding::integers> {
-  template <class Zero>
-  QTENSOR_INLINE std::array<floats<A>, 4> operator()(const code_bytes<A>& codes, const Zero& zero) const {
-    std::array<floats<A>, 4> v;
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      const std::uint8_t* from = codes.from + 2 * k * lanes<A>;
-      ints<A> c;
-      if constexpr (F::is_signed)
-        c = simd::widen_i16<A>(reinterpret_cast<const std::int16_t*>(from));
-      else
-        c = simd::bits_as<std::int32_t>(simd::widen_u16<A>(reinterpret_cast<const std::uint16_t*>(from)));
-      if constexpr (!std::same_as<Zero, no_zero_points<A>>) c = c - zero(k);
-      v[static_cast<std::size_t>(k)] = simd::to_float(c);
-    }
-    return v;
+requires(F::bits > 8) struct value_decoder<F, A, decoding::integers> {
+  static QTENSOR_INLINE ints<A> count(const std::uint8_t* codes) {
+    if constexpr (F::bits == 32)
+      return simd::load<A>(reinterpret_cast<const std::int32_t*>(codes));
+    else if constexpr (F::is_signed)
+      return simd::widen_i16<A>(reinterpret_cast<const std::int16_t*>(codes));
+    else
+      return simd::bits_as<std::int32_t>(simd::widen_u16<A>(reinterpret_cast<const std::uint16_t*>(codes)));
   }
-};
-/// Those of 32 bits. (Zero points are subtracted in 32 bits, too: callers see to it that differences fit.)
-template <class F, class A>
-requires(F::bits == 32) struct value_decoder<F, A, decoding::integers> {
   template <class Zero>
   QTENSOR_INLINE std::array<floats<A>, 4> operator()(const code_bytes<A>& codes, const Zero& zero) const {
     std::array<floats<A>, 4> v;
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      ints<A> c = simd::load<A>(reinterpret_cast<const std::int32_t*>(codes.from) + k * lanes<A>);
+      ints<A> c = count(codes.from + F::bits / 8 * k * lanes<A>);
       if constexpr (!std::same_as<Zero, no_zero_points<A>>) c = c - zero(k);
       v[static_cast<std::size_t>(k)] = simd::to_float(c);
     }
