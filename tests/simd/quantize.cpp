@@ -293,6 +293,7 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   std::uint16_t wide[3];
   simd::encode_uniform<halves>(x, 3, {1.f}, 0, wide);
   CHECK(wide[0] == encode<bf16, toward_zero>(0.3f));
+  CHECK(wide[2] == encode<bf16>(5.f));
 }
 
 TEST_CASE("a user's own kernel is found for its scheme, and for no other") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <concepts>
 #include <qtensor/format/minifloat.hpp>
 
 namespace qtensor {
@@ -29,5 +30,11 @@ struct f32 {
   static constexpr fixed_string name = "f32";
   static constexpr float decode(std::uint32_t code) { return float_of(code); }
 };
+
+/// Formats of codes wider than a byte that have arithmetic in floats: integers of 16 bits, signed ones of 32, bf16,
+/// f16.
+template <class F>
+concept wide_code_format = format<F> &&((F::is_integer && (F::bits == 16 || (F::bits == 32 && F::is_signed))) ||
+                                        std::same_as<F, bf16> || std::same_as<F, f16>);
 
 }  // namespace qtensor

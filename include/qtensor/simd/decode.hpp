@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <qtensor/format/table.hpp>
+#include <qtensor/format/wide.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/nibbles.hpp>
@@ -594,25 +595,21 @@ struct value_decoder<F, A, decoding::many_floats> {
 
 }  // namespace detail
 
-/// Formats with a vector decoder: 2 to 8 bits, whatever they mean, ...
+/// Formats with a vector decoder: 2 to 8 bits, whatever they mean; and those of wide_code_format.
 template <class F>
 concept vector_decodable_format = format<F> && F::bits >= 2 && F::bits <= 8;
-/// ... and those without tables: integers of 16 and 32 bits (signed), bf16 and f16.
-template <class F>
-concept wide_decodable_format = format<F> &&((F::is_integer && (F::bits == 16 || (F::bits == 32 && F::is_signed))) ||
-                                             std::same_as<F, bf16> || std::same_as<F, f16>);
 
 /// Schemes with one: their codes lie in order in an array of their own.
 template <class S>
 concept vector_decodable = quantization_scheme<S> && std::same_as<typename S::layout, planar<low_first>> &&
-    (vector_decodable_format<typename S::code_format> || wide_decodable_format<typename S::code_format>);
+    (vector_decodable_format<typename S::code_format> || wide_code_format<typename S::code_format>);
 
 /// decoder(codes, zero) gives the values of 4 * lanes codes (code_bytes, code_bits): decode<F>(code), for integers
 /// code - zero(k) in batch k. It holds its tables: make one for a run. Cost for 4 batches: integers 8, 8-bit floats 12
 /// with tables of 128 bytes (AVX-512 VBMI, NEON), without 20 (HiFloat8 30); 4 bits 12.
 template <format F, usable_arch A>
 requires(vector_decodable_format<F> ||
-         wide_decodable_format<F>) using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
+         wide_code_format<F>) using decoder = detail::value_decoder<F, A, detail::decoding_of<F, A>()>;
 
 /// The same where values are wanted as two bytes, if F's are bf16 numbers: its planes(codes) are theirs.
 template <vector_decodable_format F, usable_arch A>

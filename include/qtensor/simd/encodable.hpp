@@ -239,10 +239,10 @@ template <class S>
 constexpr bool wide_format() {
   using code = typename S::code_format;
   using rounding = typename S::rounding;
-  if constexpr (code::is_integer)
-    return code::bits == 16 || (code::bits == 32 && code::is_signed);
-  else if constexpr (!one_of<code, bf16, f16> || !deterministic_rounding<rounding>)
+  if constexpr (!wide_code_format<code> || !deterministic_rounding<rounding>)
     return false;
+  else if constexpr (code::is_integer)
+    return true;
   else
     return ties_to_even<rounding> && !has_before<rounding, code> && !has_intermediate<S> &&
            std::same_as<typename S::nan, nan_propagates>;
