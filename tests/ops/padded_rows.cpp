@@ -57,6 +57,7 @@ TEST_CASE("rows of a tile: with a scale of the tensor") { check_rows<with<nvfp4,
 TEST_CASE("rows of a tile: integers in groups") {
   check::in_full<int4_group<32>>([]<class S>() { check_rows<S>(); });
   check_rows<scheme<uint4, group<32>, zero_point<uint4>>>();
+  check_rows<scheme<uint4, group<32>, zero_point<uint4>, planar<high_first>>>();
 }
 TEST_CASE("rows of a tile: a scale for each row") {
   check::in_full<int8_per_channel<0>>([]<class S>() { check_rows<S>(); });

@@ -46,6 +46,7 @@ TEST_CASE("quantize_dual_axis: each result equals a quantization of the original
   const auto both = [](const auto& shape, unsigned seed) {
     compare<mxfp8_e4m3>(shape, seed);
     compare<mxfp4>(shape, seed);
+    compare<with<mxfp4, planar<high_first>>>(shape, seed);
   };
   both(matrix_extents(64, 64), 1);
   both(matrix_extents(33, 70), 2);

@@ -17,6 +17,15 @@ std::uint32_t bits_in(storage_t<F> number) {
     return number;
 }
 
+/// A format of two values: no kernel unpacks its codes.
+struct one_bit {
+  static constexpr int bits = 1;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr fixed_string name = "one_bit";
+  static constexpr float decode(std::uint32_t code) { return (code & 1) != 0 ? 1.f : -1.f; }
+};
+
 /// Ordinary scales, hard ones, and those that are no numbers.
 float any_scale() {
   const float hard[] = {0.f, -0.f, 1.f, -1.f, 0x1p-126f, 0x1p-127f, 0x1p-149f, 0x1p-117f, -0x1p127f};
@@ -129,15 +138,19 @@ void check_runs_of() {
         check_run<S, F, A>(n, group);
         check_run<S, F, A>(n, group, true);
       }
-    for (const index_t n : {1, 31, 64, 65, 130, 515})
-      for (const bool tame : {false, true})
-        for (const auto& [streams, shift] : {std::pair{false, 0}, {true, 0}, {true, 1}})
-          check_columns<S, F, A>(n, tame, streams, shift);
+    if constexpr (simd::vector_decodable<S>)
+      for (const index_t n : {1, 31, 64, 65, 130, 515})
+        for (const bool tame : {false, true})
+          for (const auto& [streams, shift] : {std::pair{false, 0}, {true, 0}, {true, 1}})
+            check_columns<S, F, A>(n, tame, streams, shift);
+    if constexpr (simd::turns_codes<S>)  // longer than what is turned at a time
+      for (const index_t group : {0, 1, 32, 33, 1001, 4095, 4096, 4097, 9001})
+        for (const index_t n : {8192, 20002, 20003}) check_run<S, F, A>(n, group);
   });
 }
 template <class S>
 void check_runs() {
-  static_assert(simd::vector_decodable<S>);
+  static_assert(simd::vector_decodable<S> || simd::turns_codes<S>);
   check_runs_of<S, f32>();
   check_runs_of<S, bf16>();
   check_runs_of<S, f16>();
@@ -187,6 +200,10 @@ TEST_CASE("integers of 32 bits, with zero points and without, bf16 and f16") {
 }
 TEST_CASE("codes of five bits") { check_runs<stored<scheme<uint5, group<32>, zero_point<uint5>>>>(); }
 TEST_CASE("int4 with zero points") { check_runs<stored<scheme<int4, group<32>, zero_point<int8>>>>(); }
+TEST_CASE("codes from the top of a byte down, with zero points and offsets") {
+  check_runs<stored<scheme<int4, group<32>, zero_point<int8>, planar<high_first>>>>();
+  check_runs<stored<scheme<uint2, group<32>, offset<f32>, static_only, planar<high_first>>>>();
+}
 TEST_CASE("uint2 with offsets") { check_runs<stored<scheme<uint2, group<32>, offset<f32>, static_only>>>(); }
 TEST_CASE("mxfp8: every length and granularity, both ends fenced") { check_runs<stored<mxfp8_e4m3>>(); }
 TEST_CASE("mxfp6: every length and granularity, both ends fenced") { check_runs<stored<mxfp6_e3m2>>(); }
@@ -200,8 +217,8 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   simd::decode_vector<mxfp4>(nullptr, 0, nullptr, nullptr, out);
   simd::decode_grouped<mxfp4>(nullptr, 0, 32, nullptr, nullptr, out);
   CHECK(out[0] == 7.f);
+  CHECK(std::string(simd::kernel_name<simd::op::decode, scheme<one_bit, group<2>>>()) == "reference");
   using upside_down = scheme<int4, group<2>, planar<high_first>>;
-  CHECK(std::string(simd::kernel_name<simd::op::decode, upside_down>()) == "reference");
   const std::uint8_t packed[2] = {0x3e, 0x50};
   simd::decode_grouped<upside_down>(packed, 3, 2, s, nullptr, out);
   CHECK(out[0] == 6.f);

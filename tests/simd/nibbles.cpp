@@ -143,6 +143,26 @@ TEST_CASE("join_nibbles, flip_bits: every length to 3 batches, both ends fenced"
   });
 }
 
+TEST_CASE("turn_codes: the other order in each byte, every length to 3 batches, in place too, both ends fenced") {
+  check::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    for (index_t n = 0; n <= 12 * simd::lanes<A>; ++n) {
+      check::fenced<std::uint8_t> bytes(check::random_codes<std::uint8_t>(n)), pairs(n), fours(n);
+      simd::turn_codes<A, 4>(bytes.data(), n, pairs.data());
+      simd::turn_codes<A, 2>(bytes.data(), n, fours.data());
+      index_t wrong = 0;
+      for (index_t i = 0; i < n; ++i) {
+        const int b = bytes[i];
+        wrong += pairs[i] != ((b & 15) << 4 | b >> 4);
+        wrong += fours[i] != ((b & 3) << 6 | (b & 12) << 2 | (b & 48) >> 2 | b >> 6);
+      }
+      CHECK(wrong == 0);
+      simd::turn_codes<A, 4>(pairs.data(), n, pairs.data());
+      CHECK(std::equal(pairs.data(), pairs.data() + n, bytes.data()));
+    }
+  });
+}
+
 TEST_CASE("pack_nibbles: first code in the low half, an odd row ends with 0") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

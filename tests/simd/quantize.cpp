@@ -59,6 +59,9 @@ void check_runs() {
       for (const index_t group : {0, 1}) check_run<S, A>(n, group);
     for (const index_t group : {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 100, 128, 512, 600, 2048, 2049, 2056})
       for (const index_t n : {1, 31, 64, 65, 127, 130, 515, 2048, 2051, 4131}) check_run<S, A>(n, group);
+    if constexpr (simd::turns_codes<S>)  // longer than what is turned at a time
+      for (const index_t group : {0, 1, 32, 33, 1001, 4095, 4096, 4097, 9001})
+        for (const index_t n : {8192, 20002, 20003}) check_run<S, A>(n, group);
   });
   CHECK(std::string(simd::kernel_name<simd::op::encode, S>()) ==
         std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
@@ -200,6 +203,10 @@ TEST_CASE("hif8: every length and granularity, both ends fenced") {
   check_runs<with<scheme<hif8, group<32>>, nearest_even>>();
 }
 TEST_CASE("int2: every length and granularity, both ends fenced") { check_runs<scheme<int2, group<32>>>(); }
+TEST_CASE("codes from the top of a byte down: every length and granularity, both ends fenced") {
+  check_runs<scheme<int4, group<32>, planar<high_first>>>();
+  check_runs<scheme<uint2, group<32>, zero_point<uint8>, static_only, planar<high_first>>>();
+}
 TEST_CASE("nvfp4 with a tensor scale: every length and granularity, both ends fenced") {
   check_runs<with<nvfp4, tensor_scale<f32>>>();
 }

@@ -98,8 +98,10 @@ template <class S>
 void clear_unused_bits(detail::code_unit_t<S>* codes, index_t step, index_t rows, index_t n) {
   using unit = detail::code_unit_t<S>;
   if constexpr (is_packed<typename S::code_format>)
-    if (const index_t used = n * S::code_format::bits % 8; used != 0)
-      for (index_t r = 0; r < rows; ++r) codes[r * step + units_of_row<S>(n) - 1] &= static_cast<unit>((1 << used) - 1);
+    if (const index_t used = n * S::code_format::bits % 8; used != 0) {
+      const int used_bits = simd::turns_codes<S> ? 0xff00 >> used : (1 << used) - 1;
+      for (index_t r = 0; r < rows; ++r) codes[r * step + units_of_row<S>(n) - 1] &= static_cast<unit>(used_bits);
+    }
 }
 
 /// Calls visit(row, n, at) for tiles of at most `most` rows, side by side along the axis before the last: all of a

@@ -56,10 +56,9 @@ constexpr index_t common_multiple(index_t length, index_t step) {
 /// What the walk over rows needs: one array a parameter, codes in order, random numbers that vectors can draw.
 /// Everything else is quantized by the reference.
 template <class S>
-inline constexpr bool walks_rows =
-    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> &&
-    (!random_rounding<typename S::rounding> || simd::rounds_at_random<S>)&&!S::has_offset &&
-    !peak_rule<typename S::rule>;
+inline constexpr bool walks_rows = simd::codes_in_runs<S> &&
+                                   (!random_rounding<typename S::rounding> || simd::rounds_at_random<S>)&&!S::has_offset
+                                   && !peak_rule<typename S::rule>;
 
 /// Whether rows are encoded one after the other, by the positions of their elements.
 template <class S>

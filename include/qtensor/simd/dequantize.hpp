@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <optional>
 #include <qtensor/reference/codec.hpp>
@@ -23,8 +24,7 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// Whether runs of a scheme's codes can be decoded: they are in order, and no element needs more than its parameters.
 template <quantization_scheme S>
-inline constexpr bool decodes_runs =
-    !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first> && !S::has_offset;
+inline constexpr bool decodes_runs = codes_in_runs<S> && !S::has_offset;
 
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
@@ -468,6 +468,63 @@ struct vector_decoder {
 
 template <vector_decodable S, usable_arch A>
 requires(!std::same_as<A, scalar_arch>) struct kernel<op::decode, S, A> : vector_decoder<detail::decoding_form<S>, A> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = arch_name<A>;
+};
+
+/// The one of codes from the top of a byte down: that of codes from its bottom up, a copy of some at a time.
+template <turns_codes S, usable_arch A, class Upright>
+struct turning_decoder {
+  static constexpr int bits = S::code_format::bits;
+  static constexpr bool takes_traffic = true;
+
+  template <number_format F = f32>
+  static void uniform(const std::uint8_t* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t = {}) {
+    by_chunks(codes, n, most, [&](index_t first, index_t count, const std::uint8_t* turned) {
+      Upright::template uniform<F>(turned, count, p, out + first, t);
+    });
+  }
+  template <number_format F = f32>
+  static void vector(const std::uint8_t* codes, index_t n, const block_arrays& p, storage_t<F>* out, traffic t = {}) {
+    by_chunks(codes, n, most, [&](index_t first, index_t count, const std::uint8_t* turned) {
+      Upright::template vector<F>(turned, count, p.from(first), out + first, t);
+    });
+  }
+  template <number_format F = f32>
+  static void grouped(const std::uint8_t* codes, index_t n, index_t group, const block_arrays& p, storage_t<F>* out,
+                      traffic t = {}) {
+    if (group >= n) return uniform<F>(codes, n, p, out, t);
+    constexpr index_t per_byte = 8 / bits, spread = 512;
+    if (per_byte * group <= most)
+      return by_chunks(codes, n, most / (per_byte * group) * (per_byte * group),
+                       [&](index_t first, index_t count, const std::uint8_t* turned) {
+                         Upright::template grouped<F>(turned, count, group, p.from(first / group), out + first, t);
+                       });
+    detail::spread_arrays<S, A, spread> elements;
+    by_chunks(codes, n, spread, [&](index_t first, index_t count, const std::uint8_t* turned) {
+      Upright::template vector<F>(turned, count, elements.fill(p, group, first, count), out + first, t);
+    });
+  }
+
+ private:
+  static constexpr index_t most = 8192;  // codes that are turned at a time
+
+  template <class Decode>
+  static void by_chunks(const std::uint8_t* codes, index_t n, index_t chunk, Decode decode) {
+    alignas(64) std::uint8_t turned[packed_bytes<bits>(most)];
+    for (index_t first = 0; first < n; first += chunk) {
+      const index_t count = std::min(chunk, n - first);
+      turn_codes<A, bits>(codes + first * bits / 8, packed_bytes<bits>(count), turned);
+      decode(first, count, turned);
+    }
+  }
+};
+
+template <turns_codes S, usable_arch A>
+requires(!std::same_as<A, scalar_arch> &&
+         std::derived_from<kernel<op::decode, upright<S>, A>,
+                           vector_decoder<detail::decoding_form<upright<S>>, A>>) struct kernel<op::decode, S, A>
+    : turning_decoder<S, A, kernel<op::decode, upright<S>, A>> {
   static constexpr bool enabled = true;
   static constexpr std::string_view name = arch_name<A>;
 };

@@ -245,6 +245,21 @@ void flip_bits(std::uint8_t* bytes, index_t n, std::uint8_t mask) {
   if (i < n) simd::store_n(bytes + i, n - i, simd::load_n<A>(bytes + i, n - i) ^ flip);
 }
 
+/// The codes of each of n bytes, `Bits` (4 or 2) each, in the opposite order; `to` may be `from`.
+template <usable_arch A, int Bits>
+void turn_codes(const std::uint8_t* from, index_t n, std::uint8_t* to) {
+  static_assert(Bits == 4 || Bits == 2, "qtensor: codes of 4 or 2 bits are turned, two or four to a byte.");
+  constexpr index_t step = 4 * lanes<A>;
+  const auto turned = [](const simd::bytes<A>& codes) QTENSOR_INLINE_LAMBDA {
+    words<A> v = simd::bits_as<std::uint32_t>(codes);
+    if constexpr (Bits == 2) v = ((v & words<A>(0x33333333u)) << 2) | ((v >> 2) & words<A>(0x33333333u));
+    return simd::bits_as<std::uint8_t>(((v & words<A>(0x0f0f0f0fu)) << 4) | ((v >> 4) & words<A>(0x0f0f0f0fu)));
+  };
+  index_t i = 0;
+  for (; i + step <= n; i += step) simd::store(to + i, turned(simd::load<A>(from + i)));
+  if (i < n) simd::store_n(to + i, n - i, turned(simd::load_n<A>(from + i, n - i)));
+}
+
 /// Two runs of codes of at most 4 bits, one a byte, as bytes that hold two: lower[i] |= upper[i] << 4 for i < n.
 template <usable_arch A>
 void join_nibbles(std::uint8_t* lower, const std::uint8_t* upper, index_t n) {

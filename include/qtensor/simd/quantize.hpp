@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <qtensor/simd/encode.hpp>
 #include <qtensor/simd/kernel.hpp>
@@ -597,6 +598,68 @@ requires(!std::same_as<A, scalar_arch>) struct kernel<op::encode, S, A> : wide_e
   static constexpr std::string_view name = arch_name<A>;
   template <float_source From>
   using reading = wide_encoder<detail::encoding_form<S>, A, From>;
+};
+
+/// The one of codes from the top of a byte down: what that of codes from its bottom up has stored is turned while it
+/// lies in a cache.
+template <turns_codes S, usable_arch A, class Upright>
+struct turning_encoder {
+  static constexpr int bits = S::code_format::bits;
+  static constexpr bool takes_traffic = true;
+
+  template <class Element>
+  static void uniform(const Element* x, index_t n, element_scale s, std::int32_t zero_point, std::uint8_t* codes,
+                      traffic t = {}) {
+    by_chunks(n, 1, codes, [&](index_t first, index_t count, std::uint8_t* to) {
+      Upright::uniform(x + first, count, s, zero_point, to, stays(t));
+    });
+  }
+  template <class Element>
+  static void vector(const Element* x, index_t n, const float* scales, const std::int32_t* zero_points,
+                     float tensor_scale, std::uint8_t* codes, traffic t = {}) {
+    by_chunks(n, 1, codes, [&](index_t first, index_t count, std::uint8_t* to) {
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + first : nullptr;
+      Upright::vector(x + first, count, scales + first, zeros, tensor_scale, to, stays(t));
+    });
+  }
+  template <class Element>
+  static void grouped(const Element* x, index_t n, index_t group, const float* scales, const std::int32_t* zero_points,
+                      float tensor_scale, std::uint8_t* codes, traffic t = {}) {
+    by_chunks(n, group, codes, [&](index_t first, index_t count, std::uint8_t* to) {
+      const index_t g = first / group;
+      const std::int32_t* zeros = zero_points != nullptr ? zero_points + g : nullptr;
+      Upright::grouped(x + first, count, group, scales + g, zeros, tensor_scale, to, stays(t));
+    });
+  }
+
+ private:
+  /// Calls encode(first, count, to) for chunks of whole groups that start on bytes, and turns what that stores.
+  template <class Encode>
+  static void by_chunks(index_t n, index_t group, std::uint8_t* codes, Encode encode) {
+    constexpr index_t per_byte = 8 / bits, cached = 8192;
+    const index_t least = per_byte * std::min(group, n), chunk = round_up(cached, least);
+    for (index_t first = 0; first < n; first += chunk) {
+      const index_t count = std::min(chunk, n - first);
+      std::uint8_t* const to = codes + first / per_byte;
+      encode(first, count, to);
+      turn_codes<A, bits>(to, packed_bytes<bits>(count), to);
+    }
+  }
+  static traffic stays(traffic t) {
+    t.streams = false;
+    return t;
+  }
+};
+
+template <turns_codes S, usable_arch A>
+requires(!std::same_as<A, scalar_arch> &&
+         std::derived_from<kernel<op::encode, upright<S>, A>,
+                           vector_encoder<detail::encoding_form<upright<S>>, A>>) struct kernel<op::encode, S, A>
+    : turning_encoder<S, A, kernel<op::encode, upright<S>, A>> {
+  static constexpr bool enabled = true;
+  static constexpr std::string_view name = arch_name<A>;
+  template <float_source From>
+  using reading = turning_encoder<S, A, typename kernel<op::encode, upright<S>, A>::template reading<From>>;
 };
 
 namespace detail {
