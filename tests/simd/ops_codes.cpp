@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/encodable.hpp>
 #include <qtensor/simd/ops_codes.hpp>
@@ -177,6 +178,36 @@ TEST_CASE("seven_limits: how many limits lie below a magnitude, which may be one
           const auto is_below = [&](float limit) { return bits_of(limit * factor) < magnitude[i]; };
           if (count[i] != static_cast<std::uint32_t>(std::count_if(limits, limits + 7, is_below)))
             FAIL(float_of(magnitude[i]), " times ", factor, ": ", count[i]);
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("sixteen_bounds: the last bound that a number reaches, fewer bounds, and NaN") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>);
+    for (const std::size_t count : {1u, 2u, 3u, 8u, 9u, 15u, 16u}) {
+      std::array<float, 16> bounds;
+      bounds.fill(quiet_nan);
+      for (std::size_t i = 0; i < count; ++i) bounds[i] = check::hard_finite();
+      std::sort(bounds.begin(), bounds.begin() + count);
+      bounds[0] = -infinity;
+      const simd::sixteen_bounds<A> sixteen(bounds.data());
+      for (int round = 0; round < 300; ++round) {
+        std::array<float, lanes> x;
+        std::array<std::uint32_t, lanes> place;
+        for (float& v : x) {
+          v = round % 3 == 0 ? check::hard_float() : bounds[check::random_below(static_cast<std::uint32_t>(count))];
+          if (round % 3 == 1) v = std::nextafter(v, check::random_below(2) == 0 ? infinity : -infinity);
+        }
+        simd::store(place.data(), sixteen.last(simd::load<A>(x.data())));
+        for (std::size_t i = 0; i < lanes; ++i) {
+          std::uint32_t want = 0;
+          for (std::uint32_t b = 1; b < count; ++b)
+            if (x[i] >= bounds[b]) want = b;
+          if (place[i] != want) FAIL(x[i], " of ", count, " bounds: ", place[i], ", not ", want);
         }
       }
     }

@@ -5,26 +5,31 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <qtensor/simd/ops_codes.hpp>
 #include <qtensor/simd/quotient.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 namespace detail {
 
-/// What a scheme makes of numbers, by ascending number: from bound[i] on they get code[i].
+/// What a scheme makes of numbers, by ascending number: from bound[i] on they get code[i]. Bounds behind the last one
+/// are NaN.
 template <class S>
 struct code_bounds {
   using format = typename S::code_format;
   static constexpr auto& values = sorted<format>;
   static constexpr std::size_t count = static_cast<std::size_t>(values.count);
 
-  std::array<float, count> bound{};
-  std::array<std::uint32_t, count> code{};
-  std::uint32_t nan = code_of(std::numeric_limits<float>::quiet_NaN());
+  alignas(16) std::array<std::uint8_t, 16> code{};
+  std::array<float, 16> bound{};
+  std::uint8_t nan = static_cast<std::uint8_t>(code_of(std::numeric_limits<float>::quiet_NaN()));
+  bool in_order = true;  ///< code[i] is i
 
   constexpr code_bounds() {
+    bound.fill(std::numeric_limits<float>::quiet_NaN());
     for (std::size_t i = 0; i < count; ++i) {
-      code[i] = values.code[i];
+      code[i] = static_cast<std::uint8_t>(values.code[i]);
+      in_order = in_order && code[i] == i;
       bound[i] =
           i == 0 ? -infinity : first_of(values.value(static_cast<int>(i) - 1), values.value(static_cast<int>(i)));
     }
@@ -52,25 +57,29 @@ struct code_bounds {
   }
 };
 
-/// The last bound that a quotient reaches decides; NaN reaches none, all other numbers the first. Cost: 2 a value.
+/// The last bound that a quotient reaches decides. NaN is looked at afterwards.
 template <class S, quotient_by By, class A, class Parameters>
 QTENSOR_INLINE bytes<A> listed_codes(const std::array<floats<A>, 4>& x, const Parameters& p) {
   static constexpr code_bounds<S> bounds;
+  const simd::sixteen_bounds<A> ascending(bounds.bound.data());
   std::array<floats<A>, 4> q;
-  std::array<words<A>, 4> c;
+  std::array<words<A>, 4> place;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
     q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
-    c[k] = words<A>(bounds.nan);
+    place[k] = ascending.last(q[k]);
   }
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < bounds.count; ++i) {
-    const floats<A> bound(bounds.bound[i]);
-    const words<A> code(bounds.code[i]);
+  bytes<A> codes = simd::low_bytes(place[0], place[1], place[2], place[3]);
+  if constexpr (!bounds.in_order) codes = simd::byte_table<A, 16>(bounds.code.data())(codes);
+  if constexpr (bounds.nan != bounds.code[0])
+    if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) c[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] >= bound), code, c[k]);
-  }
-  return simd::low_bytes(c[0], c[1], c[2], c[3]);
+      for (int k = 0; k < 4; ++k)
+        place[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
+      const bytes<A> is_nan = simd::low_bytes(place[0], place[1], place[2], place[3]);
+      codes = simd::select(is_nan != bytes<A>(std::uint8_t{0}), bytes<A>(bounds.nan), codes);
+    }
+  return codes;
 }
 
 }  // namespace detail

@@ -110,6 +110,20 @@ struct seven_limits {
   std::array<words<A>, 7> limit_;
 };
 
+// The last of sixteen ascending bounds that a number reaches, one after the other.
+template <class Isa, class A>
+struct sixteen_bounds {
+  explicit sixteen_bounds(const float* bounds) : bound_(bounds) {}
+  QTENSOR_INLINE words<A> last(const floats<A>& x) const {
+    words<A> at(0u);
+#pragma GCC unroll 15
+    for (std::uint32_t i = 1; i < 16; ++i)
+      at = select(Isa{}, mask_as<std::uint32_t>(Isa{}, x >= floats<A>(bound_[i])), words<A>(i), at);
+    return at;
+  }
+  const float* bound_;
+};
+
 #if QTENSOR_LEVEL_NEON
 template <class A>
 QTENSOR_INLINE saturated_halves<A> narrow_i16(neon_isa, const std::array<ints<A>, 4>& r) {
@@ -197,6 +211,30 @@ struct seven_limits<avx2_isa, avx2_arch> {
     return _mm256_sub_epi32(count, is_below(_mm256_permutevar8x32_epi32(limit_, count)));
   }
   __m256i limit_, fourth_;
+};
+
+// By halves: what comparisons give, -1 or 0, are the bits of the place so far, negative, by which a register of eight
+// bounds is asked for the next one.
+template <>
+struct sixteen_bounds<avx2_isa, avx2_arch> {
+  explicit sixteen_bounds(const float* b)
+      : eighth_(_mm256_set1_ps(b[8])),
+        fours_(_mm256_setr_ps(b[4], 0, 0, 0, 0, 0, 0, b[12])),
+        twos_(_mm256_setr_ps(b[2], 0, 0, 0, 0, b[14], b[10], b[6])),
+        ones_(_mm256_setr_ps(b[1], b[15], b[13], b[11], b[9], b[7], b[5], b[3])) {}
+  QTENSOR_INLINE words256 last(const floats256& x) const {
+    const auto reaches = [&](__m256 bound) QTENSOR_INLINE_LAMBDA {
+      return _mm256_castps_si256(_mm256_cmp_ps(x.data, bound, _CMP_GE_OQ));
+    };
+    const auto next = [](__m256i place, __m256i bit)
+                          QTENSOR_INLINE_LAMBDA { return _mm256_add_epi32(_mm256_add_epi32(place, place), bit); };
+    __m256i place = reaches(eighth_);
+    place = next(place, reaches(_mm256_permutevar8x32_ps(fours_, place)));
+    place = next(place, reaches(_mm256_permutevar8x32_ps(twos_, place)));
+    place = next(place, reaches(_mm256_permutevar8x32_ps(ones_, place)));
+    return _mm256_sub_epi32(_mm256_setzero_si256(), place);
+  }
+  __m256 eighth_, fours_, twos_, ones_;
 };
 
 /// A magnitude plus the power of two whose ulp is the grid's spacing, at least that of the smallest normal number: the
@@ -289,6 +327,27 @@ struct seven_limits<avx512_isa, avx512_arch> {
     return added(count, is_below(_mm512_permutexvar_epi32(count, limit_)), 1);
   }
   __m512i limit_, fourth_;
+};
+
+// By halves; registers hold the bounds that may be next, at the place so far.
+template <>
+struct sixteen_bounds<avx512_isa, avx512_arch> {
+  explicit sixteen_bounds(const float* bounds)
+      : eighth_(_mm512_set1_ps(bounds[8])), fours_(next(bounds, 4)), twos_(next(bounds, 2)), ones_(next(bounds, 1)) {}
+  QTENSOR_INLINE words512 last(const floats512& x) const {
+    const auto reaches = [&](__m512 bound)
+                             QTENSOR_INLINE_LAMBDA { return _mm512_cmp_ps_mask(x.data, bound, _CMP_GE_OQ); };
+    const auto step = [&](__m512i place, __m512 bounds, int bit) QTENSOR_INLINE_LAMBDA {
+      return _mm512_mask_or_epi32(place, reaches(_mm512_permutexvar_ps(place, bounds)), place, _mm512_set1_epi32(bit));
+    };
+    const __m512i place = _mm512_maskz_mov_epi32(reaches(eighth_), _mm512_set1_epi32(8));
+    return step(step(step(place, fours_, 4), twos_, 2), ones_, 1);
+  }
+  static __m512 next(const float* bounds, int bit) {
+    const __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutexvar_ps(_mm512_or_si512(place, _mm512_set1_epi32(bit)), _mm512_loadu_ps(bounds));
+  }
+  __m512 eighth_, fours_, twos_, ones_;
 };
 
 #if defined(__AVX512VBMI__)
@@ -422,6 +481,19 @@ class seven_limits {
 
  private:
   detail::seven_limits<detail::isa<A>, A> body_;
+};
+
+/// Sixteen ascending bounds, which are read where they stand: the place of the last one that a number reaches, 0 if it
+/// reaches none. Bounds that are NaN, behind all others, are not reached, and no NaN reaches any. Cost: AVX-512 11,
+/// AVX2 14, others 30.
+template <usable_arch A>
+class sixteen_bounds {
+ public:
+  explicit sixteen_bounds(const float* bounds) : body_(bounds) {}
+  QTENSOR_INLINE words<A> last(const floats<A>& x) const { return body_.last(x); }
+
+ private:
+  detail::sixteen_bounds<detail::isa<A>, A> body_;
 };
 
 /// Four batches of integers, saturated to 16 bits. Cost: 2, NEON 4.
