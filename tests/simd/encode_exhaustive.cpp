@@ -40,6 +40,9 @@ void all_formats(std::uint64_t step) {
   sweep<e2m1>(step);
   sweep<e1m2>(step);
   sweep<e2m1, nearest_away>(step);
+  sweep<e4m3, nearest_away>(step);
+  sweep<e4m3, nearest_away, to_special>(step);
+  sweep<int8, nearest_away>(step);
   sweep<e2m1, toward_negative>(step);
   sweep<int8>(step);
   sweep<uint8>(step);

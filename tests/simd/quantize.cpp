@@ -227,6 +227,15 @@ TEST_CASE("fitting numbers: powers of two of every size that move the grid, and 
   check_fitting<with<mxfp8_e5m2, mx_rceil>>(32, -100, 100);
   check_fitting<with<mxfp8_e4m3, nan_to_zero>>(32, -100, 100);
 }
+TEST_CASE("fitting numbers: ties away from zero") {
+  check_fitting<with<mxfp8_e4m3, nearest_away>>(32, -126, 127);
+  check_fitting<with<mxfp6_e3m2, nearest_away>>(32, -120, 100);
+  check_fitting<with<mxfp4, nearest_away>>(32, -126, 127);
+  check_fitting<with<nvfp4, nearest_away>>(16, -10, 8);
+  check_fitting<with<int8_group<32>, nearest_away>>(32, -126, 126);
+  check_fitting<with<uint4_group<32>, nearest_away>>(32, -60, 60);
+  check_fitting<scheme<e4m3, per_channel<0>, nearest_away>>(64, -120, 120);
+}
 TEST_CASE("fitting numbers: integers, zero points, and minifloats under other scales") {
   for (const index_t group : {16, 32, 64, 200, 1024}) {
     check_fitting<int8_group<32>>(group, -60, 60);

@@ -114,6 +114,7 @@ TEST_CASE("16-bit numbers: integers, with zero points and without") {
 TEST_CASE("16-bit numbers: minifloats, also of 4 bits") {
   check_readings<mxfp8_e4m3>();
   check_readings<with<nvfp4, tensor_scale<f32>>>();
+  check_readings<with<mxfp8_e4m3, nearest_away>>();
 }
 TEST_CASE("16-bit numbers: HiFloat8") { check_readings<scheme<hif8, group<32>>>(); }
 

@@ -38,12 +38,8 @@ QTENSOR_INLINE ints<A> near_counts(const floats<A>& q) {
   using rounding = typename near_rounding<typename S::rounding>::type;
   if constexpr (truncates_sums<S>) {
     return simd::truncate_to_int(simd::add(q, floats<A>(0.5f - static_cast<float>(S::code_format::min))));
-  } else if constexpr (std::same_as<rounding, nearest_away>) {
-    // The float below a half, of q's sign: the sum reaches the next integer exactly where q is a half or more away.
-    const words<A> half = (simd::bits_as<std::uint32_t>(q) & words<A>(sign_bit)) | words<A>(0x3effffffu);
-    return simd::truncate_to_int(simd::add(q, simd::bits_as<float>(half)));
   } else {
-    return round_by<rounding>(q);
+    return round_near_by<rounding>(q);
   }
 }
 

@@ -145,6 +145,9 @@ constexpr std::uint32_t step_table() {
 }
 template <class Rounding>
 inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<nearest_even>();
+/// To nearest, ties away from zero: ties to even of numbers that are no ties any more (past_ties).
+template <class Rounding>
+inline constexpr bool ties_away = step_table<Rounding>() == step_table<nearest_away>();
 
 /// Whether all that decides is on which side of the middle between its neighbours a number lies, or that it lies there.
 template <class Rounding>

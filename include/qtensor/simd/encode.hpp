@@ -65,7 +65,7 @@ QTENSOR_INLINE ints<A> counts(floats<A> q, const ints<A>& zero_points) {
   if constexpr (has_intermediate<S>) q = through<typename S::rounding::intermediate>(q);
   if constexpr (range::unit != 1.f) q = simd::mul(q, floats<A>(range::unit));
   if constexpr (range::adds_before) q = simd::add(q, simd::to_float(zero_points));
-  return round_by<typename S::rounding>(q);
+  return round_near_by<typename S::rounding>(q);
 }
 
 /// The same for batches that hold a NaN, an infinity or something huge, from the exact quotient; NaN becomes its code.
@@ -89,7 +89,7 @@ QTENSOR_INLINE ints<A> careful_counts(floats<A> q, const ints<A>& zero_points) {
   const floats<A> limit(0x1p23f);  // beyond every code and zero point
   q = simd::min(limit, simd::max(floats<A>(-0x1p23f), q));
   if constexpr (range::adds_after) nan = nan - zero_points;
-  return simd::select(number, round_by<typename S::rounding>(q), nan);
+  return simd::select(number, round_near_by<typename S::rounding>(q), nan);
 }
 
 /// Integers to codes, one per byte, with the zero points that come after rounding.

@@ -16,7 +16,7 @@ namespace detail {
 ///   1. the exponent, at least that of the smallest normal: subnormals share its spacing
 ///   2. add the power of two whose ulp is that spacing: the only rounding, at the format's last bit
 ///   3. the sum's lowest bits count grid steps, its exponent counts binades of 2^m codes each
-/// Cost: 7, 9 more and a shift by lanes for roundings other than ties to even.
+/// Cost: 7, 9 more and a shift by lanes for directed roundings (ties away come as ties to even: past_ties).
 template <class F, class Rounding, class A>
 QTENSOR_INLINE words<A> magnitude_codes(const words<A>& magnitude, const words<A>& negative) {
   using g = grid<F>;
@@ -81,16 +81,19 @@ QTENSOR_INLINE bytes<A> codes_on_moved_grid(const std::array<floats<A>, 4>& x, c
     const auto d = p.template divide<quotient_by::moved_grid>(k);
     return moved_grid<A>{d.value, d.rest};
   };
-  return simd::moved_codes<grid_facts<typename S::code_format>, A>(x, {to(0), to(1), to(2), to(3)});
+  using rounding = typename S::rounding;
+  return simd::moved_codes<grid_facts<typename S::code_format>, A>(
+      {past_ties<rounding>(x[0]), past_ties<rounding>(x[1]), past_ties<rounding>(x[2]), past_ties<rounding>(x[3])},
+      {to(0), to(1), to(2), to(3)});
 }
 
-/// Minifloats whose overflow saturates, by ties to even, and that keep the sign of zero.
+/// Minifloats whose overflow saturates, to nearest, and that keep the sign of zero.
 template <class S>
 constexpr bool saturates_on_grid() {
   using code = typename S::code_format;
   if constexpr (minifloat_format<code> && deterministic_rounding<typename S::rounding>)
     return (std::same_as<typename S::overflow, saturate> || code::special_values == specials::none) &&
-           code::special_values != specials::nan_is_negative_zero && ties_to_even<typename S::rounding>;
+           code::special_values != specials::nan_is_negative_zero && rounds_to_nearest<S>;
   else
     return false;
 }
@@ -107,6 +110,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   for (int k = 0; k < 4; ++k) {
     q[k] = quotients<S, By>(x[k], p.template divide<By>(k));
     if constexpr (has_intermediate<S>) q[k] = through<typename S::rounding::intermediate>(q[k]);
+    q[k] = past_ties<typename S::rounding, Which>(q[k]);
   }
   bytes<A> codes;
   // Two products give neither a zero nor what overflows its sign; their scales are positive.
@@ -122,7 +126,8 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       const words<A> bits = simd::bits_as<std::uint32_t>(q[k]);
-      t[k] = magnitude_codes<code, typename S::rounding>(bits & words<A>(magnitude_bits), bits >> 31);
+      t[k] =
+          magnitude_codes<code, rounding_past_ties<typename S::rounding>>(bits & words<A>(magnitude_bits), bits >> 31);
     }
     bytes<A> c = simd::low_bytes(t[0], t[1], t[2], t[3]) - each_byte<A>(grid<code>::bias);
     if constexpr (saturates) c = simd::min(c, each_byte<A>(code::max_code));
@@ -192,7 +197,7 @@ constexpr bool codes_bf16() {
     return false;
   } else if constexpr (stepped_format<code>) {
     return true;
-  } else if constexpr (!minifloat_format<code> || !saturates_on_grid<S>()) {
+  } else if constexpr (!minifloat_format<code> || !saturates_on_grid<S>() || !ties_to_even<typename S::rounding>) {
     return false;
   } else {
     return looks_bf16_up<code, A> || grid_facts<code>.smallest_normal < bits_of(0x1p-12f);

@@ -66,12 +66,16 @@ inline constexpr bool divides_by_products =
     !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
+/// Whether a number that is no tie gets the nearest code, a tie the even one or the one away from zero.
+template <class S>
+inline constexpr bool rounds_to_nearest = ties_to_even<typename S::rounding> || ties_away<typename S::rounding>;
+
 /// Whether codes of S can be read off a moved grid, where numbers fit their scales.
 template <class S>
 constexpr bool moves_grid() {
   using code = typename S::code_format;
   if constexpr (shiftable_format<code> && deterministic_rounding<typename S::rounding>)
-    return std::same_as<typename S::scale_format, e8m0> && !S::has_tensor_scale && ties_to_even<typename S::rounding> &&
+    return std::same_as<typename S::scale_format, e8m0> && !S::has_tensor_scale && rounds_to_nearest<S> &&
            !has_intermediate<S> && !changes_quotients<S> && std::same_as<typename S::division_type, f32> &&
            one_of<ordinary_division<S>, exact_division, reciprocal> &&
            code::special_values != specials::nan_is_negative_zero &&
@@ -89,6 +93,7 @@ inline constexpr bool looks_bf16_up = looks_up_intervals<A, grid_facts<Code>> ||
 template <class S, class A, class From>
 constexpr bool moves_halves() {
   if constexpr (codes_halves<A> && std::same_as<From, from_bf16> && moves_grid<S>()) {
+    if (!ties_to_even<typename S::rounding>) return false;  // their last bit counts
     using code = typename S::code_format;
     constexpr std::uint32_t many_binades = 12u << 23;
     return looks_bf16_up<code, A> || grid_facts<code>.largest - grid_facts<code>.smallest_normal > many_binades;
@@ -278,6 +283,24 @@ QTENSOR_INLINE words<A> steps(const words<A>& negative, const words<A>& odd, con
   return simd::shift_right(words<A>(step_table<Rounding>()), index) & words<A>(1u);
 }
 
+/// Numbers that ties to even takes where Rounding takes x: ties are followed by numbers away from zero. Numbers of a
+/// grid and their middles have a last bit of 0, so that nothing else changes sides once it is set: integers up to 2^22,
+/// and minifloats. Infinities stay what they are among any numbers. Cost: 1 for ties away, 3 of any numbers.
+template <class Rounding, numbers Which = numbers::fitting, class A>
+QTENSOR_INLINE floats<A> past_ties(const floats<A>& x) {
+  if constexpr (!ties_away<Rounding>) return x;
+  const floats<A> past = simd::bits_as<float>(simd::bits_as<std::uint32_t>(x) | words<A>(1u));
+  if constexpr (Which == numbers::fitting)
+    return past;
+  else
+    return simd::select(
+        simd::bits_as<float>(simd::bits_as<std::uint32_t>(x) & words<A>(magnitude_bits)) == floats<A>(infinity), x,
+        past);
+}
+/// Rounding after past_ties.
+template <class Rounding>
+using rounding_past_ties = std::conditional_t<ties_away<Rounding>, nearest_even, Rounding>;
+
 /// x rounded to an integer, |x| < 2^31; NaN gives -2^31. Cost: 1 for ties to even.
 template <class Rounding, class A>
 QTENSOR_INLINE ints<A> round_by(const floats<A>& x) {
@@ -294,6 +317,11 @@ QTENSOR_INLINE ints<A> round_by(const floats<A>& x) {
     const ints<A> sign = simd::bits_as<std::int32_t>(words<A>(0u) - negative);  // -1 where negative
     return r + ((step ^ sign) - sign);
   }
+}
+/// The same where |x| < 2^22; beyond that something as large, or -2^31. Cost: 1 for ties to even, 2 for ties away.
+template <class Rounding, class A>
+QTENSOR_INLINE ints<A> round_near_by(const floats<A>& x) {
+  return round_by<rounding_past_ties<Rounding>>(past_ties<Rounding>(x));
 }
 
 }  // namespace detail
