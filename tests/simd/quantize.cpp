@@ -108,8 +108,9 @@ void check_fitting(index_t group, int low, int high) {
               least[g] = std::min(least[g], x[i]), most[g] = std::max(most[g], x[i]);
               amax[g] = std::max(amax[g], bits_of(x[i]) & magnitude_bits);
             }
-            blocks =
-                simd::range_scales<S, A>(amax.data(), least.data(), most.data(), groups, scales.data(), zeros.data());
+            std::vector<storage_t<typename S::scale_format>> units(scales.size());
+            blocks = simd::range_scales<S, A>(amax.data(), least.data(), most.data(), groups, units.data(),
+                                              scales.data(), zeros.data());
           } else {
             std::vector<storage_t<typename S::scale_format>> units(scales.size());
             std::vector<std::uint32_t> amax(scales.size());
@@ -245,6 +246,8 @@ TEST_CASE("fitting numbers: integers, zero points, and minifloats under other sc
   check_fitting<int8_group<32>>(32, -126, 126);
   check_fitting<int4_group<32>>(32, -60, 60);
   check_fitting<uint4_group<32>>(32, -60, 60);
+  check_fitting<with<uint4_group<32>, scale_as<f16>>>(32, -10, 14);
+  check_fitting<scheme<uint8, group<32>, zero_point<uint8>, scale_as<f16>>>(32, -4, 14);
   check_fitting<uint8_per_channel<0>>(1024, -120, 120);
   check_fitting<nvfp4>(16, -10, 8);
   check_fitting<scheme<e5m2, group<32>>>(32, -110, 110);

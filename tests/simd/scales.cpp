@@ -148,12 +148,14 @@ TEST_CASE("range_scales: scales and zero points equal the reference") {
       }
       check::fenced<float> scales(n);
       check::fenced<std::int32_t> zeros(n);
-      ok = ok && simd::range_scales<S>(amax.data(), low.data(), high.data(), n, scales.data(), zeros.data()) ==
-                     simd::blocks_are::fitting;
+      check::fenced<storage_t<typename S::scale_format>> units(n);
+      ok = ok && simd::range_scales<S>(amax.data(), low.data(), high.data(), n, units.data(), scales.data(),
+                                       zeros.data()) == simd::blocks_are::fitting;
       for (index_t i = 0; i < n; ++i) {
         const std::size_t k = static_cast<std::size_t>(i);
         const auto p = reference::parameters_of<S>({amax[k], low[k], high[k]});
         ok = ok && bits_of(p.code_scale) == bits_of(scales[i]) && p.zero_point == zeros[i];
+        ok = ok && p.scale_code == detail::code_of<typename S::scale_format>(units[i]);
       }
     }
     CHECK(ok);
@@ -166,7 +168,52 @@ TEST_CASE("range_scales: scales and zero points equal the reference") {
   float scale = 0.f;
   std::int32_t zero = 0;
   // Their distance is infinite.
-  CHECK((simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &zero) == simd::blocks_are::special));
+  CHECK(
+      (simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &scale, &zero) == simd::blocks_are::special));
+}
+
+TEST_CASE("range_scales: scales of few digits equal the reference, or it has to look at them") {
+  const auto check = []<class S>(std::type_identity<S>, int lowest, int highest, simd::blocks_are wanted) {
+    using F = typename S::scale_format;
+    int usual = 0;
+    for (index_t round = 0; round < 400; ++round) {
+      const index_t n = 1 + round % 70;
+      std::vector<float> low, high;
+      std::vector<std::uint32_t> amax;
+      for (index_t i = 0; i < n; ++i) {
+        const auto number = [&] {
+          const int e = lowest + static_cast<int>(check::random_below(static_cast<std::uint32_t>(highest - lowest)));
+          return check::random_below(5) == 0 ? 0.f
+                                             : exp2i(e) * (1.f + static_cast<float>(check::random_below(1000)) / 1000);
+        };
+        low.push_back(0.f - number()), high.push_back(number());
+        amax.push_back(bits_of(std::max(-low.back(), high.back())) & magnitude_bits);
+      }
+      check::fenced<float> scales(n);
+      check::fenced<std::int32_t> zeros(n);
+      check::fenced<storage_t<F>> units(n);
+      const auto blocks =
+          simd::range_scales<S>(amax.data(), low.data(), high.data(), n, units.data(), scales.data(), zeros.data());
+      if (blocks == simd::blocks_are::special) continue;
+      ++usual;
+      bool ok = blocks == wanted;
+      for (index_t i = 0; i < n; ++i) {
+        const std::size_t k = static_cast<std::size_t>(i);
+        const auto p = reference::parameters_of<S>({amax[k], low[k], high[k]});
+        ok = ok && bits_of(p.code_scale) == bits_of(scales[i]) && p.zero_point == zeros[i];
+        ok = ok && p.scale_code == detail::code_of<F>(units[i]);
+      }
+      CHECK(ok);
+    }
+    return usual;
+  };
+  using simd::blocks_are;
+  CHECK(check(std::type_identity<with<uint4_group<32>, scale_as<f16>>>{}, -8, 15, blocks_are::fitting) == 400);
+  CHECK(check(std::type_identity<with<uint4_group<32>, scale_as<f16>>>{}, -12, 22, blocks_are::fitting) < 300);
+  CHECK(check(std::type_identity<with<uint4_group<32>, scale_as<bf16>>>{}, -100, 100, blocks_are::fitting) == 400);
+  CHECK(check(std::type_identity<with<uint8_per_tensor, scale_as<bf16>>>{}, -60, 60, blocks_are::ordinary) == 400);
+  CHECK(check(std::type_identity<with<uint4_group<32>, scale_as<e4m3>>>{}, -1, 8, blocks_are::fitting) == 400);
+  CHECK(check(std::type_identity<with<uint4_group<32>, block_ignores>>{}, -60, 60, blocks_are::ordinary) == 400);
 }
 
 TEST_CASE("decode_scales: every code of every format") {

@@ -461,11 +461,14 @@ class row_quantizer {
       }
     }
     if constexpr (simd::vector_ranged<S>) {
-      if (simd::range_scales<S>(seen.amax, seen.low, seen.high, count, p.scales, p.zero_points) !=
-          blocks_are::special) {
-        copy_apart(p.scales, count, scales, step);
+      scale_unit kept[static_cast<std::size_t>(most_apart)];
+      if (step == 1 || count <= most_apart) {
+        const auto blocks = simd::range_scales<S>(seen.amax, seen.low, seen.high, count, step == 1 ? scales : kept,
+                                                  p.scales, p.zero_points);
+        if (blocks == blocks_are::special) return blocks;
+        if (step != 1) copy_apart(kept, count, scales, step);
         copy_apart(p.zero_points, count, out_.storage_zero_points(at), out_.zero_grid().stride[axis]);
-        return blocks_are::fitting;
+        return blocks;
       }
     }
     return blocks_are::special;

@@ -302,36 +302,67 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   return fit ? blocks_are::fitting : blocks_are::ordinary;
 }
 
-/// Schemes whose scales and zero points vectors compute from the extremes of blocks: the rule min_max, scales in f32.
+/// Schemes whose scales and zero points vectors compute from the extremes of blocks: the rule min_max.
 template <class S>
 concept vector_ranged =
     quantization_scheme<S> && S::has_zero_point && S::zero_points_as_scales && !S::has_offset && !S::has_tensor_scale &&
-    std::same_as<typename S::rule, qtensor::min_max> && std::same_as<typename S::scale_format, f32> &&
+    std::same_as<typename S::rule, qtensor::min_max> && detail::vector_scale_format<typename S::scale_format> &&
     std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
-    !leaves_out<S> && !std::same_as<typename S::nonfinite_block, block_literal> && (S::code_format::bits <= 8);
+    !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
+    !std::same_as<typename S::nonfinite_block, block_literal> && (S::code_format::bits <= 8);
 
-/// Scales and zero points of n neighbouring blocks from their extremes with 0. Where blocks are special - not finite
-/// (amax, as bits, says so), or with a scale that is not - nothing of use is written; all others fit.
+namespace detail {
+
+/// The bits of an infinity where a scale lies beyond the normal range of its format, or is stored as 0; floats never
+/// do.
+template <class F, class A>
+QTENSOR_INLINE words<A> beyond_format(const floats<A>& s, const floats<A>& stored) {
+  constexpr std::uint32_t low = bits_of(amax_scale::smallest_normal<F>()), high = bits_of(static_cast<float>(F::max));
+  if constexpr (std::same_as<F, f32>) return words<A>(0u);
+  const auto inside = simd::below(simd::bits_as<std::uint32_t>(s) - words<A>(low), words<A>(high - low + 1)) &
+                      simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(stored));
+  return simd::select(inside, words<A>(0u), words<A>(infinity_bits));
+}
+
+}  // namespace detail
+
+/// Scales and zero points of n neighbouring blocks from their extremes with 0: scales as stored to units[0, n), the
+/// same as floats, and zero points. Where blocks are special - not finite (amax, as bits, says so), or with a scale
+/// that is not, or beyond the normal range of its format - nothing of use is written. All others fit, unless statistics
+/// leave numbers out, or scales have so few digits that codes of all of a byte may end a step further on.
 template <vector_ranged S, usable_arch A = best_arch>
-blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n, float* scales,
-                        std::int32_t* zero_points) {
+blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n,
+                        storage_t<typename S::scale_format>* units, float* scales, std::int32_t* zero_points) {
   using zero = typename S::zero_point_format;
+  using F = typename S::scale_format;
   constexpr index_t step = lanes<A>;
   constexpr float span = S::codes.high - S::codes.low;
+  constexpr bool fit = !leaves_out<S> && (detail::one_of<F, f32, f16> || S::code_format::bits < 6);
   constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
   constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
   words<A> largest(0u);
-  for (index_t i = 0; i < n; i += step) {
-    const index_t left = std::min(step, n - i);
-    const floats<A> from = simd::load_n<A>(low + i, left), to = simd::load_n<A>(high + i, left);
-    floats<A> s = simd::div(simd::sub(to, from), floats<A>(span));
-    largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), simd::load_n<A>(amax + i, left)));
-    s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
-    const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, s)));
-    simd::store_n(scales + i, left, s);
-    simd::store_n(zero_points + i, left, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
+  for (index_t first = 0; first < n; first += 4 * step) {
+    std::array<words<A>, 4> codes;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      const index_t i = first + k * step, left = std::min(step, n - i);
+      codes[k] = words<A>(0u);
+      if (left <= 0) continue;
+      const floats<A> from = simd::load_n<A>(low + i, left), to = simd::load_n<A>(high + i, left);
+      floats<A> s = simd::div(simd::sub(to, from), floats<A>(span));
+      largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), simd::load_n<A>(amax + i, left)));
+      s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
+      codes[k] = detail::scale_codes<F, A>(s);
+      const floats<A> stored = detail::small_scale_values<F, A>(codes[k]);
+      largest = simd::max(largest, detail::beyond_format<F>(s, stored));
+      const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, stored)));
+      simd::store_n(scales + i, left, stored);
+      simd::store_n(zero_points + i, left, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
+    }
+    detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }
-  return simd::reduce_max(largest) < infinity_bits ? blocks_are::fitting : blocks_are::special;
+  if (simd::reduce_max(largest) >= infinity_bits) return blocks_are::special;
+  return fit ? blocks_are::fitting : blocks_are::ordinary;
 }
 
 /// Stored scales as floats: out[i] = decode<F>(units[i]) for i < n. For f32 the units themselves will do.

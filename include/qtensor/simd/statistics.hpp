@@ -307,11 +307,11 @@ template <class T, class A>
 QTENSOR_INLINE xsimd::batch<T, A> with_extremes(const xsimd::batch<T, A>& m, const floats<A>& v) {
   return simd::max(m, simd::bits_as<T>(v));
 }
-/// The largest word as the magnitude of the negative number that it is, 0 where it is none.
-template <class A>
+/// The largest word as the magnitude of the negative number that it is, 0 where it is none: the sign is bit Sign.
+template <int Sign = 31, class A>
 QTENSOR_INLINE words<A> magnitude_of_negative(const words<A>& largest) {
-  const ints<A> flipped = simd::bits_as<std::int32_t>(largest ^ words<A>(sign_bit));
-  return simd::bits_as<std::uint32_t>(simd::max(flipped, ints<A>(0)));
+  const ints<A> magnitude = simd::bits_as<std::int32_t>(largest - words<A>(1u << Sign));
+  return simd::bits_as<std::uint32_t>(simd::max(magnitude, ints<A>(0)));
 }
 
 }  // namespace detail
@@ -346,32 +346,56 @@ range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fet
 
 namespace detail {
 
-/// range_blocks, of `lanes` blocks at a time where they fill registers; also(numbers) before each of those is read.
+/// The same of blocks from `b` on, of `lanes` at a time, which fill registers of floats, or of 16-bit numbers as they
+/// are; also(numbers) before each of those is read. Returns the first block that is left.
+template <class A, class Source, bool ByHalves, class Also>
+QTENSOR_INLINE index_t store_ranges_together(const typename Source::type* x, index_t b, index_t blocks, index_t length,
+                                             std::uint32_t* low, std::uint32_t* high, Also also) {
+  constexpr index_t size = (ByHalves ? 2 : 1) * lanes<A>;
+  for (; b + lanes<A> <= blocks; b += lanes<A>) {
+    const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
+      const auto of_block = [&](index_t k) QTENSOR_INLINE_LAMBDA {
+        const auto* block = x + (b + k) * length;
+        const auto load = [&](index_t i) QTENSOR_INLINE_LAMBDA {
+          if constexpr (std::is_signed_v<T>) also(block + i);  // of two readings the first
+          if constexpr (ByHalves)
+            return simd::bits_as<T>(simd::load<A>(block + i));
+          else
+            return simd::bits_as<T>(Source::template load<A>(block + i));
+        };
+        xsimd::batch<T, A> m = load(0);
+        if constexpr (std::is_signed_v<T>) m = simd::max(m, xsimd::batch<T, A>(none));
+#pragma GCC unroll 8
+        for (index_t i = size; i < length; i += size) m = simd::max(m, load(i));
+        return simd::bits_as<std::make_unsigned_t<T>>(m);
+      };
+      if constexpr (ByHalves)
+        return simd::reduce_max_each_half<A>(of_block);
+      else
+        return simd::reduce_max_each<A>(of_block);
+    };
+    if constexpr (ByHalves) {
+      simd::store(high + b, magnitude_bits_of<Source, A>(largest(std::int16_t{0})));
+      simd::store(low + b, magnitude_bits_of<Source, A>(magnitude_of_negative<15>(largest(std::uint16_t{0}))));
+    } else {
+      simd::store(high + b, largest(std::int32_t{0}));
+      simd::store(low + b, magnitude_of_negative(largest(std::uint32_t{0})));
+    }
+  }
+  return b;
+}
+
+/// range_blocks; also(numbers) before each register of short blocks is read.
 template <class A, class Source, class Also>
 QTENSOR_INLINE void store_ranges(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
                                  std::uint32_t* high, Also also) {
   constexpr index_t step = lanes<A>, short_block = 8 * step;
   index_t b = 0;
-  if (length % step == 0 && length <= short_block) {
-    for (; b + step <= blocks; b += step) {
-      const auto largest = [&]<class T>(T none) QTENSOR_INLINE_LAMBDA {
-        return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-          const auto* block = x + (b + k) * length;
-          const auto load = [&](index_t i) QTENSOR_INLINE_LAMBDA {
-            if constexpr (std::is_signed_v<T>) also(block + i);  // of two readings the first
-            return Source::template load<A>(block + i);
-          };
-          xsimd::batch<T, A> m = simd::bits_as<T>(load(0));
-          if constexpr (std::is_signed_v<T>) m = simd::max(m, xsimd::batch<T, A>(none));
-#pragma GCC unroll 8
-          for (index_t i = step; i < length; i += step) m = with_extremes(m, load(i));
-          return simd::bits_as<std::uint32_t>(m);
-        });
-      };
-      simd::store(high + b, largest(std::int32_t{0}));
-      simd::store(low + b, magnitude_of_negative(largest(std::uint32_t{0})));
-    }
-  }
+  if constexpr (sizeof(*x) == 2)
+    if (length % (2 * step) == 0 && length <= 2 * short_block)
+      b = store_ranges_together<A, Source, true>(x, b, blocks, length, low, high, also);
+  if (length % step == 0 && length <= short_block)
+    b = store_ranges_together<A, Source, false>(x, b, blocks, length, low, high, also);
   for (; b < blocks; ++b) {
     const range_magnitudes r = range_bits<A, Source>(x + b * length, length);
     low[b] = r.low, high[b] = r.high;
@@ -395,9 +419,10 @@ QTENSOR_INLINE void store_ranges_ahead(const typename Source::type* x, index_t b
 
 /// The same of blocks, to low[b] and high[b] for b < blocks. length >= 1.
 ///
-/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch, and 9 per block
-/// (AVX-512) where length is a multiple of `lanes` and `lanes` blocks are left; else a reduction for each block.
-/// `fetches`: how far elements further on are asked for, where blocks fill registers.
+/// Reads x[0, blocks * length), writes low and high [0, blocks). Cost: 2 operations per batch (of 16-bit numbers as
+/// they are, where blocks fill their registers), and 9 per block (AVX-512) where length is a multiple of `lanes` and
+/// `lanes` blocks are left; else a reduction for each block. `fetches`: how far elements further on are asked for,
+/// where blocks fill registers.
 template <usable_arch A, float_source Source = from_f32>
 void range_blocks(const typename Source::type* x, index_t blocks, index_t length, std::uint32_t* low,
                   std::uint32_t* high, fetch fetches = fetch::nothing) {
