@@ -97,6 +97,9 @@ TEST_CASE("dequantize: every scheme, order and piece equals the reference") {
   compare_matrices<mxfp4>();
   compare_matrices<along<0, mxfp8_e4m3>>();
   compare_matrices<scheme<uint8, block<6, 16>, zero_point<uint8>>>();
+  compare_matrices<scheme<uint4, group<32>, scale_as<f16>, offset<bf16>, offset_min_max>>();
+  compare_matrices<scheme<uint8, block<6, 1>, offset<f32>, offset_min_max>>();
+  compare_matrices<scheme<uint4, per_tensor, offset<f32>, offset_min_max, planar<high_first>>>();
   check::in_full<int8_per_channel<1>, scheme<int4, group<5>>, mxfp6_e3m2, fp8_block<16, 48>,
                  with<nvfp4, tensor_scale<f32>>, scheme<int2, group<8>>>([]<class S>() { compare_matrices<S>(); });
   compare<hif8_block<1, 64>, row_major>(extents(2, 3, 100), 90);

@@ -350,6 +350,21 @@ void load_scales(const View& w, typename View::index_array at, index_t col, inde
   });
 }
 
+/// Offsets that are stored, likewise: they are shared as scales are.
+template <tensor_view_type View>
+requires(View::scheme_type::has_offset) void load_offsets(const View& w, typename View::index_array at, index_t col,
+                                                          index_t count, index_t length, float* out) {
+  using format = typename View::scheme_type::offset_format;
+  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
+  const index_t block = w.scale_grid().block[last], step = w.scale_grid().stride[last];
+  at[last] = col;
+  const auto* units = w.memory().offsets + w.scale_grid().entry(at);
+  if (step == 1 && length == block) return simd::decode_scales<format>(units, count, out);
+  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
+    fill_entries(decode<format>(detail::code_of<format>(units[b * step])), n, out + first);
+  });
+}
+
 /// Zero points that are stored, of every `length` elements of a row from `col` on.
 template <tensor_view_type View>
 void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,

@@ -21,7 +21,7 @@ class turned_codes {
 
  public:
   static constexpr bool possible =
-      simd::decodes_runs<S> && !simd::turns_codes<S> && (bits == 8 || bits == 4) && sizeof(unit) == 1;
+      simd::decodes_runs<S> && !simd::turns_codes<S> && !S::has_offset && (bits == 8 || bits == 4) && sizeof(unit) == 1;
   static constexpr index_t most_cols = 128 / bits, line_cols = 512 / bits;
   static constexpr index_t apart = most_rows_down + 64;  ///< units from a column to the next
 

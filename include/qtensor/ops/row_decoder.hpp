@@ -19,13 +19,15 @@ class row_decoder {
   using index_array = typename View::index_array;
   using number = storage_t<F>;
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
+  /// Whether rows can be decoded several at a time: kernels of rows know no offsets.
+  static constexpr bool takes_rows = simd::decodes_runs<S> && last > 0 && !S::has_offset;
 
  public:
   explicit row_decoder(const View& w) : w_(w), blocks_(w) {
     if constexpr (simd::decodes_runs<S>)
       if (blocks_.one_block && w.size() > 0)
         alike_.emplace(element_scale{decode<typename S::scale_format>(w.storage_scale_code({})), w.tensor_scale()},
-                       static_cast<std::int32_t>(w.storage_zero_point({})), 0.f, w.size());
+                       static_cast<std::int32_t>(w.storage_zero_point({})), w.storage_offset({}), w.size());
   }
 
   /// All elements follow one another: they are one row.
@@ -59,7 +61,7 @@ class row_decoder {
 
   /// How short rows lie in a tile, where that is the faster way. (Floats of whole rows are written as fast without.)
   std::optional<padded_rows> padding() const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       if (blocks_.one_block || (blocks_.flat && std::same_as<F, f32>)) return {};
       const auto tile = padded_rows::of(w_, true);
       if (tile && (!blocks_.flat || tile->ends_in_vectors())) return tile;
@@ -70,7 +72,7 @@ class row_decoder {
   /// the tile has them.
   template <class Visit>
   void for_each_padded_tile(const padded_rows& tile, Visit visit) const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
       alignas(64) number numbers[tile_floats];
       alignas(64) float scales[tile_floats];
@@ -98,7 +100,7 @@ class row_decoder {
   /// Of the `most` rows from the one at an index on, how many share their parameters; 1 where it is of no use to lay
   /// these out for each element.
   index_t rows_alike(const index_array& at, index_t most) const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       const auto& grid = w_.scale_grid();
       const index_t block = grid.block[last], length = w_.storage_extents()[last];
       if (block == 1 || (grid.block[last - 1] >= fewest_alike && (block < length || length <= short_row))) {
@@ -116,7 +118,7 @@ class row_decoder {
   /// but the first columns are a multiple of 64 behind `begin`, which is less than that; codes begin on a byte there.
   template <class Part>
   void columns(const index_array& at, index_t begin, index_t wide, Part part) const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       const auto codes = w_.row(at);
       const index_t code_step = w_.row_strides()[last - 1], length = w_.storage_extents()[last];
       run_parameters parameters(w_, at, 1, std::min(wide, begin > 0 ? length + 64 : length));
@@ -134,13 +136,13 @@ class row_decoder {
   }
   /// How many of so many rows are decoded as one: narrow ones whose codes follow each other.
   index_t rows_as_one(index_t rows) const {
-    if constexpr (simd::decodes_runs<S> && last > 0)
+    if constexpr (takes_rows)
       if (blocks_.dense) return ops::rows_as_one(w_.storage_extents()[last], rows);
     return 1;
   }
   /// Rows alike, from the one at an index on, whose numbers follow each other: `together` as one.
   void narrow_columns(const index_array& at, index_t rows, index_t together, number* out, simd::traffic t) const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       run_parameters parameters(w_, at, 1);
       const index_t n = w_.storage_extents()[last], step = unit_of_element<S>(n), whole = rows / together * together;
       alignas(64) float scales[widest_row];
@@ -158,14 +160,12 @@ class row_decoder {
     }
   }
   /// Whether rows alike come in tiles: short ones that end inside bytes.
-  bool ends_inside_bytes() const {
-    return simd::decodes_runs<S> && ops::ends_inside_bytes<S>(w_.storage_extents()[last]);
-  }
+  bool ends_inside_bytes() const { return takes_rows && ops::ends_inside_bytes<S>(w_.storage_extents()[last]); }
   /// Such rows from the one at an index on: calls visit(row, n, numbers, length) for tiles of n of them, `length`
   /// numbers from one to the next.
   template <class Visit>
   void for_each_tile_alike(const index_array& at, index_t rows, Visit visit) const {
-    if constexpr (simd::decodes_runs<S> && last > 0) {
+    if constexpr (takes_rows) {
       const index_t cols = w_.storage_extents()[last], length = round_up(cols, byte_step<S>);
       const index_t most = std::min(rows, tile_floats / length), step = unit_of_element<S>(length);
       alignas(64) detail::code_unit_t<S> codes[tile_floats];
@@ -219,10 +219,13 @@ class row_decoder {
     run_parameters(const run_parameters&) = delete;
     run_parameters& operator=(const run_parameters&) = delete;
     /// Entries of one load, at most.
-    index_t most() const { return in_place_ && !S::has_zero_point ? std::numeric_limits<index_t>::max() : most_; }
+    index_t most() const {
+      return in_place_ && !S::has_zero_point && !S::has_offset ? std::numeric_limits<index_t>::max() : most_;
+    }
     /// `count` entries from that of an element on.
     const float* load(index_t element, index_t count) {
       if constexpr (S::has_zero_point) load_zero_points(w_, at_, element, count, length_, zeros_);
+      if constexpr (S::has_offset) load_offsets(w_, at_, element, count, length_, offsets_);
       at_[last] = element;
       if constexpr (std::is_same_v<typename S::scale_format, f32>)
         if (in_place_) return w_.storage_scales(at_);
@@ -230,6 +233,7 @@ class row_decoder {
       return decoded_;
     }
     const std::int32_t* zero_points() const { return S::has_zero_point ? zeros_ : nullptr; }
+    const float* offsets() const { return S::has_offset ? offsets_ : nullptr; }
 
    private:
     static constexpr index_t room = 1024;
@@ -240,6 +244,7 @@ class row_decoder {
     index_t most_ = room;
     alignas(64) float scales_here_[room];
     alignas(64) std::int32_t zeros_here_[S::has_zero_point ? room : 1];
+    alignas(64) float offsets_[S::has_offset ? room : 1];  // of one load, as there is room for here
     float* decoded_ = scales_here_;
     std::int32_t* zeros_ = zeros_here_;
     line_array<float> more_scales_;
@@ -263,16 +268,17 @@ class row_decoder {
       } else if (count < length || count == left) {
         const float* scales = parameters.load(col, 1);
         simd::decode_uniform<S, F>(from, count, element_scale{*scales, tensor_scale},
-                                   S::has_zero_point ? *parameters.zero_points() : 0, out, 0.f, t);
+                                   S::has_zero_point ? *parameters.zero_points() : 0, out,
+                                   S::has_offset ? *parameters.offsets() : 0.f, t);
       } else {
         const index_t blocks = std::min(parameters.most(), divide_up(left, length));  // of which the last may be short
         const float* scales = parameters.load(col, blocks);
         const std::int32_t* zero = parameters.zero_points();
         count = std::min(blocks * length, left);
         if (length == 1)
-          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale, nullptr, t);
+          simd::decode_vector<S, F>(from, count, scales, zero, out, tensor_scale, parameters.offsets(), t);
         else
-          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale, nullptr, t);
+          simd::decode_grouped<S, F>(from, count, length, scales, zero, out, tensor_scale, parameters.offsets(), t);
       }
       col += count;
       out += count;
