@@ -50,6 +50,8 @@ template <class S>
 constexpr bool quantizes_on_vectors() {
   if constexpr (S::is_interleaved)
     return qt::simd::block_encodable<S>;
+  else if constexpr (qt::ops::quantizes_in_blocks<S, qt::row_major, 2>())
+    return true;
   else
     return qt::ops::walks_rows<S> &&
            qt::simd::kernel_name<qt::simd::op::encode, typename qt::ops::run_scheme<S>::type>() != "reference";
@@ -106,6 +108,9 @@ int main() {
   ROW("", nvfp4);
   ROW("", with<nvfp4, tensor_scale<f32>>);
   ROW("", with<mxfp4, planar<high_first>>);
+  ROW("", scheme<uint4, group<32>, scale_as<f16>, offset<f16>, offset_min_max>);
+  ROW("offsets, and scales of peaks, are those of groups of 16 to 128 along rows: what kernels of blocks take apart",
+      scheme<uint8, per_channel<0>, offset<f32>, offset_min_max>);
   ROW("", scheme<nf4, group<32>>);
   ROW("", scheme<int16, per_tensor>);
   ROW("", scheme<int32, per_tensor>);

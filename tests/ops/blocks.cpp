@@ -16,6 +16,32 @@ TEST_CASE("blocks: rows of whole blocks, rows with a short last block, one long 
   check::check_matrix<ggml::nvfp4>(5, 200);
 }
 
+TEST_CASE("blocks: arrays of offsets, or of scales that come of peaks, are blocks taken apart") {
+  using offsets = scheme<uint4, group<32>, scale_as<f16>, offset<f16>, offset_min_max>;
+  using peaks = scheme<int8, group<32>, scale_as<f16>, peak_scale>;
+  static_assert(ops::quantizes_in_blocks<offsets, row_major, 2>() && ops::quantizes_in_blocks<peaks, row_major, 2>());
+  static_assert(!ops::quantizes_in_blocks<offsets, col_major, 2>() && !ops::quantizes_in_blocks<mxfp4, row_major, 2>());
+  for (const index_t cols : {32, 64, 77, 4096, 5001}) {
+    check::check_matrix<offsets>(3, cols);
+    check::check_matrix<peaks>(3, cols);
+  }
+  check::check_matrix<offsets>(300, 33);
+  check::check_matrix<offsets, col_major>(70, 33);  // by the reference
+  check::check_matrix<scheme<uint8, group<16, 0>, offset<f32>, offset_min_max>, col_major>(50, 7);
+  check::check_matrix<scheme<uint2, group<64>, offset<bf16>, offset_min_max>>(5, 130);
+  check::check_matrix<scheme<uint4, group<128>, scale_as<bf16>, offset<bf16>, offset_min_max, planar<high_first>>>(4,
+                                                                                                                   301);
+  check::check_matrix<scheme<e4m3, group<32>, peak_scale>>(3, 100);
+  using S = offsets;
+  const auto x = check::numbers(4 * 70, 5);
+  std::vector<float> turned(x.size());
+  for (index_t r = 0; r < 4; ++r)
+    for (index_t c = 0; c < 70; ++c)
+      turned[static_cast<std::size_t>(c * 4 + r)] = x[static_cast<std::size_t>(r * 70 + c)];
+  CHECK(check::same_bytes(quantize<S>(source(turned.data(), matrix_extents(4, 70), {1, 4})),
+                          check::expected<S, row_major>(x, matrix_extents(4, 70))));
+}
+
 TEST_CASE("blocks: the other storage order, where groups run along the first axis") {
   check::check_matrix<with<ggml::q4_0, group<32, 0>>, col_major>(64, 9);
   check::check_matrix<with<ggml::q4_0, group<32, 0>>, col_major>(70, 9);

@@ -220,6 +220,8 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
   }
   if constexpr (simd::block_encodable<S>)
     ops::quantize_to_blocks(x, out);
+  else if constexpr (ops::quantizes_in_blocks<S, O, E::rank>())
+    ops::quantize_in_blocks(x, out);
   else
     ops::along_fewest_axes(
         x, out, [](const auto& rows, const auto& to) { ops::quantize_dynamically(ops::source_for<S>(rows), to); });

@@ -141,6 +141,9 @@ QTENSOR_INLINE void join_codes(const std::uint8_t* codes, std::uint8_t* to) {
       store_eight(to + i, (load_eight(codes + i) & eight_of(15)) | (load_eight(codes + half + i) & eight_of(15)) << 4);
   } else if constexpr (std::same_as<typename b::order, low_first> && packs_codes<b::bits>) {
     pack_codes<A, b::bits>(codes, b::group, to);
+  } else if constexpr (std::same_as<typename b::order, high_first> && (b::bits == 4 || b::bits == 2)) {
+    pack_codes<A, b::bits>(codes, b::group, to);
+    turn_codes<A, b::bits>(to, b::code_bytes, to);
   } else {
     std::memset(to, 0, static_cast<std::size_t>(b::code_bytes));
     for (index_t i = 0; i < b::group; ++i)
@@ -173,6 +176,10 @@ QTENSOR_INLINE void split_codes(const std::uint8_t* from, std::uint8_t* codes) {
     }
   } else if constexpr (std::same_as<typename b::order, low_first> && packs_codes<b::bits>) {
     unpack_codes<A, b::bits>(from, b::group, codes);
+  } else if constexpr (std::same_as<typename b::order, high_first> && (b::bits == 4 || b::bits == 2)) {
+    std::uint8_t turned[static_cast<std::size_t>(b::code_bytes)];
+    turn_codes<A, b::bits>(from, b::code_bytes, turned);
+    unpack_codes<A, b::bits>(turned, b::group, codes);
   } else {
     for (index_t i = 0; i < b::group; ++i)
       codes[i] =

@@ -111,6 +111,10 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
       simd::store_n(to + i / 2, step / 2, simd::join_nibbles(load<A>(codes + i), bytes<A>(std::uint8_t{0})));
       i += step;
     }
+    if (i < n)
+      simd::store_n(to + i / 2, divide_up(n - i, 2),
+                    simd::join_nibbles(simd::load_n<A>(codes + i, n - i), bytes<A>(std::uint8_t{0})));
+    return;
   }
   if constexpr (Bits == 6) {
     if constexpr (has_join_sixes<A>) {
