@@ -348,16 +348,21 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
       const index_t i = first + k * step, left = std::min(step, n - i);
       codes[k] = words<A>(0u);
       if (left <= 0) continue;
-      const floats<A> from = simd::load_n<A>(low + i, left), to = simd::load_n<A>(high + i, left);
+      const auto load = [&](const auto* at) QTENSOR_INLINE_LAMBDA {
+        return left == step ? simd::load<A>(at) : simd::load_n<A>(at, left);
+      };
+      const auto store = [&](auto* at, const auto& v)
+                             QTENSOR_INLINE_LAMBDA { left == step ? simd::store(at, v) : simd::store_n(at, left, v); };
+      const floats<A> from = load(low + i), to = load(high + i);
       floats<A> s = simd::div(simd::sub(to, from), floats<A>(span));
-      largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), simd::load_n<A>(amax + i, left)));
+      largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), load(amax + i)));
       s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
       codes[k] = detail::scale_codes<F, A>(s);
       const floats<A> stored = detail::small_scale_values<F, A>(codes[k]);
       largest = simd::max(largest, detail::beyond_format<F>(s, stored));
       const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, stored)));
-      simd::store_n(scales + i, left, stored);
-      simd::store_n(zero_points + i, left, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
+      store(scales + i, stored);
+      store(zero_points + i, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
     }
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }
