@@ -21,6 +21,15 @@ struct nf4 {
   }
 };
 
+/// Two values, a bit each: no kernel unpacks such codes.
+struct sign1 {
+  static constexpr int bits = 1;
+  static constexpr bool is_integer = false, is_signed = true;
+  static constexpr float min = -1.f, max = 1.f;
+  static constexpr qtensor::fixed_string name = "sign1";
+  static constexpr float decode(std::uint32_t code) { return (code & 1) != 0 ? 1.f : -1.f; }
+};
+
 /// Codes narrower than their storage unit.
 struct int12 : qtensor::integer<12, signed> {
   static constexpr qtensor::fixed_string name = "int12";

@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/product_float.hpp: all kinds of weights, with scales that are NaN, infinite or 0.
 // SPDX-License-Identifier: BSD-3-Clause
+#include "format/of_users.hpp"
 #include "product_float_check.hpp"
 
 using namespace product_check;
@@ -12,13 +13,6 @@ struct int3 : integer<3, signed> {
 };
 struct uint7 : integer<7, unsigned> {
   static constexpr fixed_string name = "uint7";
-};
-struct sign1 {
-  static constexpr int bits = 1;
-  static constexpr bool is_integer = false, is_signed = true;
-  static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "sign1";
-  static constexpr float decode(std::uint32_t code) { return (code & 1) != 0 ? 1.f : -1.f; }
 };
 
 template <class S>
@@ -63,5 +57,5 @@ TEST_CASE("multiply_floats: small floats, powers of two, scales of two levels") 
 TEST_CASE("multiply_floats: users' codes of 1, 3 and 7 bits, which no kernel unpacks") {
   check_scheme<scheme<int3, group<32>>>();
   check_scheme<scheme<uint7, per_channel<0>, zero_point<uint7>>>();
-  check_scheme<scheme<sign1, group<24>>>();
+  check_scheme<scheme<of_users::sign1, group<24>>>();
 }

@@ -9,6 +9,7 @@ TEST_CASE("quantize: elements that do not count") {
   special_blocks::check_scheme<with<mxfp4, block_ignores_nan>>();
   special_blocks::check_scheme<with<int8_group<32>, block_ignores>>();
   special_blocks::check_scheme<with<uint4_group<32>, block_ignores_nan>>();
+  special_blocks::check_scheme<with<uint4_group<32>, block_ignores>>();
   check::in_full<with<mxfp4, block_ignores>, with<nvfp4, block_ignores>, with<uint4_group<32>, block_literal>>(
       []<class S>() { special_blocks::check_scheme<S>(); });
   special_blocks::check_scheme<with<int8_per_channel<1>, block_ignores>>();
@@ -23,6 +24,7 @@ TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
                  scheme<e4m3, group<16>, scale_as<e4m3>, bounded_amax<>>>(
       []<class S>() { special_blocks::check_scheme<S>(); });
   special_blocks::check_scheme<scheme<int8, group<32>, scale_as<f16>, bounded_amax<>>>();
+  special_blocks::check_scheme<with<uint4_group<32>, scale_as<f16>>>();
 }
 
 TEST_CASE("quantize: blocks all of whose codes are +0 beside others") {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/simd/dequantize.hpp>
 
+#include "format/of_users.hpp"
 #include "runs.hpp"
 
 using namespace runs;
@@ -16,15 +17,6 @@ std::uint32_t bits_in(storage_t<F> number) {
   else
     return number;
 }
-
-/// A format of two values: no kernel unpacks its codes.
-struct one_bit {
-  static constexpr int bits = 1;
-  static constexpr bool is_integer = false, is_signed = true;
-  static constexpr float min = -1.f, max = 1.f;
-  static constexpr fixed_string name = "one_bit";
-  static constexpr float decode(std::uint32_t code) { return (code & 1) != 0 ? 1.f : -1.f; }
-};
 
 /// Ordinary scales, hard ones, and those that are no numbers.
 float any_scale() {
@@ -217,7 +209,7 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   simd::decode_vector<mxfp4>(nullptr, 0, nullptr, nullptr, out);
   simd::decode_grouped<mxfp4>(nullptr, 0, 32, nullptr, nullptr, out);
   CHECK(out[0] == 7.f);
-  CHECK(std::string(simd::kernel_name<simd::op::decode, scheme<one_bit, group<2>>>()) == "reference");
+  CHECK(std::string(simd::kernel_name<simd::op::decode, scheme<of_users::sign1, group<2>>>()) == "reference");
   using upside_down = scheme<int4, group<2>, planar<high_first>>;
   const std::uint8_t packed[2] = {0x3e, 0x50};
   simd::decode_grouped<upside_down>(packed, 3, 2, s, nullptr, out);

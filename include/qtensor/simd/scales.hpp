@@ -329,7 +329,7 @@ QTENSOR_INLINE words<A> beyond_format(const floats<A>& s, const floats<A>& store
 /// Scales and zero points of n neighbouring blocks from their extremes with 0: scales as stored to units[0, n), the
 /// same as floats, and zero points. Where blocks are special - not finite (amax, as bits, says so), or with a scale
 /// that is not, or beyond the normal range of its format - nothing of use is written. All others fit, unless statistics
-/// leave numbers out, or scales have so few digits that codes of all of a byte may end a step further on.
+/// leave numbers out, or scales have so few digits that codes may end more than a step further on.
 template <vector_ranged S, usable_arch A = best_arch>
 blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n,
                         storage_t<typename S::scale_format>* units, float* scales, std::int32_t* zero_points) {
@@ -337,7 +337,8 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
   using F = typename S::scale_format;
   constexpr index_t step = lanes<A>;
   constexpr float span = S::codes.high - S::codes.low;
-  constexpr bool fit = !leaves_out<S> && (detail::one_of<F, f32, f16> || S::code_format::bits < 6);
+  constexpr bool many_digits = detail::one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
+  constexpr bool fit = !leaves_out<S> && many_digits;
   constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
   constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
   words<A> largest(0u);
