@@ -4,6 +4,7 @@
 
 #include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/joined_axes.hpp>
+#include <qtensor/ops/less_offsets.hpp>
 #include <qtensor/ops/narrow_panels.hpp>
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/quantize_across.hpp>
@@ -194,6 +195,10 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
         for_each_piece(x, 0, x.rows(), step, visit);
       return;
     }
+  }
+  if constexpr (simd::codes_in_runs<S> && S::has_offset) {
+    const auto codes = span_without_offsets(out);
+    return quantize_statically(less_offsets(x, out), codes);
   }
   reference::quantize_static(element_source<X, E, O>{x, out.extents()}, out);
 }

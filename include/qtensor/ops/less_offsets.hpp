@@ -1,0 +1,63 @@
+// Numbers less the offsets that a tensor stores for them: what is left to its scales, for kernels that know no offsets.
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+#include <qtensor/ops/block_parameters.hpp>
+#include <qtensor/ops/rows.hpp>
+
+namespace qtensor::inline QTENSOR_ABI::ops {
+
+/// A source with the rows of a tensor, each element less its offset, rounded once (reference: quantize_element). Floats
+/// in tiles, whatever the elements of x are.
+template <tile_source X, tensor_view_type View>
+requires(View::scheme_type::has_offset) class less_offsets {
+ public:
+  static constexpr bool reads_rows = X::reads_rows, reads_twice = X::reads_twice;
+
+  /// Keeps both.
+  less_offsets(const X& x, const View& offsets_of) : x_(x), w_(offsets_of) {}
+  index_t rows() const { return x_.rows(); }
+  index_t cols() const { return x_.cols(); }
+  const float* direct(index_t, index_t) const { return nullptr; }
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    x_.read(row, rows, col, cols, tile, stride);
+    constexpr index_t most = 512;
+    alignas(64) float offsets[most];
+    for (index_t r = 0; r < rows; ++r) {
+      const auto at = row_index(row + r, w_.storage_extents());
+      for (index_t c = 0; c < cols; c += most) {
+        const index_t n = std::min(most, cols - c);
+        load_offsets(w_, at, col + c, n, 1, offsets);
+        float* to = tile + r * stride + c;
+        for (index_t i = 0; i < n; ++i) to[i] = rounded(to[i] - offsets[i]);
+      }
+    }
+  }
+
+ private:
+  const X& x_;
+  const View& w_;
+};
+
+template <class S>
+struct offsets_left_out;
+template <class C, class G, class... P>
+struct offsets_left_out<basic_scheme<C, G, P...>>
+    : detail::canonical<C, G, detail::all_slots, no_offset, static_only, P...> {};
+/// S as whoever has taken the offsets off its numbers sees it: scales are given.
+template <quantization_scheme S>
+using without_offsets = typename offsets_left_out<detail::basic_scheme_of<S>>::type;
+
+/// The same tensor as one of that scheme: its codes and scales.
+template <quantization_scheme S, tensor_extents E, storage_order O>
+requires(S::has_offset &&
+         !S::is_interleaved) tensor_span<without_offsets<S>, E, O> span_without_offsets(const tensor_span<S, E, O>& w) {
+  const auto& m = w.memory();
+  return {{w.extents(), w.granularity(), w.zero_granularity()},
+          {m.codes, m.scales, m.zero_points, {}, m.tensor_scale},
+          w.row_strides(),
+          w.scale_grid(),
+          w.zero_grid()};
+}
+
+}  // namespace qtensor::inline QTENSOR_ABI::ops
