@@ -28,13 +28,20 @@ requires(View::scheme_type::has_offset) class less_offsets {
       for (index_t c = 0; c < cols; c += most) {
         const index_t n = std::min(most, cols - c);
         load_offsets(w_, at, col + c, n, 1, offsets);
-        float* to = tile + r * stride + c;
-        for (index_t i = 0; i < n; ++i) to[i] = rounded(to[i] - offsets[i]);
+        subtract(offsets, n, tile + r * stride + c);
       }
     }
   }
 
  private:
+  static void subtract(const float* from, index_t n, float* to) {
+    using A = simd::best_arch;
+    constexpr index_t step = simd::lanes<A>;
+    index_t i = 0;
+    for (; i + step <= n; i += step) simd::store(to + i, simd::sub(simd::load<A>(to + i), simd::load<A>(from + i)));
+    for (; i < n; ++i) to[i] = rounded(to[i] - from[i]);
+  }
+
   const X& x_;
   const View& w_;
 };
