@@ -64,6 +64,17 @@ TEST_CASE("conversions: users' formats, roundings and scale rules") {
   });
 }
 
+TEST_CASE("conversions: codes from the top of a byte down, offsets, ties away from zero") {
+  fuzz::each_case(1000, [](fuzz::dice& dice) {
+    fuzz::one_case_of(
+        dice, &quantize_either<scheme<nf4, group<32>, planar<high_first>>, 2>,
+        &quantize_either<scheme<int4, per_channel<1>, nearest_away, planar<high_first>>, 2, row_major, f16>,
+        &quantize_memory<scheme<uint4, group<16>, scale_as<f16>, offset<f16>, offset_min_max>, 2>,
+        &quantize_memory<with<uint4_group<32>, scale_as<f16>>, 2, col_major, bf16>,
+        &quantize_either<with<mxfp4, nearest_away>, 2, row_major, bf16>);
+  });
+}
+
 TEST_CASE("conversions: at random") {
   fuzz::each_case(1000, [](fuzz::dice& dice) {
     fuzz::one_case_of(dice, &quantize_either<with<int8_per_channel<0>, stochastic<11>>, 3, col_major>,
