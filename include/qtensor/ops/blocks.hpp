@@ -35,14 +35,8 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
 }
 
 /// A scheme of arrays as blocks: each its scale, its offset and its codes.
-template <class S>
-struct blocks_form;
-template <class C, index_t N, index_t Axis, class... P>
-struct blocks_form<basic_scheme<C, group<N, Axis>, P...>>
-    : detail::canonical<C, group<N>, detail::all_slots,
-                        interleaved<typename basic_scheme<C, group<N, Axis>, P...>::layout::order>, P...> {};
 template <quantization_scheme S>
-using in_blocks = typename blocks_form<detail::basic_scheme_of<S>>::type;
+using in_blocks = typename detail::other_form<detail::basic_scheme_of<S>, interleaved<typename S::layout::order>>::type;
 
 /// Whether kernels of blocks make what goes to the arrays of S: scales that come of the peak of a group, or offsets,
 /// which kernels of runs do not know. Groups lie along rows.

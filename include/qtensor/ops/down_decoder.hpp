@@ -20,8 +20,8 @@ class turned_codes {
   static constexpr int bits = S::code_format::bits;
 
  public:
-  static constexpr bool possible =
-      simd::decodes_runs<S> && !simd::turns_codes<S> && !S::has_offset && (bits == 8 || bits == 4) && sizeof(unit) == 1;
+  static constexpr bool possible = simd::codes_in_runs<S> && !simd::turns_codes<S> && !S::has_offset &&
+                                   (bits == 8 || bits == 4) && sizeof(unit) == 1;
   static constexpr index_t most_cols = 128 / bits, line_cols = 512 / bits;
   static constexpr index_t apart = most_rows_down + 64;  ///< units from a column to the next
 

@@ -46,14 +46,9 @@ requires(View::scheme_type::has_offset) class less_offsets {
   const View& w_;
 };
 
-template <class S>
-struct offsets_left_out;
-template <class C, class G, class... P>
-struct offsets_left_out<basic_scheme<C, G, P...>>
-    : detail::canonical<C, G, detail::all_slots, no_offset, static_only, P...> {};
 /// S as whoever has taken the offsets off its numbers sees it: scales are given.
 template <quantization_scheme S>
-using without_offsets = typename offsets_left_out<detail::basic_scheme_of<S>>::type;
+using without_offsets = typename detail::other_form<detail::basic_scheme_of<S>, no_offset, static_only>::type;
 
 /// The same tensor as one of that scheme: its codes and scales.
 template <quantization_scheme S, tensor_extents E, storage_order O>

@@ -198,9 +198,10 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
   }
   if constexpr (simd::codes_in_runs<S> && S::has_offset) {
     const auto codes = span_without_offsets(out);
-    return quantize_statically(less_offsets(x, out), codes);
+    quantize_statically(less_offsets(x, out), codes);
+  } else {
+    reference::quantize_static(element_source<X, E, O>{x, out.extents()}, out);
   }
-  reference::quantize_static(element_source<X, E, O>{x, out.extents()}, out);
 }
 
 }  // namespace ops

@@ -20,11 +20,11 @@ class row_decoder {
   using number = storage_t<F>;
   static constexpr std::size_t last = static_cast<std::size_t>(View::rank) - 1;
   /// Whether rows can be decoded several at a time: kernels of rows know no offsets.
-  static constexpr bool takes_rows = simd::decodes_runs<S> && last > 0 && !S::has_offset;
+  static constexpr bool takes_rows = simd::codes_in_runs<S> && last > 0 && !S::has_offset;
 
  public:
   explicit row_decoder(const View& w) : w_(w), blocks_(w) {
-    if constexpr (simd::decodes_runs<S>)
+    if constexpr (simd::codes_in_runs<S>)
       if (blocks_.one_block && w.size() > 0)
         alike_.emplace(element_scale{decode<typename S::scale_format>(w.storage_scale_code({})), w.tensor_scale()},
                        static_cast<std::int32_t>(w.storage_zero_point({})), w.storage_offset({}), w.size());
@@ -35,20 +35,20 @@ class row_decoder {
 
   /// What decodes all elements where they share one scale, else null.
   const simd::uniform_decoder<S, F>* decodes_all() const {
-    if constexpr (simd::decodes_runs<S>)
+    if constexpr (simd::codes_in_runs<S>)
       if (alike_.has_value()) return &*alike_;
     return nullptr;
   }
 
   /// Whether every row has one entry of each array, so that from any byte on it is as well decoded as from its start.
-  bool rows_have_one_entry() const { return simd::decodes_runs<S> && blocks_.block_length >= blocks_.row_length; }
+  bool rows_have_one_entry() const { return simd::codes_in_runs<S> && blocks_.block_length >= blocks_.row_length; }
 
   /// Elements [col, col + n) of the row at an index in storage order: runs of whole blocks at once, the rest of a block
   /// as one run, and single elements up to the next byte.
   void operator()(index_array at, index_t col, index_t n, number* out, simd::traffic t = {}) const {
     if constexpr (simd::block_decodable<S>) {
       dequantize_blocks<F>(w_, at, col, n, out, t.streams);
-    } else if constexpr (!simd::decodes_runs<S>) {
+    } else if constexpr (!simd::codes_in_runs<S>) {
       for (index_t i = 0; i < n; ++i) out[i] = single(at, col + i);
     } else {
       for (; n > 0 && col % byte_step<S> != 0; ++col, --n) *out++ = single(at, col);
@@ -90,7 +90,7 @@ class row_decoder {
 
   /// Whether rows are long runs of groups that fill registers: kernels then want no entry for each element.
   bool rows_are_runs() const {
-    if constexpr (simd::decodes_runs<S>) {
+    if constexpr (simd::codes_in_runs<S>) {
       const index_t block = w_.scale_grid().block[last];
       const bool same = !S::has_zero_point || w_.zero_grid().block[last] == block;
       return same && block % simd::lanes<simd::best_arch> == 0 && w_.storage_extents()[last] > short_row;
@@ -291,7 +291,7 @@ class row_decoder {
   };
   View w_;
   row_blocks blocks_;
-  typename std::conditional_t<simd::decodes_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
+  typename std::conditional_t<simd::codes_in_runs<S>, std::type_identity<std::optional<simd::uniform_decoder<S, F>>>,
                               std::type_identity<nothing>>::type alike_;
 };
 

@@ -452,24 +452,27 @@ class row_quantizer {
                                      const statistics_view& seen, const parameters_view& p, scale_unit* scales,
                                      index_t step) const {
     using simd::blocks_are;
-    if constexpr (simd::vector_scaled<S>) {
+    if constexpr (simd::vector_scaled<S> || simd::vector_ranged<S>) {
       scale_unit kept[static_cast<std::size_t>(most_apart)];
-      if (step == 1 || count <= most_apart) {
-        const auto blocks = simd::block_scales<S>(seen.amax, count, step == 1 ? scales : kept, p.scales, level_.term);
-        if (blocks != blocks_are::special && step != 1) copy_apart(kept, count, scales, step);
-        return blocks;
+      blocks_are all = blocks_are::fitting, some;
+      for (index_t first = 0, n; first < count; first += n) {
+        n = step == 1 ? count : std::min(most_apart, count - first);
+        scale_unit* const to = step == 1 ? scales : kept;
+        const auto these = seen.from(first);
+        const auto own = p.from(first);
+        if constexpr (simd::vector_scaled<S>)
+          some = simd::block_scales<S>(these.amax, n, to, own.scales, level_.term);
+        else
+          some = simd::range_scales<S>(these.amax, these.low, these.high, n, to, own.scales, own.zero_points);
+        if (some == blocks_are::special) return some;
+        all = std::min(all, some);
+        if (step != 1) copy_apart(kept, n, scales + first * step, step);
+        if constexpr (S::has_zero_point) {
+          const index_t zero_step = out_.zero_grid().stride[axis];
+          copy_apart(own.zero_points, n, out_.storage_zero_points(at) + first * zero_step, zero_step);
+        }
       }
-    }
-    if constexpr (simd::vector_ranged<S>) {
-      scale_unit kept[static_cast<std::size_t>(most_apart)];
-      if (step == 1 || count <= most_apart) {
-        const auto blocks = simd::range_scales<S>(seen.amax, seen.low, seen.high, count, step == 1 ? scales : kept,
-                                                  p.scales, p.zero_points);
-        if (blocks == blocks_are::special) return blocks;
-        if (step != 1) copy_apart(kept, count, scales, step);
-        copy_apart(p.zero_points, count, out_.storage_zero_points(at), out_.zero_grid().stride[axis]);
-        return blocks;
-      }
+      return all;
     }
     return blocks_are::special;
   }

@@ -372,6 +372,12 @@ struct coding_form;
 template <class C, class Own, class... P, class G>
 struct coding_form<basic_scheme<C, Own, P...>, G> : canonical<C, G, coding_slots, P...> {};
 
+/// S with other policies, unchecked: for kernels that see schemes as nobody says them. `with` is for everybody else.
+template <class S, class... New>
+struct other_form;
+template <class C, class G, class... P, class... New>
+struct other_form<basic_scheme<C, G, P...>, New...> : canonical<C, G, all_slots, New..., P...> {};
+
 /// One replacement after the other; checked only when all are in place.
 template <class Code, class G, class Policies, class... New>
 struct replaced;

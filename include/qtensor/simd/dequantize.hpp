@@ -22,10 +22,6 @@
 // arrays of zero points or offsets mean zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// Whether runs of a scheme's codes can be decoded: they are in order, and no element needs more than its parameters.
-template <quantization_scheme S>
-inline constexpr bool decodes_runs = codes_in_runs<S>;
-
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------
 
 template <quantization_scheme S>

@@ -73,11 +73,8 @@ QTENSOR_INLINE bytes<A> listed_codes(const std::array<floats<A>, 4>& x, const Pa
   if constexpr (!bounds.in_order) codes = simd::byte_table<A, 16>(bounds.code.data())(codes);
   if constexpr (bounds.nan != bounds.code[0])
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k)
-        place[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
-      const bytes<A> is_nan = simd::low_bytes(place[0], place[1], place[2], place[3]);
-      codes = simd::select(is_nan != bytes<A>(std::uint8_t{0}), bytes<A>(bounds.nan), codes);
+      const bytes<A> at = bytes_of_nans(q);
+      codes = (codes & ~at) | (bytes<A>(bounds.nan) & at);
     }
   return codes;
 }

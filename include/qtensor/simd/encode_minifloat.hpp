@@ -52,11 +52,7 @@ template <class S, class A>
 QTENSOR_INLINE bytes<A> with_nans(const bytes<A>& codes, const std::array<floats<A>, 4>& q) {
   using code = typename S::code_format;
   using nan = typename S::nan;
-  std::array<words<A>, 4> is_nan;
-#pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k)
-    is_nan[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
-  const bytes<A> at = simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]), signs = sign_codes<code>(q);
+  const bytes<A> at = bytes_of_nans(q), signs = sign_codes<code>(q);
   bytes<A> instead = each_byte<A>(0);
   if constexpr (minifloat_format<code>) {
     constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;

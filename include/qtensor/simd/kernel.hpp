@@ -21,23 +21,13 @@ constexpr index_t unit_of(index_t i) {
   return is_packed<typename S::code_format> ? i * S::code_format::bits / 8 : i;
 }
 
-namespace detail {
-
-template <class S>
-struct upright_form;
-template <class C, class G, class... P>
-struct upright_form<basic_scheme<C, G, P...>>
-    : qtensor::detail::canonical<C, G, qtensor::detail::all_slots, planar<low_first>, P...> {};
-
-}  // namespace detail
-
 /// Schemes whose codes lie from the top of a byte down, several in each. The kernels of upright<S>, whose codes lie
 /// from its bottom up, are theirs, and the bytes are turned.
 template <class S>
 concept turns_codes = quantization_scheme<S> && std::same_as<typename S::layout, planar<high_first>> &&
     (S::code_format::bits == 4 || S::code_format::bits == 2);
 template <turns_codes S>
-using upright = typename detail::upright_form<qtensor::detail::basic_scheme_of<S>>::type;
+using upright = typename qtensor::detail::other_form<qtensor::detail::basic_scheme_of<S>, planar<low_first>>::type;
 
 /// Whether codes of S are in order in an array of their own, as runs that start on bytes.
 template <class S>

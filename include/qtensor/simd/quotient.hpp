@@ -267,6 +267,20 @@ QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) 
   return q;
 }
 
+namespace detail {
+
+/// Bytes of four batches: all bits where a number is NaN, else 0.
+template <class A>
+QTENSOR_INLINE bytes<A> bytes_of_nans(const std::array<floats<A>, 4>& q) {
+  std::array<words<A>, 4> is_nan;
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k)
+    is_nan[k] = simd::select(simd::mask_as<std::uint32_t>(q[k] == q[k]), words<A>(0u), words<A>(0xffu));
+  return simd::low_bytes(is_nan[0], is_nan[1], is_nan[2], is_nan[3]);
+}
+
+}  // namespace detail
+
 // ---- Rounding by any policy ----------------------------------------------------------------------------------------
 
 namespace detail {

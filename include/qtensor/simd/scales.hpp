@@ -67,6 +67,15 @@ QTENSOR_INLINE floats<A> small_scale_values(const words<A>& codes) {
   }
 }
 
+/// Which scales, none below zero, small_scale_values(scale_codes) takes.
+template <class F, class A>
+QTENSOR_INLINE auto inside_format(const floats<A>& s) {
+  constexpr std::uint32_t low =
+      shiftable_format<F> || std::same_as<F, f32> ? 0u : bits_of(amax_scale::smallest_normal<F>());
+  constexpr std::uint32_t high = bits_of(static_cast<float>(F::max));
+  return simd::below(simd::bits_as<std::uint32_t>(s) - words<A>(low), words<A>(high - low + 1));
+}
+
 /// Four batches of codes to units of F.
 template <class F, class A>
 QTENSOR_INLINE void store_scale_codes(const std::array<words<A>, 4>& c, storage_t<F>* to, index_t n) {
@@ -262,10 +271,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         codes[k] = detail::scale_codes<F, A>(s);
         s = detail::scale_values<F, A>(codes[k]);
       } else {
-        const words<A> bits = simd::bits_as<std::uint32_t>(s);
-        constexpr std::uint32_t low =
-            detail::shiftable_format<F> || std::same_as<F, f32> ? 0u : bits_of(amax_scale::smallest_normal<F>());
-        const auto inside = simd::below(bits - words<A>(low), words<A>(bits_of(static_cast<float>(F::max)) - low + 1));
+        const auto inside = detail::inside_format<F>(s);
         codes[k] = detail::scale_codes<F, A>(s);
         s = detail::small_scale_values<F, A>(codes[k]);
         auto usable = inside;
@@ -311,24 +317,9 @@ concept vector_ranged =
     !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
     !std::same_as<typename S::nonfinite_block, block_literal> && (S::code_format::bits <= 8);
 
-namespace detail {
-
-/// The bits of an infinity where a scale lies beyond the normal range of its format, or is stored as 0; floats never
-/// do.
-template <class F, class A>
-QTENSOR_INLINE words<A> beyond_format(const floats<A>& s, const floats<A>& stored) {
-  constexpr std::uint32_t low = bits_of(amax_scale::smallest_normal<F>()), high = bits_of(static_cast<float>(F::max));
-  if constexpr (std::same_as<F, f32>) return words<A>(0u);
-  const auto inside = simd::below(simd::bits_as<std::uint32_t>(s) - words<A>(low), words<A>(high - low + 1)) &
-                      simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(stored));
-  return simd::select(inside, words<A>(0u), words<A>(infinity_bits));
-}
-
-}  // namespace detail
-
 /// Scales and zero points of n neighbouring blocks from their extremes with 0: scales as stored to units[0, n), the
 /// same as floats, and zero points. Where blocks are special - not finite (amax, as bits, says so), or with a scale
-/// that is not, or beyond the normal range of its format - nothing of use is written. All others fit, unless statistics
+/// that is not, or that its format does not hold - nothing of use is written. All others fit, unless statistics
 /// leave numbers out, or scales have so few digits that codes may end more than a step further on.
 template <vector_ranged S, usable_arch A = best_arch>
 blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n,
@@ -360,7 +351,11 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
       s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
       codes[k] = detail::scale_codes<F, A>(s);
       const floats<A> stored = detail::small_scale_values<F, A>(codes[k]);
-      largest = simd::max(largest, detail::beyond_format<F>(s, stored));
+      if constexpr (!std::same_as<F, f32>) {  // of which all are
+        const auto some = simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(stored));
+        largest =
+            simd::max(largest, simd::select(detail::inside_format<F>(s) & some, words<A>(0u), words<A>(infinity_bits)));
+      }
       const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, stored)));
       store(scales + i, stored);
       store(zero_points + i, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
