@@ -18,12 +18,13 @@ struct sample {
   static constexpr index_t rows = Shape == simd::square_shape::two_by_two ? 32 : 16;
   static constexpr index_t cols = Shape == simd::square_shape::two_by_two ? 32 : 64;
   index_t steps, depth = 64 * steps;
+  bool from_zero;
   check::fenced<std::uint8_t> units{rows * depth};
   check::fenced<std::int8_t> quads{steps * step_bytes}, last{step_bytes};
   check::fenced<std::int32_t> start{width};
   std::vector<std::int32_t> sums = std::vector<std::int32_t>(static_cast<std::size_t>(rows * cols), 77);
 
-  explicit sample(index_t n) : steps(n) {
+  explicit sample(index_t n, bool begins_at_zero = false) : steps(n), from_zero(begins_at_zero) {
     for (index_t i = 0; i < units.size(); ++i)
       units[i] = check::random_below(4) == 0 ? 255 : static_cast<std::uint8_t>(check::random_bits()());
     const auto code = [] {
@@ -31,10 +32,10 @@ struct sample {
     };
     for (index_t i = 0; i < quads.size(); ++i) quads[i] = code();
     for (index_t i = 0; i < last.size(); ++i) last[i] = code();
-    for (index_t i = 0; i < width; ++i) start[i] = static_cast<std::int32_t>(check::random_bits()());
+    for (index_t i = 0; i < width; ++i) start[i] = from_zero ? 0 : static_cast<std::int32_t>(check::random_bits()());
   }
   simd::square_operands<A> operands() {
-    return {{units.data(), depth}, quads.data(), last.data(), steps, start.data()};
+    return {{units.data(), depth}, quads.data(), last.data(), steps, from_zero ? nullptr : start.data()};
   }
   template <simd::code_sign Units>
   void check(index_t first) {
@@ -58,7 +59,7 @@ void check_squares() {
   using unit = simd::square_unit<A>;
   using shape = simd::square_shape;
   for (index_t steps = 1; steps <= 4; ++steps) {
-    sample<A, shape::two_by_two> first(steps), second(steps);
+    sample<A, shape::two_by_two> first(steps), second(steps), begun_at_zero(steps, true);
     sample<A, shape::one_by_four> third(steps);
     index_t called = 0;
     const auto count = [&] { ++called; };
@@ -67,12 +68,15 @@ void check_squares() {
       simd::square_sums_in_turn<A> squares;
       squares.template sum<shape::two_by_two, Stays, Units>(first.operands(), first.sums.data(), 32, count);
       squares.template sum<shape::two_by_two, Stays, Units>(second.operands().from(32), second.sums.data(), 32, count);
+      squares.template sum<shape::two_by_two, Stays, Units>(begun_at_zero.operands().from(32),
+                                                            begun_at_zero.sums.data(), 32, count);
       squares.template sum<shape::one_by_four, Stays, Units>(third.operands(), third.sums.data(), 64, count);
       squares.finish();
     }
-    REQUIRE(called == 3 * (steps - 1));
+    REQUIRE(called == 4 * (steps - 1));
     first.template check<Units>(0);
     second.template check<Units>(32);
+    begun_at_zero.template check<Units>(32);
     third.template check<Units>(0);
   }
 }

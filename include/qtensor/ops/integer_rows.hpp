@@ -110,6 +110,7 @@ class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
 
  public:
   static constexpr auto unit_sign = simd::code_sign::is_unsigned;
+  static constexpr bool has_zeros = true;  ///< as units
 
   integer_rows(index_t most, index_t depth)
       : parameters(most),
@@ -339,7 +340,7 @@ struct unscaled {
 template <index_t Columns, bool Zeros, class Rows, class Panel, class To>
 auto rows_in_turn(const matrix_ref<To>& y, const Rows& x, index_t x_row, const Panel& panel, index_t row, index_t col,
                   index_t rows, const std::int32_t* sums) {
-  return simd::sums_in_turn<typename Panel::arch, Columns, Zeros, To>{
+  return simd::sums_in_turn<typename Panel::arch, Columns, Zeros, To, Rows::has_zeros>{
       sums,         Columns,        rows,        &y(row, col),        y.row_stride, x.scales(x_row),
       panel.scales, x.rests(x_row), panel.zeros, x.unit_zeros(x_row), panel.sums};
 }

@@ -67,7 +67,9 @@ class square_product {
         rows_(rows),
         row_(row),
         finish_(finish),
-        steps_(divide_up(weights.layout().quads(), edge)) {}
+        steps_(divide_up(weights.layout().quads(), edge)),
+        rows_beside_step_(divide_up(most_rows, std::max(steps_ - 1, index_t{1}))),
+        begins_at_zero_(!x.has_one_zero() || std::int64_t{x.zero(0)} + Rows::unit_offset == 0) {}
 
   void over(index_t first, index_t count) {
     const auto layout = weights_.layout();
@@ -120,7 +122,7 @@ class square_product {
     const panel_type& panel = panels_[static_cast<std::size_t>(i)];
     const std::int8_t* codes = panel.codes();
     const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
-    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, panel.start};
+    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, begins_at_zero_ ? nullptr : panel.start};
     const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
     if (rows <= edge) {
       sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
@@ -150,10 +152,9 @@ class square_product {
   template <shape Shape, index_t Columns>
   void sum_beside(const simd::square_operands<A>& of, const block& b) {
     auto turn = in_turn<Columns>();
-    const index_t each = divide_up(turn.rows, std::max(steps_ - 1, index_t{1}));
     squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [&]() QTENSOR_INLINE_LAMBDA {
       ask();
-      turn.some(each);
+      turn.some(rows_beside_step_);
     });
     turn.some(turn.rows);
   }
@@ -223,7 +224,8 @@ class square_product {
   const Rows& x_;
   index_t rows_, row_;
   const Finish& finish_;
-  index_t steps_;
+  index_t steps_, rows_beside_step_;
+  bool begins_at_zero_;  // sums, as integer_panel::start_from has it
   std::vector<panel_type> panels_;
   line_array<std::int8_t> last_;
   std::optional<session> session_;
@@ -250,14 +252,15 @@ bool lies_ready(const X& x) {
 
 /// Rows of activations as square_product asks for them where weights have no zero points, so that there are no sums of
 /// rows: their codes as they are, filled again and again, where they lie or, if that is no place for them or they are
-/// no whole squares, copied.
-template <simd::usable_arch A, simd::code_sign Sign>
+/// no whole squares, copied. HasZeros: a row's zero point may be another unit than 0.
+template <simd::usable_arch A, simd::code_sign Sign, bool HasZeros>
 class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
   using parameters = typename code_rows::row_parameters;
   static constexpr index_t line = 64;
 
  public:
   static constexpr auto unit_sign = Sign;
+  static constexpr bool has_zeros = HasZeros;
 
   code_rows(index_t most, index_t depth) : parameters(most), depth_(depth), stride_(round_up(depth, line) + line) {}
 
@@ -308,6 +311,16 @@ class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 :
   std::vector<float> floats_;
 };
 
+/// Whether zero points belong to the units of X's rows.
+template <class X>
+constexpr bool rows_have_zeros() {
+  if constexpr (tile_source<X>)
+    return false;
+  else
+    return X::scheme_type::has_zero_point || packed_code<typename X::scheme_type::code_format>::offset != 0 ||
+           line_sign<X>() == simd::code_sign::is_unsigned;
+}
+
 /// Rows [row, row + rows) of x, codes or floats, against panels [first, first + count) without zero points: all at once
 /// where they lie ready and the weights stay in the second cache, otherwise `most` at a time.
 template <class Panels, class X, class Finish>
@@ -315,7 +328,7 @@ void square_products(Panels& weights, index_t first, index_t count, const X& x, 
                      const Finish& finish) {
   const auto layout = weights.layout();
   const index_t together = lies_ready(x) && squares_stay(layout, count) ? rows : most;
-  code_rows<typename Panels::arch, line_sign<X>()> units(std::min(together, rows), layout.depth);
+  code_rows<typename Panels::arch, line_sign<X>(), rows_have_zeros<X>()> units(std::min(together, rows), layout.depth);
   for (index_t m = 0; m < rows; m += together) {
     const index_t some = std::min(together, rows - m);
     units.fill(x, row + m, some);

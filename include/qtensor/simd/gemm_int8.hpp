@@ -390,9 +390,10 @@ void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::ui
 }
 
 /// Rows of exact sums on their way to memory, some at every call: `Columns` of them, a multiple of `lanes`.
-///   Zeros: less rests[r] * zeros[c], modulo 2^32; also less row_zeros[r] * column_sums[c], where there are some
+///   Zeros: less rests[r] * zeros[c], modulo 2^32
+///   RowZeros: less row_zeros[r] * column_sums[c], where there are some
 ///   To float: RN(RN(float(sum) * row_scales[r]) * scales[c]); int32: as they are
-template <usable_arch A, index_t Columns, bool Zeros, class To>
+template <usable_arch A, index_t Columns, bool Zeros, class To, bool RowZeros = true>
 struct sums_in_turn {
   static constexpr index_t columns = Columns;
   const std::int32_t* sums = nullptr;
@@ -412,7 +413,8 @@ struct sums_in_turn {
     rows -= n;
     if constexpr (std::same_as<To, float>) row_scales += n;
     if constexpr (Zeros) rests += n;
-    if (row_zeros != nullptr) row_zeros += n;
+    if constexpr (RowZeros)
+      if (row_zeros != nullptr) row_zeros += n;
   }
 
   /// Sums of row r and of a vector of columns from c on that come from registers instead.
@@ -420,7 +422,8 @@ struct sums_in_turn {
 
  private:
   QTENSOR_INLINE void put(index_t r, index_t c, To* row, ints<A> sum) const {
-    if (row_zeros != nullptr) sum = sum - ints<A>(row_zeros[r]) * simd::load<A>(column_sums + c);
+    if constexpr (RowZeros)
+      if (row_zeros != nullptr) sum = sum - ints<A>(row_zeros[r]) * simd::load<A>(column_sums + c);
     if constexpr (Zeros) sum = sum - ints<A>(rests[r]) * simd::load<A>(zeros + c);
     if constexpr (std::same_as<To, float>)
       simd::store(row + c,

@@ -20,11 +20,11 @@ struct square_operands {
   const std::int8_t* quads;   ///< of the first column
   const std::int8_t* last;    ///< the same of the last step, whose quads behind the depth are 0
   index_t steps;              ///< of 16 quads, at least 1
-  const std::int32_t* start;  ///< of the first column
+  const std::int32_t* start;  ///< of the first column, or null: sums begin at 0
 
   /// The same from a later column on.
   square_operands from(index_t column) const {
-    return {rows, quads + 4 * column, last + 4 * column, steps, start + column};
+    return {rows, quads + 4 * column, last + 4 * column, steps, start == nullptr ? nullptr : start + column};
   }
   /// Calls first(units, quads) with where the operands of the first step begin, then(units, quads) for the others.
   template <class First, class Then>
@@ -46,7 +46,7 @@ struct square_taps {
   unit_rows<A> rows;          ///< each segment is read to whole steps, whatever lies behind it
   const std::int8_t* quads;   ///< of the first column, segment by segment; those that fill up steps are 0
   tap_segments taps;          ///< of whole steps, at least one
-  const std::int32_t* start;  ///< of the first column
+  const std::int32_t* start;  ///< of the first column, never null
 
   square_taps from(index_t column) const { return {rows, quads + 4 * column, taps, start + column}; }
   template <class First, class Then>
@@ -71,14 +71,20 @@ class square_sums_in_turn {
   static constexpr index_t width = int_tile<A>::panel, row_bytes = width * 4;
 
  public:
-  /// sums[r * stride + c] = start[c] + sum over all quads of unit(r, k) * weight(k, c), modulo 2^32, as dot_tile has
-  /// it: in memory when the next call has made its first step. beside() is called after every later step and
-  /// must leave these registers alone. Operands: square_operands or square_taps; Units: what their rows' bytes are.
+  /// sums[r * stride + c] = start[c] (0 where it is null) + sum over all quads of unit(r, k) * weight(k, c), modulo
+  /// 2^32, as dot_tile has it: in memory when the next call has made its first step. beside() is called after every
+  /// later step and must leave these registers alone. Operands: square_operands or square_taps; Units: what their rows'
+  /// bytes are.
   template <square_shape Shape, resident Stays, code_sign Units = code_sign::is_unsigned, class Operands, class Beside>
   QTENSOR_INLINE void sum(const Operands of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const index_t rows_stride = of.rows.stride;
     unit::settle();
-    const auto begin = [&](auto t) QTENSOR_INLINE_LAMBDA { unit::template load<t>(of.start + column<Shape>(t), 0); };
+    const auto begin = [&](auto t) QTENSOR_INLINE_LAMBDA {
+      if (of.start == nullptr)
+        unit::template zero<t>();
+      else
+        unit::template load<t>(of.start + column<Shape>(t), 0);
+    };
     of.for_each_step(
         [&](const auto* rows, const std::int8_t* quads) QTENSOR_INLINE_LAMBDA {
           if (to_ == nullptr)

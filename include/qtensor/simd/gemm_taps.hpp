@@ -151,7 +151,8 @@ void dot_lanes_tile(const std::int8_t* panel_codes, const std::uint8_t* rows, in
   for (; r + most <= count; r += most)
     detail::dot_lanes_registers<A, most>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
                                          sums + r * width, columns);
-  for (; r < count; ++r)
+  // Counted so that g++ 12 -O3 sees an end to it: it warns of loops that would leave memory if they had none.
+  for (index_t left = count % most; left > 0; --left, ++r)
     detail::dot_lanes_registers<A, 1>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
                                       sums + r * width, columns);
 }
