@@ -25,8 +25,8 @@ void check_squares(const check::group_shape& s) {
   for (index_t r = 0; r < s.rows; ++r)
     std::memcpy(units.data() + r * stride, product.signed_codes.data() + r * product.stride,
                 static_cast<std::size_t>(4 * quads));
-  simd::group_squares<A>::dot(product.columns(codes.data(), 4 * edge, nullptr), product.rows(units.data(), stride),
-                              s.rows, s.groups, s.quads, product.place());
+  simd::group_squares<A>(s.quads).dot(product.columns(codes.data(), 4 * edge, nullptr),
+                                      product.rows(units.data(), stride), s.rows, s.groups, product.place());
   product.require_sums(
       [&](index_t g, index_t k, index_t c) -> std::int32_t {
         const index_t quad = c / edge * quads + g * s.quads + k / 4;
@@ -37,10 +37,9 @@ void check_squares(const check::group_shape& s) {
 
 }  // namespace
 
-TEST_CASE("group_squares: which groups are whole steps") {
-  using squares = simd::group_squares<simd::best_arch>;
-  for (const index_t quads : {4, 5, 8, 16, 32, 48, 256}) CHECK(squares::takes(quads));
-  for (const index_t quads : {1, 2, 3, 17, 20, 40}) CHECK(!squares::takes(quads));
+TEST_CASE("fits_group_squares: which groups are whole steps") {
+  for (const index_t quads : {4, 5, 8, 16, 32, 48, 256}) CHECK(simd::fits_group_squares(quads));
+  for (const index_t quads : {1, 2, 3, 17, 20, 40}) CHECK(!simd::fits_group_squares(quads));
 }
 TEST_CASE(
     "group_squares: every sum as dot_groups has it, in any number of rows, and nothing beyond is read or written") {

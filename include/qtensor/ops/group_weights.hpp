@@ -119,7 +119,7 @@ class group_block {
     const index_t quads = divide_up(group, 4);
     return simd::takes_ready_bytes<A> && quads * 4 * width <= most_bytes &&
            (!squares ||
-            (simd::square_unit<A>::exists && reading::fits_signed_bytes && simd::group_squares<A>::takes(quads)));
+            (simd::square_unit<A>::exists && reading::fits_signed_bytes && simd::fits_group_squares(quads)));
   }
   /// Floats of memory that a block needs; `any_form`: not of packed groups alone.
   static index_t space(index_t group, bool any_form) {

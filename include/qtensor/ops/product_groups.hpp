@@ -3,6 +3,7 @@
 #pragma once
 
 #include <numeric>
+#include <optional>
 #include <qtensor/ops/activations.hpp>
 #include <qtensor/ops/group_weights.hpp>
 #include <qtensor/ops/product.hpp>
@@ -160,7 +161,10 @@ class group_engine {
         simd::group_columns w = block_.columns(c);
         if constexpr (simd::square_unit<A>::exists)
           if (squares) {
-            add_tile([](const auto&... of) { simd::group_squares<A>::dot(of...); }, w, 0, rows, c, columns);
+            if (!squares_) squares_.emplace(quads);
+            add_tile([&](const auto& w, const auto& x, index_t some, index_t groups, index_t,
+                         const auto& place) { squares_->dot(w, x, some, groups, place); },
+                     w, 0, rows, c, columns);
             continue;
           }
         if constexpr (simd::takes_ready_bytes<A>)
@@ -278,6 +282,10 @@ class group_engine {
   product_space space_;
   blocks block_;
   alignas(64) float panel_scales_[width];
+  // Where there are matrix registers: made when they are first used, for taking and leaving them takes a while.
+  struct none {};
+  [[no_unique_address]] std::conditional_t<simd::square_unit<A>::exists, std::optional<simd::group_squares<A>>, none>
+      squares_;
 };
 
 /// Groups of a product in which weights change parameters every w_group elements of k and activations every x_group.
