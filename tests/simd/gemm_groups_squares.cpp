@@ -25,8 +25,10 @@ void check_squares(const check::group_shape& s) {
   for (index_t r = 0; r < s.rows; ++r)
     std::memcpy(units.data() + r * stride, product.signed_codes.data() + r * product.stride,
                 static_cast<std::size_t>(4 * quads));
-  simd::group_squares<A>(s.quads).dot(product.columns(codes.data(), 4 * edge, nullptr),
-                                      product.rows(units.data(), stride), s.rows, s.groups, product.place());
+  simd::group_squares<A> squares(s.quads);
+  { const typename simd::square_unit<A>::session others; }  // who take and leave the registers
+  squares.dot(product.columns(codes.data(), 4 * edge, nullptr), product.rows(units.data(), stride), s.rows, s.groups,
+              product.place());
   product.require_sums(
       [&](index_t g, index_t k, index_t c) -> std::int32_t {
         const index_t quad = c / edge * quads + g * s.quads + k / 4;

@@ -6,9 +6,8 @@
 #include <qtensor/simd/ops_amx.hpp>
 
 // Matrix registers can neither scale what they sum nor hand it to vectors but through memory: the dots of a few groups
-// go to a buffer in the first cache, then their scales are multiplied in. A square goes there where a later one begins,
-// so that no one waits for its last instructions. More at once is no faster: while squares are summed, half of the
-// vector units stand still.
+// go to a buffer in the first cache, then their scales are multiplied in. Both at once is no faster: while squares are
+// summed, half of the vector units stand still.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// Whether rows meet groups on matrix registers; `suits`: it is faster.
@@ -32,7 +31,7 @@ class group_squares {
  public:
   explicit group_squares(index_t quads) : quads_(quads), registers_(std::min(quads, square_edge)) {}
 
-  /// Rows [0, rows) of x times group_tile::columns columns of w: all groups that are in memory, at least one.
+  /// Rows [0, rows) of x times group_tile::columns columns of w: all groups that are in memory.
   void dot(const group_columns& w, const group_rows<std::int8_t>& x, index_t rows, index_t groups,
            const group_sums& sums) {
     registers_.resume();
@@ -56,73 +55,79 @@ class group_squares {
   static constexpr index_t edge = square_edge, square = edge * edge;
   static_assert(!unit::exists || group_tile<A>::columns == 2 * edge);
 
+  /// Groups whose dots are in memory at a time, of the four squares: 16 KB, 8 KB where squares take several steps.
+  static constexpr index_t most_groups = 4;
+
   /// Down by two squares, over all groups.
   template <int Down, bool Plain>
   static void squares(const group_columns& w, const rows_type& x, index_t rows, index_t groups, index_t quads,
                       const group_sums& sums) {
-    // Four squares are under way: those of one group, or of two in turns.
-    constexpr index_t turns = 3 - Down, of_group = Down * 2 * square;
-    // Groups whose dots are in memory at a time: 16 KB, 8 KB where squares take several steps.
-    constexpr index_t most_groups = 8 / Down;
-    alignas(64) std::int32_t dots[most_groups * of_group];
-    alignas(64) float kept[of_group];
-    const index_t together = quads > edge ? most_groups / 2 : most_groups, group_bytes = quads * 4 * edge;
-    for (index_t first = 0; first < groups + turns; first += turns)
-      detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
-        const index_t g = first + t, done = g - turns + 1;  // the group that begins, and those that are summed then
-        std::int32_t* const last = done > 0 ? dots + (done - 1) % together * of_group : nullptr;
-        if (g < groups)
-          sum<Down, t>(w.codes + g * group_bytes, groups * group_bytes, x.from(0, g, 4 * quads), quads, last);
-        else if (done > 0 && done <= groups)
-          each_of<Down>([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { store<Down, t>(d, a, last); });
-        if (done <= 0 || done > groups || (done % together != 0 && done < groups)) return;
-        const index_t begin = (done - 1) / together * together;
-        for (index_t s = 0; s < Down * 2; ++s) {
-          const index_t down = s / 2 * edge, across = s % 2 * edge;
-          float* const own = kept + s * square;
-          group_sums place = sums.at(down, across);
-          if (begin > 0) place.from = own, place.from_stride = edge;
-          if (done < groups) place = {place.from, place.from_stride, own, edge};
-          const auto columns = w.parameters_from(across, begin);
-          const auto of_rows = x.from(down, begin, 4 * quads);
-          if (rows - down >= edge)
-            add<true, Plain>(dots + s * square, of_group, columns, of_rows, edge, done - begin, place);
+    alignas(64) std::int32_t dots[most_groups * Down * 2 * square];
+    alignas(64) float kept[Down * 2 * square];
+    const index_t together = quads > edge ? most_groups / 2 : most_groups;
+    for (index_t g = 0; g < groups; g += together) {
+      const index_t count = std::min(together, groups - g);
+      const auto part = x.from(0, g, 4 * quads);
+      sum<Down>(w.codes + g * quads * 4 * edge, groups * quads * 4 * edge, part, count, quads, dots);
+      for (index_t d = 0; d < Down; ++d)
+        for (index_t a = 0; a < 2; ++a) {
+          float* const own = kept + (2 * d + a) * square;
+          group_sums place = sums.at(d * edge, a * edge);
+          if (g > 0) place.from = own, place.from_stride = edge;
+          if (g + count < groups) place = {place.from, place.from_stride, own, edge};
+          const std::int32_t* const of_square = dots + (2 * d + a) * square;
+          const auto of_rows = part.from(d * edge, 0, 0);
+          if (rows - d * edge >= edge)
+            add<true, Plain>(of_square, Down * 2 * square, w.parameters_from(a * edge, g), of_rows, edge, count, place);
           else
-            add<false, Plain>(dots + s * square, of_group, columns, of_rows, rows - down, done - begin, place);
+            add<false, Plain>(of_square, Down * 2 * square, w.parameters_from(a * edge, g), of_rows, rows - d * edge,
+                              count, place);
         }
-      });
+    }
   }
 
-  // Square (d, a) of turn T is summed in register 2 (d + T) + a; 4 and 5 hold rows, 6 and 7 quads.
-  template <int Down, class F>
-  static QTENSOR_INLINE void each_of(const F& f) {
-    detail::repeat<Down>(
-        [&](auto d) QTENSOR_INLINE_LAMBDA { detail::repeat<2>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); }); });
-  }
-  template <int Down, int T, class D, class C>
-  static QTENSOR_INLINE void store(D d, C a, std::int32_t* dots) {
-    unit::template store<2 * (d + T) + a>(dots + (2 * d + a) * square, edge * 4);
-  }
-  /// One group's dots in the registers of turn T. What they held before goes to `before`, unless this is null.
-  template <int Down, int T>
-  static QTENSOR_INLINE void sum(const std::uint8_t* words, index_t apart, const rows_type& x, index_t quads,
-                                 std::int32_t* before) {
-    const auto add_step = [&](index_t q, const auto& begin) QTENSOR_INLINE_LAMBDA {
-      const std::int8_t* const units = x.units + 4 * q;
-      const std::uint8_t* const quads_of_step = words + 4 * edge * q;
-      unit::template load<6>(quads_of_step, 4 * edge);
-      each_of<Down>([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
-        if constexpr (a == 0) unit::template load<4 + T + d>(units + d * edge * x.stride, x.stride);
-        if constexpr (a == 1 && d == 0) unit::template load<7>(quads_of_step + apart, 4 * edge);
-        begin(d, a);
-        unit::template dot_signed<2 * (d + T) + a, 4 + T + d, 6 + a>();
-      });
+  /// dots[((g * Down + d) * 2 + a) * square + ...] = the dots of square (d, a) for groups g < count.
+  template <int Down>
+  static QTENSOR_INLINE void sum(const std::uint8_t* codes, index_t apart, const rows_type& x, index_t count,
+                                 index_t quads, std::int32_t* dots) {
+    // Four squares are under way: those of one group, or of two. Registers 2 (d + t) + a; 4 and 5 rows, 6 and 7 quads.
+    constexpr int turns = 3 - Down;
+    const index_t step = std::min(quads, edge);
+    const auto store = [&](auto t, auto d, auto a, index_t g) QTENSOR_INLINE_LAMBDA {
+      unit::template store<2 * (d + t) + a>(dots + ((g * Down + d) * 2 + a) * square, edge * 4);
     };
-    add_step(0, [&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
-      if (before != nullptr) store<Down, T>(d, a, before);
-      unit::template zero<2 * (d + T) + a>();
+    const auto each = [](const auto& f) QTENSOR_INLINE_LAMBDA {
+      detail::repeat<Down>(
+          [&](auto d) QTENSOR_INLINE_LAMBDA { detail::repeat<2>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); }); });
+    };
+    const auto add_step = [&](auto t, const std::int8_t* units, const std::uint8_t* words, const auto& begin)
+                              QTENSOR_INLINE_LAMBDA {
+                                unit::template load<6>(words, 4 * edge);
+                                each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+                                  if constexpr (a == 0)
+                                    unit::template load<4 + t + d>(units + d * edge * x.stride, x.stride);
+                                  if constexpr (a == 1 && d == 0) unit::template load<7>(words + apart, 4 * edge);
+                                  begin(d, a);
+                                  unit::template dot_signed<2 * (d + t) + a, 4 + t + d, 6 + a>();
+                                });
+                              };
+    for (index_t first = 0; first < count; first += turns)
+      detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
+        const index_t g = first + t;
+        if (g >= count) return;
+        const std::int8_t* units = x.units + g * 4 * quads;
+        const std::uint8_t* words = codes + g * quads * 4 * edge;
+        add_step(t, units, words, [&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+          if (first > 0) store(t, d, a, g - turns);
+          unit::template zero<2 * (d + t) + a>();
+        });
+        for (index_t q = step; q < quads; q += step)
+          add_step(t, units + 4 * q, words + 4 * edge * q, [](auto, auto) {});
+      });
+    detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
+      const index_t last = (count - 1 - t) / turns * turns + t;
+      if (t < count) each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { store(t, d, a, last); });
     });
-    for (index_t q = edge; q < quads; q += edge) add_step(q, [](auto, auto) {});
   }
 
   /// A square's dots of `groups` groups, `apart` from one to the next: scaled and added up as dot_groups says.
