@@ -195,8 +195,11 @@ class group_engine {
     if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
     return rows <= tile::max_rows ? 8192 : 16384;
   }
-  /// Whether so many rows would wait for the scales of the next block. As measured: Zen 4 sees by itself what comes.
-  static bool waits_for_scales(index_t rows) { return rows <= few_rows && !(tile::many_registers && simd::is_zen4()); }
+  /// Whether so many rows would wait for the scales of the next block: not for those that are near. As measured: Zen 4
+  /// sees by itself what comes.
+  bool waits_for_scales(index_t rows) const {
+    return rows <= few_rows && !weights_are_near(layout_) && !(tile::many_registers && simd::is_zen4());
+  }
   /// Asks for them while this one is computed.
   void ask_for_scales(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
     constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
