@@ -110,7 +110,7 @@ class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
 
  public:
   static constexpr auto unit_sign = simd::code_sign::is_unsigned;
-  static constexpr bool has_zeros = true;  ///< as units
+  static constexpr bool has_zeros = true;  ///< a row's zero point may be another unit than 0
 
   integer_rows(index_t most, index_t depth)
       : parameters(most),
