@@ -92,7 +92,7 @@ class activation_rows {
     using code = packed_code<typename S::code_format>;
     static_assert(code::is_integer);
     rows_ = count;
-    has_zeros_ = S::has_zero_point || code::offset != 0;
+    has_zeros_ = packed_has_zeros<S>;
     fits_ = true;
     // Some rows at once: they may lie side by side.
     constexpr index_t most_together = 16;

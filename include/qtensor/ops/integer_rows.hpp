@@ -183,7 +183,7 @@ class integer_panel {
 
  public:
   using arch = A;
-  static constexpr bool has_zeros = S::has_zero_point || code::offset != 0;
+  static constexpr bool has_zeros = packed_has_zeros<S>;
 
   integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
     simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
@@ -198,8 +198,11 @@ class integer_panel {
   template <class Rows>
   void start_from(const Rows& x, bool early) {
     const std::int64_t zero = early ? std::int64_t{x.zero(0)} + Rows::unit_offset : 0;
+    starts_at_zero_ = zero == 0;
     for (index_t c = 0; c < width; ++c) start[c] = wrapped_sum(-zero * panel_.sums[c]);
   }
+  /// What start_from has found, null where this is 0 everywhere.
+  const std::int32_t* start_or_null() const { return starts_at_zero_ ? nullptr : start; }
   /// What zero points still take from the sums of `rows` rows of x from `row` on, and of `Columns` columns from `col`
   /// on, where those of equal rows were taken early.
   template <index_t Columns, class Rows>
@@ -234,6 +237,7 @@ class integer_panel {
 
  private:
   packed_panel<S, A> panel_;
+  bool starts_at_zero_ = false;
 };
 
 /// The sink that writes sums: y(m, n) = sum, anywhere in memory.

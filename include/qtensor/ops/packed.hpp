@@ -45,6 +45,10 @@ struct packed_code {
   }
 };
 
+/// Whether packed numbers of S stand for other numbers: zero points, or what packing adds, are still to be taken off.
+template <quantization_scheme S>
+inline constexpr bool packed_has_zeros = S::has_zero_point || packed_code<typename S::code_format>::offset != 0;
+
 /// How zero points of format Zero are stored beside codes of F, as packed numbers: in one byte where all of them fit.
 template <class Zero, format F>
 struct packed_zero {

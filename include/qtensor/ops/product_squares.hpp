@@ -68,8 +68,7 @@ class square_product {
         row_(row),
         finish_(finish),
         steps_(divide_up(weights.layout().quads(), edge)),
-        rows_beside_step_(divide_up(most_rows, std::max(steps_ - 1, index_t{1}))),
-        begins_at_zero_(!x.has_one_zero() || std::int64_t{x.zero(0)} + Rows::unit_offset == 0) {}
+        rows_beside_step_(divide_up(most_rows, std::max(steps_ - 1, index_t{1}))) {}
 
   void over(index_t first, index_t count) {
     const auto layout = weights_.layout();
@@ -122,7 +121,7 @@ class square_product {
     const panel_type& panel = panels_[static_cast<std::size_t>(i)];
     const std::int8_t* codes = panel.codes();
     const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
-    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, begins_at_zero_ ? nullptr : panel.start};
+    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, panel.start_or_null()};
     const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
     if (rows <= edge) {
       sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
@@ -225,7 +224,6 @@ class square_product {
   index_t rows_, row_;
   const Finish& finish_;
   index_t steps_, rows_beside_step_;
-  bool begins_at_zero_;  // sums, as integer_panel::start_from has it
   std::vector<panel_type> panels_;
   line_array<std::int8_t> last_;
   std::optional<session> session_;
@@ -317,8 +315,7 @@ constexpr bool rows_have_zeros() {
   if constexpr (tile_source<X>)
     return false;
   else
-    return X::scheme_type::has_zero_point || packed_code<typename X::scheme_type::code_format>::offset != 0 ||
-           line_sign<X>() == simd::code_sign::is_unsigned;
+    return packed_has_zeros<typename X::scheme_type>;
 }
 
 /// Rows [row, row + rows) of x, codes or floats, against panels [first, first + count) without zero points: all at once
