@@ -52,6 +52,8 @@ constexpr bool quantizes_on_vectors() {
     return qt::simd::block_encodable<S>;
   else if constexpr (qt::ops::quantizes_in_blocks<S, qt::row_major, 2>())
     return true;
+  else if constexpr (qt::ops::quantizes_less_offsets<S>())
+    return quantizes_on_vectors<qt::ops::without_offsets<S>>();
   else
     return qt::ops::walks_rows<S> &&
            qt::simd::kernel_name<qt::simd::op::encode, typename qt::ops::run_scheme<S>::type>() != "reference";
@@ -109,8 +111,11 @@ int main() {
   ROW("", with<nvfp4, tensor_scale<f32>>);
   ROW("", with<mxfp4, planar<high_first>>);
   ROW("", scheme<uint4, group<32>, scale_as<f16>, offset<f16>, offset_min_max>);
-  ROW("offsets, and scales of peaks, are those of groups of 16 to 128 along rows: what kernels of blocks take apart",
-      scheme<uint8, per_channel<0>, offset<f32>, offset_min_max>);
+  ROW("", scheme<uint8, per_channel<0>, offset<f32>, offset_min_max>);
+  ROW("offsets that are not rounded as they are stored, and scales of peaks, are those of groups of 16 to 128 along "
+      "rows: what kernels of blocks take apart",
+      scheme<uint8, per_channel<0>, offset<f32>, offset_min_max, unrounded_scale>);
+  ROW("as the row before", scheme<int8, per_tensor, peak_scale>);
   ROW("", scheme<nf4, group<32>>);
   ROW("", scheme<int16, per_tensor>);
   ROW("", scheme<int32, per_tensor>);

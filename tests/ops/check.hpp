@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <qtensor/ops/dequantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <random>
@@ -72,6 +73,11 @@ bool same_bytes(const A& a, const B& b) {
     return bytes_of(a.blocks()) == bytes_of(b.blocks());
   else {
     if (bytes_of(a.codes()) != bytes_of(b.codes()) || bytes_of(a.scales()) != bytes_of(b.scales())) return false;
+    if constexpr (A::scheme_type::has_offset)
+      for (index_t i = 0; i < a.shape().scale_count(); ++i)
+        if (std::memcmp(a.view().memory().offsets + i, b.view().memory().offsets + i,
+                        sizeof *a.view().memory().offsets) != 0)
+          return false;
     if constexpr (A::scheme_type::has_zero_point)
       return bytes_of(a.zero_points()) == bytes_of(b.zero_points());
     else

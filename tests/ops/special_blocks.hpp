@@ -67,6 +67,12 @@ void check_scheme() {
             same_scales =
                 same_scales && detail::code_of<format>(t.scales()[i]) == detail::code_of<format>(wanted.scales()[i]);
           }
+          if constexpr (S::has_offset)
+            for (index_t i = 0; i < t.shape().scale_count(); ++i) {
+              using format = typename S::offset_format;
+              same_scales = same_scales && detail::code_of<format>(t.view().memory().offsets[i]) ==
+                                               detail::code_of<format>(wanted.view().memory().offsets[i]);
+            }
           CAPTURE(rows);
           CAPTURE(cols);
           CAPTURE(across);

@@ -44,6 +44,57 @@ TEST_CASE("amax_bits: NaN wins over infinity, infinity over finite, -0 counts as
   });
 }
 
+TEST_CASE("in_order: integers in the order of the numbers, and back") {
+  const float ascending[] = {-qtensor::infinity, -3e38f, -1.f, -1e-42f, -0.f, 0.f, 1e-42f, 1.f, 3e38f,
+                             qtensor::infinity};
+  for (std::size_t i = 0; i + 1 < std::size(ascending); ++i)
+    CHECK(simd::in_order(bits_of(ascending[i])) < simd::in_order(bits_of(ascending[i + 1])));
+  CHECK(simd::in_order(0xffc00000u) < simd::in_order(0xff800000u));
+  CHECK(simd::in_order(0x7fc00000u) > simd::in_order(0x7f800000u));
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    alignas(64) std::uint32_t bits[64], there[64], back[64];
+    for (std::uint32_t& b : bits) b = check::random_bits()();
+    for (index_t i = 0; i < 64; i += simd::lanes<arch_type>) {
+      const auto place = simd::in_order(simd::load<arch_type>(bits + i));
+      simd::store(there + i, place);
+      simd::store(back + i, simd::bits_in_order(place));
+    }
+    for (std::size_t i = 0; i < 64; ++i) {
+      CHECK(there[i] == simd::in_order(bits[i]));
+      CHECK(back[i] == bits[i]);
+      CHECK(simd::bits_in_order(simd::in_order(bits[i])) == bits[i]);
+    }
+  });
+}
+
+TEST_CASE("extremes_in_order: the least and the largest of every length and source, wherever they lie") {
+  check::on_every_arch([](auto arch) {
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (index_t n = 0; n <= 5 * simd::lanes<decltype(arch)> + 3; ++n)
+        for (const bool at_start : {false, true}) {
+          CAPTURE(n);
+          const auto v = inputs<source_type>(n);
+          check::fenced<typename source_type::type> x(v, at_start);
+          const simd::ordered_extremes got = simd::extremes_in_order<decltype(arch), source_type>(x.data(), n);
+          const simd::ordered_extremes want = expected_extremes<source_type>(v.data(), 1, n);
+          REQUIRE(same_extremes<source_type>(got, want));
+        }
+    });
+    for (index_t n = 1; n <= 5 * simd::lanes<decltype(arch)> + 3; ++n)
+      for (index_t at = 0; at < n; ++at) {
+        std::vector<float> x(static_cast<std::size_t>(n), 0.f);
+        x[static_cast<std::size_t>(at)] = -0.f;
+        const auto low = simd::extremes_in_order<decltype(arch)>(x.data(), n).low;
+        x[static_cast<std::size_t>(at)] = 2.f;
+        if (low != simd::in_order(qtensor::sign_bit) ||
+            simd::extremes_in_order<decltype(arch)>(x.data(), n).high != simd::in_order(bits_of(2.f)))
+          FAIL("n=", n, " at=", at);
+      }
+  });
+}
+
 TEST_CASE("min_max: finite elements only, +0 for zeros, every length and source") {
   check::on_every_arch([](auto arch) {
     every_source([&](auto source) {

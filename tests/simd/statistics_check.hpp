@@ -51,6 +51,26 @@ bool same_amax(std::uint32_t a, std::uint32_t b) {
   return a == b || (std::is_same_v<Source, simd::from_f16> && a > 0x7f800000u && b > 0x7f800000u);
 }
 
+/// The extremes of n elements, `step` apart, one by one.
+template <class Source>
+simd::ordered_extremes expected_extremes(const typename Source::type* x, index_t step, index_t n) {
+  simd::ordered_extremes found;
+  for (index_t i = 0; i < n; ++i) {
+    const std::uint32_t place = simd::in_order(bits_of(simd::number<Source>(x[i * step])));
+    found.low = std::min(found.low, place), found.high = std::max(found.high, place);
+  }
+  return found;
+}
+/// The same extremes, or a NaN seen by both: which payload, and of f16 which sign, one of 16 bits has is the CPU's.
+template <class Source>
+bool same_extremes(const simd::ordered_extremes& a, const simd::ordered_extremes& b) {
+  const auto has_nan = [](const simd::ordered_extremes& e) {
+    return e.low < simd::in_order(0xff800000u) || e.high > simd::in_order(0x7f800000u);
+  };
+  if (sizeof(typename Source::type) == 2 && has_nan(b)) return has_nan(a);
+  return a.low == b.low && a.high == b.high;
+}
+
 template <class F>
 void every_source(F f) {
   f(simd::from_f32{});

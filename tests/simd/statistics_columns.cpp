@@ -94,6 +94,32 @@ TEST_CASE("accumulate_range_bits: extremes of columns, every width") {
   });
 }
 
+TEST_CASE("accumulate_extremes: the least and the largest of columns, every width, joined to what is there") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    every_source([&](auto source) {
+      using source_type = decltype(source);
+      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n)
+        for (const index_t gap : {0, 3}) {
+          CAPTURE(n);
+          constexpr index_t rows = 19;
+          const index_t stride = n + gap;
+          const auto v = inputs<source_type>(rows * stride - gap * (n > 0));
+          check::fenced<typename source_type::type> x(v);
+          check::fenced<std::uint32_t> low(n), high(n);
+          for (index_t i = 0; i < n; ++i) low[i] = ~0u, high[i] = 0;
+          simd::accumulate_extremes<arch_type, source_type>(x.data(), stride, 5, n, low.data(), high.data());
+          simd::accumulate_extremes<arch_type, source_type>(x.data() + 5 * stride, stride, rows - 5, n, low.data(),
+                                                            high.data());
+          for (index_t i = 0; i < n; ++i) {
+            const simd::ordered_extremes want = expected_extremes<source_type>(v.data() + i, stride, rows);
+            if (!same_extremes<source_type>({low[i], high[i]}, want)) FAIL("column ", i);
+          }
+        }
+    });
+  });
+}
+
 TEST_CASE("amax_both_axes: blocks of rows and columns of any number of rows and any width") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

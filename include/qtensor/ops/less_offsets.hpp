@@ -19,8 +19,10 @@ requires(View::scheme_type::has_offset) class less_offsets {
   index_t rows() const { return x_.rows(); }
   index_t cols() const { return x_.cols(); }
   const float* direct(index_t, index_t) const { return nullptr; }
+  bool reads_by_rows(index_t row) const { return ops::reads_by_rows(x_, row); }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    x_.read(row, rows, col, cols, tile, stride);
+    const bool in_place = x_.direct(row, col) != nullptr;
+    if (!in_place) x_.read(row, rows, col, cols, tile, stride);
     constexpr index_t most = 512;
     alignas(64) float offsets[most];
     for (index_t r = 0; r < rows; ++r) {
@@ -28,18 +30,24 @@ requires(View::scheme_type::has_offset) class less_offsets {
       for (index_t c = 0; c < cols; c += most) {
         const index_t n = std::min(most, cols - c);
         load_offsets(w_, at, col + c, n, 1, offsets);
-        subtract(offsets, n, tile + r * stride + c);
+        float* to = tile + r * stride + c;
+        if (in_place)
+          subtract<source_elements<X>>(x_.direct(row + r, col + c), offsets, n, to);
+        else
+          subtract<simd::from_f32>(to, offsets, n, to);
       }
     }
   }
 
  private:
-  static void subtract(const float* from, index_t n, float* to) {
+  template <simd::float_source From>
+  static void subtract(const typename From::type* x, const float* offsets, index_t n, float* to) {
     using A = simd::best_arch;
     constexpr index_t step = simd::lanes<A>;
     index_t i = 0;
-    for (; i + step <= n; i += step) simd::store(to + i, simd::sub(simd::load<A>(to + i), simd::load<A>(from + i)));
-    for (; i < n; ++i) to[i] = rounded(to[i] - from[i]);
+    for (; i + step <= n; i += step)
+      simd::store(to + i, simd::sub(From::template load<A>(x + i), simd::load<A>(offsets + i)));
+    for (; i < n; ++i) to[i] = rounded(simd::number<From>(x[i]) - offsets[i]);
   }
 
   const X& x_;

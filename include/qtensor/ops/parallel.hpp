@@ -144,6 +144,7 @@ struct source_on {
   index_t rows() const { return x.rows(); }
   index_t cols() const { return x.cols(); }
   const element_of<X>* direct(index_t row, index_t col) const { return x.direct(row, col); }
+  bool reads_by_rows(index_t row) const { return ops::reads_by_rows(x, row); }
   template <class T>
   void read(index_t row, index_t rows, index_t col, index_t cols, T* tile, index_t stride) const {
     x.read(row, rows, col, cols, tile, stride);

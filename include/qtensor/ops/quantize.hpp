@@ -4,34 +4,16 @@
 
 #include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/joined_axes.hpp>
-#include <qtensor/ops/less_offsets.hpp>
 #include <qtensor/ops/narrow_panels.hpp>
 #include <qtensor/ops/parameters.hpp>
 #include <qtensor/ops/quantize_across.hpp>
+#include <qtensor/ops/quantize_offsets.hpp>
 #include <qtensor/ops/quantize_rows.hpp>
 #include <vector>
 
 namespace qtensor::inline QTENSOR_ABI {
 
 namespace ops {
-
-/// A source as the reference reads it: element by element, at an index in the tensor's own axes.
-template <class X, class Extents, storage_order Order>
-struct element_source {
-  const X& x;
-  const Extents& extents;
-  template <std::size_t Rank>
-  float operator()(const std::array<index_t, Rank>& index) const {
-    const auto at = reordered<Order>(index);
-    const auto sizes = reordered<Order>(extents.to_array());
-    index_t row = 0;
-    for (std::size_t axis = 0; axis + 1 < Rank; ++axis) row = row * sizes[axis] + at[axis];
-    if (const auto* here = x.direct(row, at[Rank - 1])) return simd::number<source_elements<X>>(*here);
-    float element = 0.f;
-    x.read(row, 1, at[Rank - 1], 1, &element, 1);
-    return element;
-  }
-};
 
 /// A source as the kernels of S read it: in elements of its own, or as floats.
 template <quantization_scheme S, tile_source X>
@@ -146,7 +128,7 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
     }
   }
   const auto by_reference = [&](const auto& source) {
-    const element_source<std::remove_cvref_t<decltype(source)>, E, O> elements{source, out.extents()};
+    const reference_reader<std::remove_cvref_t<decltype(source)>, E, O> elements{source, out.extents()};
     if (S::has_tensor_scale && known)
       reference::quantize_blocks(elements, known->term, out);
     else
@@ -200,8 +182,18 @@ void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
     const auto codes = span_without_offsets(out);
     quantize_statically(less_offsets(x, out), codes);
   } else {
-    reference::quantize_static(element_source<X, E, O>{x, out.extents()}, out);
+    reference::quantize_static(reference_reader<X, E, O>{x, out.extents()}, out);
   }
+}
+
+/// quantize_into, where numbers less their offsets become codes under scales that are given.
+template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
+void quantize_with_offsets(const X& x, const tensor_span<S, E, O>& out) {
+  const auto encode = [](const auto& rest, const auto& codes) { quantize_statically(rest, codes); };
+  if constexpr (X::reads_twice)
+    quantize_less_offsets(x, out, encode);
+  else
+    quantize_less_offsets(kept_source<X>(x).ref(), out, encode);
 }
 
 }  // namespace ops
@@ -228,6 +220,8 @@ void quantize_into(const X& x, const tensor_span<S, E, O>& out) {
     ops::quantize_to_blocks(x, out);
   else if constexpr (ops::quantizes_in_blocks<S, O, E::rank>())
     ops::quantize_in_blocks(x, out);
+  else if constexpr (ops::quantizes_less_offsets<S>())
+    ops::along_fewest_axes(x, out, [](const auto& rows, const auto& to) { ops::quantize_with_offsets(rows, to); });
   else
     ops::along_fewest_axes(
         x, out, [](const auto& rows, const auto& to) { ops::quantize_dynamically(ops::source_for<S>(rows), to); });

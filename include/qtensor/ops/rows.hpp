@@ -55,6 +55,24 @@ simd::traffic asks_behind_statistics(index_t n, index_t size) {
 template <tile_source X>
 using source_elements = simd::source_of<element_format_of<X>>;
 
+/// A source as the reference reads it: element by element, at an index in the tensor's own axes.
+template <class X, class Extents, storage_order Order>
+struct reference_reader {
+  const X& x;
+  const Extents& extents;
+  template <std::size_t Rank>
+  float operator()(const std::array<index_t, Rank>& index) const {
+    const auto at = reordered<Order>(index);
+    const auto sizes = reordered<Order>(extents.to_array());
+    index_t row = 0;
+    for (std::size_t axis = 0; axis + 1 < Rank; ++axis) row = row * sizes[axis] + at[axis];
+    if (const auto* here = x.direct(row, at[Rank - 1])) return simd::number<source_elements<X>>(*here);
+    float element = 0.f;
+    x.read(row, 1, at[Rank - 1], 1, &element, 1);
+    return element;
+  }
+};
+
 /// Elements from one row to the next where all rows lie in memory, evenly spaced.
 template <tile_source X>
 std::optional<index_t> row_step(const X& x) {
@@ -230,12 +248,6 @@ constexpr index_t even_piece_length(index_t step, index_t most, index_t elements
   constexpr index_t line = 64;  // elements, of codes of a byte
   const index_t longest = piece_length(step, most), pieces = divide_up(elements, longest);
   return std::min(longest, round_up(divide_up(elements, pieces), std::lcm(step, line)));
-}
-
-/// Whether one row at a time is as cheap as a tile of rows.
-template <tile_source X>
-bool reads_by_rows(const X& x, index_t row) {
-  return X::reads_rows || x.direct(row, 0) != nullptr;
 }
 
 /// Calls visit(r, n, from, step) for runs of n rows that make up rows [first, first + count) of a source, the first of

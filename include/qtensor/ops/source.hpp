@@ -49,6 +49,8 @@ using element_of = storage_t<element_format_of<X>>;
 ///                                               from a column on
 ///   mixes_orders                                optional: tiles come from rows and from columns of memory
 ///   element_format                              optional: what elements are in memory, if not f32
+///   reads_by_rows(row)                          optional: whether that row is read as cheaply alone as in a tile, if
+///                                               neither reads_rows nor direct says so
 template <class X>
 concept tile_source = requires(const X x, index_t i, float* tile, element_of<X>* elements) {
   { x.rows() } -> std::convertible_to<index_t>;
@@ -193,6 +195,18 @@ struct memory_source {
   };
 };
 
+namespace ops {
+
+/// Whether one row at a time is as cheap as a tile of rows.
+template <tile_source X>
+bool reads_by_rows(const X& x, index_t row) {
+  if constexpr (requires { x.reads_by_rows(row); })
+    if (x.reads_by_rows(row)) return true;
+  return X::reads_rows || x.direct(row, 0) != nullptr;
+}
+
+}  // namespace ops
+
 /// A source of 16 bits as one of floats, for kernels that take nothing else.
 template <tile_source X>
 struct widened_source {
@@ -203,6 +217,7 @@ struct widened_source {
   index_t rows() const { return source.rows(); }
   index_t cols() const { return source.cols(); }
   const float* direct(index_t, index_t) const { return nullptr; }
+  bool reads_by_rows(index_t row) const { return ops::reads_by_rows(source, row); }
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     source.read(row, rows, col, cols, tile, stride);
   }
@@ -273,6 +288,7 @@ class source_part {
   index_t rows() const { return rows_; }
   index_t cols() const { return cols_; }
   const element_of<X>* direct(index_t row, index_t col) const { return x_->direct(row_ + row, col_ + col); }
+  bool reads_by_rows(index_t row) const { return ops::reads_by_rows(*x_, row_ + row); }
   auto row_step() const requires requires(const X& x) { x.row_step(); }
   { return x_->row_step(); }
   auto columns() const requires requires(const X& x) { x.columns(); }

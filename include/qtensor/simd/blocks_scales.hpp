@@ -80,13 +80,6 @@ template <index_t Group, class A, class From>
 struct group_statistics<own_extremes, Group, A, From> {
   static constexpr bool enabled = true;
   static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t* b) {
-    // Integers in the order of the numbers: negative ones have their bits flipped, the others their sign.
-    const auto ascending = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
-      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(v) >> 31) | words<A>(sign_bit));
-    };
-    const auto number = [](const words<A>& v) QTENSOR_INLINE_LAMBDA {
-      return v ^ (simd::bits_as<std::uint32_t>(simd::bits_as<std::int32_t>(~v) >> 31) | words<A>(sign_bit));
-    };
     for (index_t g = 0; g < groups; g += lanes<A>) {
       words<A> least[static_cast<std::size_t>(lanes<A>)], most[static_cast<std::size_t>(lanes<A>)];
       for (index_t k = 0; k < lanes<A>; ++k) {
@@ -94,14 +87,16 @@ struct group_statistics<own_extremes, Group, A, From> {
         words<A> up(0u), down(~0u);
 #pragma GCC unroll 8
         for (index_t i = 0; i < Group; i += lanes<A>) {
-          const words<A> v = ascending(simd::bits_as<std::uint32_t>(From::template load<A>(from + i)));
+          const words<A> v = in_order(simd::bits_as<std::uint32_t>(From::template load<A>(from + i)));
           up = simd::max(up, v), down = simd::min(down, v);
         }
         most[k] = up, least[k] = ~down;
       }
-      const words<A> low = number(~simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return least[k]; }));
+      const words<A> low =
+          bits_in_order(~simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return least[k]; }));
       simd::store(a + g, low);
-      simd::store(b + g, number(simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return most[k]; })));
+      simd::store(b + g,
+                  bits_in_order(simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA { return most[k]; })));
       if (simd::any(low == words<A>(sign_bit)))
         for (index_t k = 0; k < lanes<A>; ++k)
           if (a[g + k] == sign_bit) a[g + k] = group_statistics<peak, Group, A, From>::first_of(x + (g + k) * Group, 0);
