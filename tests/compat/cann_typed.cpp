@@ -91,7 +91,9 @@ TEST_CASE("typed entry points: FP4 of an odd run-time extent throws") {
 TEST_CASE("dynamic schemes by vectors") {
   special_blocks::check_vectors<cann::mx_flushed<qtensor::e4m3>, cann::block_quant<qtensor::hif8, 1, 128>,
                                 cann::block_quant<qtensor::hif8, 1, 32, bounded_amax<>, nearest_even>,
-                                cann::block_quant<qtensor::e5m2, 1, 32>, cann::block_quant<qtensor::int8, 1, 32>>();
+                                cann::block_quant<qtensor::e5m2, 1, 32>, cann::block_quant<qtensor::int8, 1, 32>,
+                                cann::block_quant_a2_a3<>,
+                                cann::block_quant_a2_a3<64, qtensor::reciprocal_amax<1, 2>>>();
 }
 
 TEST_CASE("int8 on A2 and A3: the rule's multipliers by vectors") {

@@ -24,6 +24,9 @@ TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
                  scheme<e4m3, group<16>, scale_as<e4m3>, bounded_amax<>>>(
       []<class S>() { special_blocks::check_scheme<S>(); });
   special_blocks::check_scheme<scheme<int8, group<32>, scale_as<f16>, bounded_amax<>>>();
+  special_blocks::check_scheme<scheme<int8, group<32>, scale_as<bf16>, reciprocal_amax<>, rule_multiplier>>();
+  special_blocks::check_scheme<scheme<e4m3, per_channel<0>, reciprocal_amax<1, 3>, rule_multiplier, block_ignores>>();
+  special_blocks::check_scheme<scheme<int4, per_channel<1>, reciprocal_amax<>>>();
   special_blocks::check_scheme<with<uint4_group<32>, scale_as<f16>>>();
 }
 

@@ -155,6 +155,23 @@ struct vector_rule<bounded_amax<Numerator, Denominator>, S, A>
       return s;
   }
 };
+template <index_t Numerator, index_t Denominator, class S, class A>
+struct vector_rule<reciprocal_amax<Numerator, Denominator>, S, A>
+    : detail::known_rule<reciprocal_amax<Numerator, Denominator>, S, A> {
+  static constexpr bool bounded = false;
+  static constexpr float bound = reciprocal_amax<Numerator, Denominator>::min_scale;
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    const floats<A> s = simd::mul(simd::bits_as<float>(amax), floats<A>(1.f / S::codes.high));
+    if constexpr (bound > 0.f)
+      return simd::min(s, floats<A>(1.f / bound));
+    else
+      return s;
+  }
+  static QTENSOR_INLINE floats<A> multiplier(const words<A>& amax) {
+    const floats<A> inverse = simd::div(floats<A>(1.f), simd::bits_as<float>(amax));
+    return simd::max(simd::mul(inverse, floats<A>(S::codes.high)), floats<A>(bound));
+  }
+};
 template <class S, class A>
 struct vector_rule<nvfp4_scale, S, A> : detail::known_rule<nvfp4_scale, S, A> {
   static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float tensor_term) {
@@ -221,23 +238,29 @@ concept leaves_normal_numbers = one_of<P, subnormal_exact, subnormal_to_zero> ||
 
 }  // namespace detail
 
+/// Schemes that multiply by what the rule gives beside the scale.
+template <class S>
+inline constexpr bool takes_multiplier = std::same_as<typename S::division, rule_multiplier>;
+
 /// Schemes whose dynamic block scales vectors compute: a rule over the absolute maximum with a vector form, one scale a
-/// block that is stored and divided by, and nothing special but blocks that hold infinities or NaNs, and subnormal
-/// ones.
+/// block that is stored and divided by, or has a multiplier beside it, and nothing special but blocks that hold
+/// infinities or NaNs, and subnormal ones.
 template <class S>
 concept vector_scaled =
     quantization_scheme<S> && !S::has_zero_point && !S::has_offset &&
     vector_rule<typename S::rule, S, best_arch>::enabled && detail::vector_scale_format<typename S::scale_format> &&
     detail::leaves_normal_numbers<typename S::subnormal_amax> && std::same_as<typename S::code_scale, stored_scale> &&
-    !std::same_as<typename S::division, rule_multiplier>;
+    (!takes_multiplier<S> ||
+     requires(const words<best_arch>& amax) { vector_rule<typename S::rule, S, best_arch>::multiplier(amax); });
 
 /// What neighbouring blocks are, all of them. `special`: at least one is not finite, or its scale is not, or kernels do
 /// not make its codes of its scale. `fitting`: none is, and numbers fit their scales (encode_fitting).
 enum class blocks_are { special, ordinary, fitting };
 
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
-/// floats to scales[0, n), but 0 for a block of zeros whose codes lose their signs. `tensor_term` is the scale of the
-/// tensor in schemes of two levels. Where blocks are special nothing of use is written.
+/// floats, or their multipliers, to scales[0, n), but 0 for a block of zeros whose codes lose their signs.
+/// `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special nothing of use is
+/// written.
 template <vector_scaled S, usable_arch A = best_arch>
 blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
                         float tensor_term = 1.f) {
@@ -248,7 +271,7 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
   constexpr index_t step = lanes<A>;
   constexpr bool moves = detail::moves_grid<S>();
   // Numbers that statistics leave out may be anything, and so may those over a scale that had to be cut.
-  constexpr bool may_fit = !leaves_out<S> && (rule::bounded || std::same_as<F, e8m0>);
+  constexpr bool may_fit = !leaves_out<S> && !takes_multiplier<S> && (rule::bounded || std::same_as<F, e8m0>);
   constexpr bool minds_zeros = std::same_as<typename S::rule, amax_scale> && !S::code_format::is_integer;
   constexpr bool zeroes = minds_zeros && scale_0_gives_zeros<S> && !leaves_out<S>;
   words<A> largest(0u), smallest(~0u), least_scale(infinity_bits), most_scale(0u);
@@ -278,6 +301,10 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         if constexpr (random_rounding<typename S::rounding>)
           usable = usable & simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
         largest = simd::max(largest, simd::select(usable, words<A>(0u), words<A>(infinity_bits)));
+      }
+      if constexpr (takes_multiplier<S>) {
+        s = rule::multiplier(m);
+        largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
       }
       if constexpr (moves) {  // zeros fit any scale
         const words<A> bits = simd::bits_as<std::uint32_t>(s);
