@@ -83,6 +83,37 @@ std::uint64_t wrong_quotients(std::uint32_t step) {
   return wrong;
 }
 
+/// Corrected quotients that are not IEEE's: every step-th mantissa of x by scales with few, many and random bits, at
+/// the ends of what they may be.
+template <class A>
+std::uint64_t wrong_corrections(std::uint32_t step, int scales) {
+  using S = scheme<int8, per_tensor>;
+  std::uint64_t wrong = 0;
+  for (int i = 0; i < scales; ++i) {
+    const std::uint32_t random = check::random_bits()(), few = 1u << (i / 4 % 23);
+    const std::uint32_t bits[] = {random, few, 0u - few, few - 1};
+    const std::uint32_t mantissa = bits[i % 4] & low_bits(23);
+    for (const std::uint32_t scale_exponent : {127u - 50u, 126u, 127u, 127u + 99u}) {
+      const simd::floats<A> s(float_of(scale_exponent << 23 | mantissa));
+      const auto d = simd::divisor_of<S, simd::quotient_by::corrected>(s, 1.f);
+      for (const std::uint32_t exponent : {127u - 101u, 126u, 127u, 200u}) {
+        if (exponent + 127u < scale_exponent + 80u || exponent + 127u > scale_exponent + 253u) continue;
+        const simd::words<A> sign((random & 1) << 31);
+        for (std::uint32_t first = 0; first < 1u << 23; first += step * static_cast<std::uint32_t>(simd::lanes<A>)) {
+          alignas(64) std::uint32_t lane[16];
+          for (std::uint32_t k = 0; k < simd::lanes<A>; ++k)
+            lane[k] = exponent << 23 | ((first + k * step) & low_bits(23));
+          const simd::floats<A> x = simd::bits_as<float>(simd::load<A>(lane) | sign);
+          const auto want = simd::bits_as<std::uint32_t>(simd::div(x, s));
+          if (simd::any(want != simd::bits_as<std::uint32_t>(simd::quotients<S>(x, d)))) [[unlikely]]
+            ++wrong;
+        }
+      }
+    }
+  }
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("every 65,537th float, every format") { all_formats(65537); }
@@ -91,7 +122,16 @@ TEST_CASE("two products divide as IEEE does wherever a code is decided: every 99
   check::on_every_arch([](auto arch) { CHECK(wrong_quotients<decltype(arch)>(997) == 0); });
 }
 
+TEST_CASE("corrected quotients are IEEE's: every 4,999th mantissa of x, several hundred scales") {
+  check::on_every_arch([](auto arch) {
+    if constexpr (simd::detail::has_fma_unit<decltype(arch)>) CHECK(wrong_corrections<decltype(arch)>(4999, 400) == 0);
+  });
+}
+
 TEST_SUITE("exhaustive") {
+  TEST_CASE("corrected quotients are IEEE's: every mantissa of x, several hundred scales") {
+    CHECK(wrong_corrections<simd::best_arch>(1, simd::detail::has_fma_unit<simd::best_arch> ? 400 : 0) == 0);
+  }
   TEST_CASE("all floats, every format") { all_formats(1); }
   TEST_CASE("two products divide as IEEE does wherever a code is decided: every mantissa") {
     CHECK(wrong_quotients<simd::best_arch>(1) == 0);

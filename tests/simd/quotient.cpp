@@ -108,6 +108,16 @@ TEST_CASE("quotients rounded to f16 or bf16 first") {
   }
 }
 
+TEST_CASE("quotients that have to be IEEE's, every kind of scale") {
+  for (const std::int32_t z : {0, 3, -128}) every_scale<plain<int8, zero_point<int32>, zp_before_round>>(z);
+  every_scale<plain<uint4, divide_in<f16>>>();
+  every_scale<plain<int8, via_f16>>();
+  every_middle<plain<e4m3, via_f16, to_special>>();
+  every_middle<plain<e5m2, via_f16, to_special>>();
+  every_middle<plain<e4m3, divide_in<bf16>, nan_to_zero>>();
+  every_middle<plain<e2m1, divide_in<f16>, nearest_away, tensor_scale<f32>>>();
+}
+
 TEST_CASE("tensor scales: the product of both divides, or the reciprocal of one over the other") {
   for (const float t : {1.f, 0.3f, 1e-3f, 0x1p-100f})
     for (const float s : {1.f, 0.0625f, 448.f}) {

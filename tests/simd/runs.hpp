@@ -73,8 +73,8 @@ void check_uniform(const std::vector<float>& x, element_scale s, std::int32_t ze
 /// the bounds of the two-products method, ordinary ones.
 inline std::vector<float> hard_scales() {
   std::vector<float> s = {1.f, 0.0173f, 3.f, 0.1f, 2.2f, 1.f / 127, 255.f};
-  for (const int e :
-       {-149, -130, -127, -126, -101, -100, -99, -25, -24, -20, -1, 0, 1, 30, 99, 100, 101, 125, 126, 127}) {
+  for (const int e : {-149, -130, -127, -126, -101, -100, -99, -51, -50, -49, -25, -24,
+                      -20,  -1,   0,    1,    30,   99,   100, 101, 125, 126, 127}) {
     const std::uint32_t bits = bits_of(exp2i(e));
     for (const std::uint32_t b : {bits - 1, bits, bits + 1})
       if (b > 0 && b < infinity_bits) s.push_back(float_of(b));

@@ -121,7 +121,7 @@ QTENSOR_INLINE bytes<A> counted_codes(const std::array<floats<A>, 4>& x, const P
   saturated_halves<A> h = simd::narrow_i16<A>(r);
   if constexpr (Which == numbers::any)
     if (simd::holds_lowest<A>(h)) [[unlikely]] {
-      constexpr quotient_by exact = By == quotient_by::two_products ? safe_quotient<S> : By;
+      constexpr quotient_by exact = loses_edges<By> ? safe_quotient<S> : By;
 #pragma GCC unroll 4
       for (int k = 0; k < 4; ++k)
         r[k] = careful_counts<S>(quotients<S, exact>(x[k], p.template divide<exact>(k)), p.zero_points(k));

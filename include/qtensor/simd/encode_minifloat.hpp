@@ -109,8 +109,8 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
     q[k] = past_ties<typename S::rounding, Which>(q[k]);
   }
   bytes<A> codes;
-  // Two products give neither a zero nor what overflows its sign; their scales are positive.
-  const std::array<floats<A>, 4>& signs_of = By == quotient_by::two_products ? x : q;
+  // Products give neither a zero nor what overflows its sign; their scales are positive.
+  const std::array<floats<A>, 4>& signs_of = loses_edges<By> ? x : q;
   constexpr bool is_signed_grid = saturates_on_grid<S>() && has_signed_codes<A, grid_facts<code>>;
   if constexpr (is_signed_grid && Which == numbers::fitting) {  // saturation needs less
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
@@ -132,7 +132,7 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   }
   if constexpr (!nan_is_overflow && Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
-      if constexpr (By == quotient_by::two_products)  // infinities, too
+      if constexpr (loses_edges<By>)  // infinities, too
         return minifloat_codes<S, safe_quotient<S>, Which, A>(x, p);
       else
         codes = with_nans<S>(codes, q);
@@ -170,7 +170,7 @@ QTENSOR_INLINE bytes<A> stepped_codes(const std::array<floats<A>, 4>& x, const P
   });
   if constexpr (Which == numbers::any)
     if (simd::any_nan(q[0], q[1], q[2], q[3])) [[unlikely]] {
-      if constexpr (By == quotient_by::two_products)  // infinities, too
+      if constexpr (loses_edges<By>)  // infinities, too
         return stepped_codes<S, safe_quotient<S>, Which, A>(x, p);
       else
         codes = with_nans<S>(codes, q);

@@ -316,7 +316,7 @@ class basic_column_encoder {
         return encode_by.template operator()<fitting_quotient, numbers::fitting>(), true;
       if (all([](const auto& one) { return !one.fits_ && one.is_fast_ && !one.irregular_; }))
         return encode_by.template operator()<fast_quotient, numbers::any>(), true;
-      if constexpr (fast_quotient != quotient_by::two_products)  // divisions are what such scales take
+      if constexpr (!loses_edges<fast_quotient>)  // divisions are what such scales take
         if (all([](const auto& one) { return !one.fits_ && !one.irregular_; }))
           return encode_by.template operator()<detail::safe_quotient<S>, numbers::any>(), true;
     }

@@ -15,10 +15,15 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 /// it lies below, at and above the half-integers under 256, and their products with powers of two, where IEEE's
 /// quotient does (tests/simd/encode_exhaustive.cpp tries every mantissa of s at every half-integer and its neighbours),
 /// so that integers and short mantissas are rounded alike, for s in [2^-100, 2^100); an infinite x gives infinity or
-/// NaN; where numbers have 16 bits, `inverse` is as good for most scales (one_product_is_exact). `moved_grid`: x stays
-/// as it is, and codes are read off a grid that was multiplied by s, a power of two; for fitting numbers only.
-/// `moved_halves`: the same for numbers of bf16 as they are.
-enum class quotient_by { nothing, division, inverse, two_products, moved_grid, moved_halves };
+/// NaN; where numbers have 16 bits, `inverse` is as good for most scales (one_product_is_exact). `corrected`: x * (1 /
+/// s) and what that leaves, twice, which is IEEE's quotient (Markstein: of a faithful quotient and RN(1 / s) the
+/// correction is rounded correctly) for s in [2^-50, 2^100), but where it is below 2^-50 or overflows: NaN then, and
+/// zeros may lose their sign. `moved_grid`: x stays as it is, and codes are read off a grid that was multiplied by s, a
+/// power of two; for fitting numbers only. `moved_halves`: the same for numbers of bf16 as they are.
+enum class quotient_by { nothing, division, inverse, two_products, corrected, moved_grid, moved_halves };
+/// Those whose infinities may be NaN, and whose signs are to be taken from x.
+template <quotient_by By>
+inline constexpr bool loses_edges = By == quotient_by::two_products || By == quotient_by::corrected;
 
 /// What is known of the numbers to encode. `fitting`: they are finite and their codes need no saturation by more than a
 /// step, as after a scale that a rule made of their largest magnitude (block_scales says when); or a code does not
@@ -66,6 +71,21 @@ inline constexpr bool divides_by_products =
     !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
+/// Whether every quotient of codes of S below 2^-50 is 0 in the end, so that IEEE's may be had by `corrected`.
+template <class S, class A>
+constexpr bool corrects_products() {
+  using code = typename S::code_format;
+  constexpr bool near_zero_is_zero = [] {
+    if constexpr (minifloat_format<code>)
+      return 1 - code::bias - code::mantissa_bits > -40;
+    else
+      return counting_format<code>;
+  }();
+  return has_fma_unit<A> && !is_reciprocal<S> && !divides_by_products<S, A> && near_zero_is_zero && code::bits <= 8 &&
+         decides_at_middles<typename S::rounding> && !changes_quotients<S> &&
+         !std::same_as<typename S::scale_format, e8m0>;
+}
+
 /// Whether a number that is no tie gets the nearest code, a tie the even one or the one away from zero.
 template <class S>
 inline constexpr bool rounds_to_nearest = ties_to_even<typename S::rounding> || ties_away<typename S::rounding>;
@@ -108,8 +128,9 @@ inline constexpr quotient_by safe_quotient = is_reciprocal<S> ? quotient_by::inv
 
 /// The fast one, for regular divisors.
 template <class S, class A>
-inline constexpr quotient_by fast_quotient =
-    divides_by_products<S, A> ? quotient_by::two_products : quotient_by::inverse;
+inline constexpr quotient_by fast_quotient = divides_by_products<S, A>   ? quotient_by::two_products
+                                             : corrects_products<S, A>() ? quotient_by::corrected
+                                                                         : quotient_by::inverse;
 
 /// The one for numbers that fit their scales: powers of two that can move the grid, else regular divisors.
 template <class S, class A>
@@ -134,7 +155,11 @@ struct divisor<quotient_by::two_products, A> {
   floats<A> value;  ///< r = RN(1 / s)
   floats<A> rest;   ///< r' = RN((1 - s * r) / s); times r instead is not good enough (s = 2 - 2^-23, x = 1)
 };
-
+template <usable_arch A>
+struct divisor<quotient_by::corrected, A> {
+  floats<A> value;  ///< RN(1 / s)
+  floats<A> rest;   ///< -s
+};
 template <usable_arch A>
 struct divisor<quotient_by::moved_grid, A> {
   floats<A> value;  ///< the smallest normal number of the grid
@@ -146,7 +171,7 @@ struct divisor<quotient_by::moved_halves, A> {
 };
 /// Divisors of two parts.
 template <quotient_by By>
-inline constexpr bool has_rest = By == quotient_by::two_products || By == quotient_by::moved_grid;
+inline constexpr bool has_rest = loses_edges<By> || By == quotient_by::moved_grid;
 
 /// The number S divides by: the scale times the tensor's.
 template <class S, usable_arch A>
@@ -157,7 +182,8 @@ QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale)
     return scale;
 }
 
-/// Scales made ready for `By`. Cost: `inverse` a division, `two_products` two, `moved_grid` 6, `moved_halves` 5.
+/// Scales made ready for `By`. Cost: `inverse` and `corrected` a division, `two_products` two, `moved_grid` 6,
+/// `moved_halves` 5.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_scale) {
   const floats<A> one(1.f);
@@ -184,14 +210,17 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
   } else {
     const floats<A> s = whole_scale<S>(scale, tensor_scale), r = simd::div(one, s);
     const floats<A> minus_s = simd::bits_as<float>(simd::bits_as<std::uint32_t>(s) ^ words<A>(sign_bit));
-    return {r, simd::div(simd::fma(minus_s, r, one), s)};
+    if constexpr (By == quotient_by::corrected)
+      return {r, minus_s};
+    else
+      return {r, simd::div(simd::fma(minus_s, r, one), s)};
   }
 }
 
-/// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products; powers of
-/// two whose inverse is a normal number for `inverse`. Encoders of integers see where x * r' overflows, which may be of
-/// the other sign, and those of minifloats take signs from x; for others scales are no smaller than 2^-24, unless
-/// numbers fit.
+/// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products, [2^-50,
+/// 2^100) for corrected ones; powers of two whose inverse is a normal number for `inverse`. Encoders of integers see
+/// where x * r' overflows, which may be of the other sign, and those of minifloats take signs from x; for others scales
+/// are no smaller than 2^-24, unless numbers fit.
 template <class S, numbers Which = numbers::any, usable_arch A>
 QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale) {
   const words<A> bits = simd::bits_as<std::uint32_t>(whole_scale<S>(scale, tensor_scale));
@@ -200,6 +229,9 @@ QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale)
   } else if constexpr (detail::fast_quotient<S, A> == quotient_by::two_products) {
     constexpr bool sees_all = Which == numbers::fitting || !detail::stepped_format<typename S::code_format>;
     constexpr std::uint32_t low = (127u - (sees_all ? 100u : 24u)) << 23, high = (127u + 100u) << 23;
+    return bits - words<A>(low) < words<A>(high - low);
+  } else if constexpr (detail::fast_quotient<S, A> == quotient_by::corrected) {
+    constexpr std::uint32_t low = (127u - 50u) << 23, high = (127u + 100u) << 23;
     return bits - words<A>(low) < words<A>(high - low);
   } else {
     constexpr std::uint32_t subnormal = 0x00400000u, low = 0x00800000u, high = 0x7f000000u;  // 2^-127, 2^-126, 2^127
@@ -248,7 +280,7 @@ QTENSOR_INLINE floats<A> through(const floats<A>& x) {
 }  // namespace detail
 
 /// x over its scale as S wants it, rounded to the division's type, and what its rounding makes of that before it
-/// rounds. Cost: 1 (division: a divide), two products 2.
+/// rounds. Cost: 1 (division: a divide), two products 2, corrected 5.
 template <class S, quotient_by By, usable_arch A>
 QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) {
   floats<A> q;
@@ -258,7 +290,11 @@ QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) 
     q = simd::div(x, d.value);
   else if constexpr (By == quotient_by::inverse)
     q = simd::mul(x, d.value);
-  else
+  else if constexpr (By == quotient_by::corrected) {
+    q = simd::mul(x, d.value);
+    q = simd::fma(simd::fma(d.rest, q, x), d.value, q);
+    q = simd::fma(simd::fma(d.rest, q, x), d.value, q);
+  } else
     q = simd::fma(x, d.value, simd::mul(x, d.rest));
   q = detail::through<typename S::division_type>(q);
   if constexpr (detail::changes_quotients<S>)
