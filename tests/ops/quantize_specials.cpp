@@ -15,6 +15,25 @@ TEST_CASE("quantize: elements that do not count") {
   special_blocks::check_scheme<with<int8_per_channel<1>, block_ignores>>();
 }
 
+TEST_CASE("quantize: scales that leave numbers beyond the largest code") {
+  special_blocks::check_scheme<with<mxfp4, mx_dynamic_range<7>>>();
+  special_blocks::check_scheme<with<mxfp4, mx_dynamic_range<12>>>();
+  const matrix_extents shape(16, 64);
+  std::vector<float> x;
+  std::vector<std::uint16_t> narrow;
+  for (index_t i = 0; i < shape.size(); ++i) {
+    const float size = exp2i(static_cast<int>(i / 32) - 16) * static_cast<float>(1 + i % 32) * 0.375f;
+    x.push_back(i % 3 == 1 ? -size : size);
+    narrow.push_back(static_cast<std::uint16_t>(encode<bf16>(x.back())));  // the same
+  }
+  check::in_full<with<mxfp4, mx_dynamic_range<8>>, with<mxfp4, mx_dynamic_range<12>>,
+                 with<mxfp4, mx_dynamic_range<6>, nearest_away>>([&]<class S>() {
+    const auto want = check::expected<S, row_major>(x, shape);
+    CHECK(check::same_bytes(quantize<S>(source(x.data(), shape)), want));
+    CHECK(check::same_bytes(quantize<S>(source<bf16>(narrow.data(), shape)), want));
+  });
+}
+
 TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
   special_blocks::check_scheme<with<nvfp4, block_literal>>();
   special_blocks::check_scheme<with<nvfp4, tensor_scale<f32>, block_literal>>();

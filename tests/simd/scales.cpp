@@ -14,7 +14,8 @@ namespace {
 std::vector<std::uint32_t> maxima() {
   std::vector<std::uint32_t> list = {0, 1, 2, 0x00400000u, 0x00400001u, 0x007fffffu, 0x7f7fffffu, 0x7f700000u};
   for (std::uint32_t e = 1; e < 255; ++e)
-    for (const std::uint32_t m : {0u, 1u, 0x200000u, 0x3fffffu, 0x400000u, 0x5fffffu, 0x600000u, 0x700000u, 0x7fffffu})
+    for (const std::uint32_t m : {0u, 1u, 0x200000u, 0x3fffffu, 0x400000u, 0x408000u, 0x408001u, 0x5fffffu, 0x600000u,
+                                  0x608000u, 0x608001u, 0x700000u, 0x7fffffu})
       list.push_back(e << 23 | m);
   for (int i = 0; i < 500; ++i) list.push_back(check::random_bits()() % 0x7f800000u);
   return list;
@@ -68,6 +69,12 @@ TEST_CASE("block_scales: every rule and scale format equals the reference") {
   check_scales<with<mxfp6_e2m3, mx_even>>();
   check_scales<with<mxfp8_e5m2, mx_even>>();
   check_scales<with<mxfp4, mx_ceil>>();
+  check_scales<with<mxfp4, mx_dynamic_range<0>>>();
+  check_scales<with<mxfp4, mx_dynamic_range<7>>>();
+  check_scales<with<mxfp4, mx_dynamic_range<8>>>();
+  check_scales<with<mxfp4, mx_dynamic_range<12>>>();
+  check_scales<scheme<int8, group<32>, reciprocal_amax<>, rule_multiplier>>();
+  check_scales<scheme<int8, group<32>, reciprocal_amax<1, 100>, scale_as<f16>>>();
   check_scales<with<mxfp8_e4m3, mx_rceil>>();
   check_scales<with<mxfp4, mx_rceil>>();
   check_scales<nvfp4>();

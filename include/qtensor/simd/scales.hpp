@@ -67,13 +67,10 @@ QTENSOR_INLINE floats<A> small_scale_values(const words<A>& codes) {
   }
 }
 
-/// Which scales, none below zero, small_scale_values(scale_codes) takes.
+/// Which scales, none below zero, small_scale_values(scale_codes) takes: those that F does not cut.
 template <class F, class A>
 QTENSOR_INLINE auto inside_format(const floats<A>& s) {
-  constexpr std::uint32_t low =
-      shiftable_format<F> || std::same_as<F, f32> ? 0u : bits_of(amax_scale::smallest_normal<F>());
-  constexpr std::uint32_t high = bits_of(static_cast<float>(F::max));
-  return simd::below(simd::bits_as<std::uint32_t>(s) - words<A>(low), words<A>(high - low + 1));
+  return simd::below(simd::bits_as<std::uint32_t>(s), words<A>(bits_of(static_cast<float>(F::max)) + 1));
 }
 
 /// Four batches of codes to units of F.
@@ -216,6 +213,25 @@ struct vector_rule<mx_rceil, S, A> : detail::known_rule<mx_rceil, S, A> {
     const auto low = simd::below(s, words<A>(0x00800000u));
     const words<A> tiny = simd::select(simd::below(words<A>(0x00400000u), s), words<A>(1u), words<A>(0u));
     return detail::scale_values<e8m0, A>(simd::select(low, tiny, normal));
+  }
+};
+
+template <int Max, class S, class A>
+struct vector_rule<mx_dynamic_range<Max>, S, A> : detail::known_rule<mx_dynamic_range<Max>, S, A> {
+  static QTENSOR_INLINE floats<A> scale(const words<A>& amax, float) {
+    if constexpr (Max == 0 || Max == 6 || Max == 7) {
+      const words<A> half = (amax + words<A>(0x7fffu) + ((amax >> 16) & words<A>(1u))) >> 16;
+      const words<A> e = (half + words<A>(Max == 7 ? 0x1fu : 0x3fu)) >> 7;
+      return detail::power_of_two<A>(simd::bits_as<std::int32_t>(e) - ints<A>(2));
+    } else {
+      constexpr float inverse = 1.f / static_cast<float>(Max);
+      const words<A> s = simd::bits_as<std::uint32_t>(simd::mul(simd::bits_as<float>(amax), floats<A>(inverse)));
+      const words<A> e = s >> 23;
+      const auto exact = (s & words<A>(low_bits(23))) == words<A>(0u);
+      const auto normal = simd::below(words<A>(0u), e) & simd::below(e, words<A>(254u));  // nor of the last binade
+      const words<A> up = simd::select(exact, words<A>(0u), simd::select(normal, words<A>(1u), words<A>(0u)));
+      return detail::power_of_two<A>(simd::bits_as<std::int32_t>(e + up));
+    }
   }
 };
 
