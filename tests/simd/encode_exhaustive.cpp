@@ -44,6 +44,11 @@ void all_formats(std::uint64_t step) {
   sweep<e4m3, nearest_away, to_special>(step);
   sweep<int8, nearest_away>(step);
   sweep<e2m1, toward_negative>(step);
+  sweep<e4m3, toward_zero>(step);
+  sweep<e5m2, toward_positive>(step);
+  sweep<e3m2, toward_negative, nan_to_zero>(step);
+  sweep<int8, toward_negative>(step);
+  sweep<uint4, toward_positive>(step);
   sweep<int8>(step);
   sweep<uint8>(step);
   sweep<int4>(step);

@@ -78,12 +78,12 @@ void check_moved() {
   });
 }
 
-template <class F>
+template <class F, class Rounding = nearest_even, simd::goes Side = simd::goes::nearest>
 void check_signed() {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
     constexpr auto grid = simd::detail::grid_facts<F>;
-    if constexpr (simd::has_signed_codes<A, grid>) {
+    if constexpr (simd::has_signed_codes<A, grid, Side>) {
       constexpr std::size_t lanes = static_cast<std::size_t>(simd::lanes<A>), step = 4 * lanes;
       std::vector<float> x = deciding<F>(1.f);
       for (const float v : {0x1p-149f, 0x1p-126f, 0x1p60f, 0x1p108f, 0x1.8p127f, infinity}) x.insert(x.end(), {v, -v});
@@ -95,9 +95,9 @@ void check_signed() {
         const std::array<simd::floats<A>, 4> all{batch(0), batch(1), batch(2), batch(3)}, others = negated(all);
         for (const bool own : {true, false}) {
           std::array<std::uint8_t, step> got;
-          simd::store(got.data(), simd::signed_codes<grid, A>(all, own ? all : others));
+          simd::store(got.data(), simd::signed_codes<grid, Side, A>(all, own ? all : others));
           for (std::size_t k = 0; k < step; ++k)
-            if (const auto want = encode<F>(own ? x[i + k] : -x[i + k]); (got[k] & low_bits(F::bits)) != want)
+            if (const auto want = encode<F, Rounding>(own ? x[i + k] : -x[i + k]); (got[k] & low_bits(F::bits)) != want)
               FAIL(std::string(std::string_view(F::name)), " ", bits_of(x[i + k]), ": ", +got[k], " instead of ", want);
         }
       }
@@ -113,6 +113,13 @@ TEST_CASE("signed_codes: the nearest codes of any number, saturated, where there
   check_signed<e3m2>();
   check_signed<e2m3>();
   check_signed<e2m1>();
+}
+
+TEST_CASE("signed_codes: those on one side of any number") {
+  check_signed<e4m3, toward_zero, simd::goes::toward_zero>();
+  check_signed<e5m2, toward_negative, simd::goes::down>();
+  check_signed<e3m2, toward_positive, simd::goes::up>();
+  check_signed<e2m1, toward_negative, simd::goes::down>();
 }
 
 TEST_CASE("moved_codes: the codes of x over a power of two, for every format and at both ends of the powers") {

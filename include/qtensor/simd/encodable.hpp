@@ -11,6 +11,7 @@
 #include <qtensor/reference/codec.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/ops_codes.hpp>
 #include <qtensor/simd/own_policies.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -148,6 +149,20 @@ inline constexpr bool ties_to_even = step_table<Rounding>() == step_table<neares
 /// To nearest, ties away from zero: ties to even of numbers that are no ties any more (past_ties).
 template <class Rounding>
 inline constexpr bool ties_away = step_table<Rounding>() == step_table<nearest_away>();
+
+/// Roundings that go to one side alone, or to the nearest value, ties away being no ties any more (past_ties).
+template <class Rounding>
+inline constexpr std::optional<goes> find_side = [] {
+  constexpr std::uint32_t table = step_table<Rounding>();
+  return ties_to_even<Rounding> || ties_away<Rounding>     ? std::optional(goes::nearest)
+         : table == step_table<qtensor::toward_zero>()     ? std::optional(goes::toward_zero)
+         : table == step_table<qtensor::toward_negative>() ? std::optional(goes::down)
+         : table == step_table<qtensor::toward_positive>() ? std::optional(goes::up)
+                                                           : std::nullopt;
+}();
+/// Those to one side.
+template <class Rounding>
+inline constexpr bool is_directed = find_side<Rounding>.has_value() && find_side<Rounding> != goes::nearest;
 
 /// Whether all that decides is on which side of the middle between its neighbours a number lies, or that it lies there.
 template <class Rounding>

@@ -16,7 +16,8 @@ namespace detail {
 ///   1. the exponent, at least that of the smallest normal: subnormals share its spacing
 ///   2. add the power of two whose ulp is that spacing: the only rounding, at the format's last bit
 ///   3. the sum's lowest bits count grid steps, its exponent counts binades of 2^m codes each
-/// Cost: 7, 9 more and a shift by lanes for directed roundings (ties away come as ties to even: past_ties).
+/// Cost: 7, 4 to 8 more for roundings to one side, for others 9 and a shift by lanes (ties away come as ties to even:
+/// past_ties).
 template <class F, class Rounding, class A>
 QTENSOR_INLINE words<A> magnitude_codes(const words<A>& magnitude, const words<A>& negative) {
   using g = grid<F>;
@@ -25,7 +26,19 @@ QTENSOR_INLINE words<A> magnitude_codes(const words<A>& magnitude, const words<A
   const words<A> shifter = e + words<A>(static_cast<std::uint32_t>(23 - g::m) << 23);
   const floats<A> value = simd::bits_as<float>(a), power = simd::bits_as<float>(shifter);
   words<A> t = simd::bits_as<std::uint32_t>(value + power);
-  if constexpr (!ties_to_even<Rounding>) {
+  if constexpr (is_directed<Rounding>) {
+    const floats<A> nearest = simd::bits_as<float>(t) - power;
+    const words<A> one(1u), none(0u);
+    words<A> down = simd::select(simd::mask_as<std::uint32_t>(nearest > value), one, none);
+    if constexpr (find_side<Rounding> != goes::toward_zero) {
+      constexpr bool up_if_negative = find_side<Rounding> == goes::down;
+      const words<A> up = simd::select(simd::mask_as<std::uint32_t>(nearest < value), one, none);
+      const words<A> outward = up_if_negative ? none - negative : negative - one;  // all bits where magnitudes go up
+      t = t + (up & outward);
+      down = down & ~outward;
+    }
+    t = t - down;
+  } else if constexpr (!ties_to_even<Rounding>) {
     const auto above = simd::mask_as<std::uint32_t>(simd::bits_as<float>(t) - power > value);
     t = simd::select(above, t - words<A>(1u), t);  // now the lower neighbour
     const floats<A> rest = value - (simd::bits_as<float>(t) - power);
@@ -83,13 +96,21 @@ QTENSOR_INLINE bytes<A> codes_on_moved_grid(const std::array<floats<A>, 4>& x, c
       {to(0), to(1), to(2), to(3)});
 }
 
-/// Minifloats whose overflow saturates, to nearest, and that keep the sign of zero.
+/// Minifloats whose overflow saturates, and that keep the sign of zero.
 template <class S>
 constexpr bool saturates_on_grid() {
   using code = typename S::code_format;
   if constexpr (minifloat_format<code> && deterministic_rounding<typename S::rounding>)
     return (std::same_as<typename S::overflow, saturate> || code::special_values == specials::none) &&
-           code::special_values != specials::nan_is_negative_zero && rounds_to_nearest<S>;
+           code::special_values != specials::nan_is_negative_zero;
+  else
+    return false;
+}
+/// Those whose codes have an instruction sequence of their own.
+template <class S, class A>
+constexpr bool takes_signed_codes() {
+  if constexpr (constexpr auto side = find_side<typename S::rounding>; saturates_on_grid<S>() && side.has_value())
+    return has_signed_codes<A, grid_facts<typename S::code_format>, *side>;
   else
     return false;
 }
@@ -111,12 +132,12 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   bytes<A> codes;
   // Products give neither a zero nor what overflows its sign; their scales are positive.
   const std::array<floats<A>, 4>& signs_of = loses_edges<By> ? x : q;
-  constexpr bool is_signed_grid = saturates_on_grid<S>() && has_signed_codes<A, grid_facts<code>>;
-  if constexpr (is_signed_grid && Which == numbers::fitting) {  // saturation needs less
+  constexpr bool is_signed_grid = takes_signed_codes<S, A>();
+  if constexpr (is_signed_grid && Which == numbers::fitting && rounds_to_nearest<S>) {  // saturation needs less
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
     codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to}, signs_of);
   } else if constexpr (is_signed_grid) {
-    codes = simd::signed_codes<grid_facts<code>>(q, signs_of);
+    codes = simd::signed_codes<grid_facts<code>, *find_side<typename S::rounding>>(q, signs_of);
   } else {
     std::array<words<A>, 4> t;
 #pragma GCC unroll 4

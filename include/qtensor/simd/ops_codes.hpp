@@ -24,6 +24,9 @@ struct moved_grid {
 template <usable_arch A>
 using saturated_halves = std::array<xsimd::batch<std::int16_t, A>, 2>;
 
+/// Which value of a grid a number between two becomes: the nearest (of two, the even one), or the one on a side.
+enum class goes { nearest, toward_zero, down, up };
+
 namespace detail {
 
 template <minifloat_grid G>
@@ -275,9 +278,9 @@ QTENSOR_INLINE bytes<A> moved_codes(avx2_isa, const std::array<floats<A>, 4>& x,
   };
   return counted_codes<G>(signs_of, {counts(0), counts(1), counts(2), counts(3)}, 0);
 }
-template <minifloat_grid G>
-QTENSOR_INLINE bytes256 signed_codes(avx2_isa, const std::array<floats256, 4>& x,
-                                     const std::array<floats256, 4>& signs_of) {
+template <minifloat_grid G, goes Side>
+requires(Side == goes::nearest) QTENSOR_INLINE bytes256
+    signed_codes(avx2_isa, const std::array<floats256, 4>& x, const std::array<floats256, 4>& signs_of) {
   const auto counts = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     return binades_and_steps<G>(x[k], _mm256_set1_epi32(G.smallest_normal), _mm256_setzero_si256());
   };
@@ -367,16 +370,24 @@ inline constexpr codes_and_signs_index<Below> codes_and_signs_at{};
 /// A number plus a power of two of its sign whose ulp is the grid's spacing (KERNELS A4): the sum's exponent counts
 /// binades, its lowest bits grid steps less the bias. One multiply-add of 16-bit halves joins them under the sign, 7 -
 /// m bits too high.
-template <minifloat_grid G>
+template <minifloat_grid G, goes Side = goes::nearest>
 QTENSOR_INLINE __m512i binades_and_steps(__m512 x, __m512 smallest_normal, __m512i bias) {
   constexpr int m = G.mantissa_bits;
+  constexpr int rounding = (Side == goes::down ? _MM_FROUND_TO_NEG_INF
+                            : Side == goes::up ? _MM_FROUND_TO_POS_INF
+                                               : _MM_FROUND_TO_ZERO) |
+                           _MM_FROUND_NO_EXC;
   __m512i weights = _mm512_set1_epi32((1 << 16) | (1 << (7 - m)));
   asm("" : "+v"(weights));                                       // in a register: g++ would load it for each use
   const __m512 normal = _mm512_range_ps(x, smallest_normal, 3);  // larger magnitude
   const __m512i power = _mm512_ternarylogic_epi32(
       _mm512_castps_si512(normal), _mm512_set1_epi32(static_cast<int>(0xff800000u)), bias, 0xea);  // (a & b) | c
   const __m512 step = _mm512_set1_ps(float_of(static_cast<std::uint32_t>(127 + 23 - m) << 23));
-  const __m512 sum = _mm512_fmadd_ps(_mm512_castsi512_ps(power), step, x);
+  __m512 sum;
+  if constexpr (Side == goes::nearest)
+    sum = _mm512_fmadd_ps(_mm512_castsi512_ps(power), step, x);
+  else
+    sum = _mm512_fmadd_round_ps(_mm512_castsi512_ps(power), step, x, rounding);
   return _mm512_madd_epi16(_mm512_castps_si512(sum), weights);
 }
 /// The codes of such sums, in order; saturated where they may be above the largest one.
@@ -408,7 +419,7 @@ QTENSOR_INLINE bytes<A> moved_codes(avx512_isa, const std::array<floats<A>, 4>& 
   };
   return codes_of_sums<G, true>(sum(0), sum(1), sum(2), sum(3));
 }
-template <minifloat_grid G>
+template <minifloat_grid G, goes Side>
 QTENSOR_INLINE bytes512 signed_codes(avx512_isa, const std::array<floats512, 4>& x,
                                      const std::array<floats512, 4>& signs_of) {
   constexpr int bias =
@@ -416,8 +427,8 @@ QTENSOR_INLINE bytes512 signed_codes(avx512_isa, const std::array<floats512, 4>&
   const __m512 largest = _mm512_set1_ps(float_of(G.largest));
   const auto sum = [&](std::size_t k) QTENSOR_INLINE_LAMBDA {
     const __m512 number = &signs_of == &x ? x[k].data : with_sign_of(x[k], signs_of[k]);
-    return binades_and_steps<G>(_mm512_range_ps(number, largest, 2),  // smaller magnitude
-                                _mm512_set1_ps(float_of(G.smallest_normal)), _mm512_set1_epi32(bias));
+    return binades_and_steps<G, Side>(_mm512_range_ps(number, largest, 2),  // smaller magnitude
+                                      _mm512_set1_ps(float_of(G.smallest_normal)), _mm512_set1_epi32(bias));
   };
   return codes_of_sums<G, false>(sum(0), sum(1), sum(2), sum(3));
 }
@@ -456,18 +467,18 @@ QTENSOR_INLINE bytes<A> moved_codes(const std::array<floats<A>, 4>& x, const std
   return detail::moved_codes<G>(detail::isa<A>{}, x, to, signs_of);
 }
 
-/// Codes of a minifloat with the signs of other numbers (or their own) on top, of the nearest values (ties to even),
-/// saturated; one per byte, with the bits above a short code not clean. Lanes that are NaN are unspecified. Only where
-/// there are instructions for it: 27 for all four batches with AVX-512 VBMI, and 4 for other signs, and 34 on AVX2,
-/// half of what bit by bit takes.
-template <class A, minifloat_grid G>
+/// Codes of a minifloat with the signs of other numbers (or their own) on top, of the nearest values, or those on a
+/// side of the numbers, saturated; one per byte, with the bits above a short code not clean. Lanes that are NaN are
+/// unspecified. Only where there are instructions for it: 27 for all four batches with AVX-512 VBMI, and 4 for other
+/// signs, and 34 on AVX2, half of what bit by bit takes.
+template <class A, minifloat_grid G, goes Side = goes::nearest>
 concept has_signed_codes = usable_arch<A> && requires(const std::array<floats<A>, 4>& x) {
-  signed_codes<G>(detail::isa<A>{}, x, x);
+  signed_codes<G, Side>(detail::isa<A>{}, x, x);
 };
-template <minifloat_grid G, usable_arch A>
-requires has_signed_codes<A, G> QTENSOR_INLINE bytes<A> signed_codes(const std::array<floats<A>, 4>& x,
-                                                                     const std::array<floats<A>, 4>& signs_of) {
-  return signed_codes<G>(detail::isa<A>{}, x, signs_of);
+template <minifloat_grid G, goes Side = goes::nearest, usable_arch A>
+requires has_signed_codes<A, G, Side> QTENSOR_INLINE bytes<A> signed_codes(const std::array<floats<A>, 4>& x,
+                                                                           const std::array<floats<A>, 4>& signs_of) {
+  return signed_codes<G, Side>(detail::isa<A>{}, x, signs_of);
 }
 
 /// Seven ascending limits that are not negative, times a factor that is not either: how many lie below a magnitude, as

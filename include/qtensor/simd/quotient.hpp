@@ -351,11 +351,20 @@ QTENSOR_INLINE floats<A> past_ties(const floats<A>& x) {
 template <class Rounding>
 using rounding_past_ties = std::conditional_t<ties_away<Rounding>, nearest_even, Rounding>;
 
-/// x rounded to an integer, |x| < 2^31; NaN gives -2^31. Cost: 1 for ties to even.
+/// x rounded to an integer, |x| < 2^31; NaN gives -2^31. Cost: 1 for ties to even, 2 to 4 to one side.
 template <class Rounding, class A>
 QTENSOR_INLINE ints<A> round_by(const floats<A>& x) {
   if constexpr (ties_to_even<Rounding>) {
     return simd::round_to_int_checked(x);
+  } else if constexpr (find_side<Rounding> == goes::toward_zero) {
+    return simd::round_to_int_checked(simd::truncate(x));
+  } else if constexpr (find_side<Rounding> == goes::down) {
+    return simd::round_to_int_checked(simd::floor(x));
+  } else if constexpr (find_side<Rounding> == goes::up) {
+    const auto turned = [](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+      return simd::bits_as<float>(simd::bits_as<std::uint32_t>(v) ^ words<A>(sign_bit));
+    };
+    return simd::round_to_int_checked(turned(simd::floor(turned(x))));
   } else {
     const floats<A> whole = simd::truncate(x);
     const ints<A> r = simd::round_to_int_checked(whole);
