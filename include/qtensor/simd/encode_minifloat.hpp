@@ -106,11 +106,19 @@ constexpr bool saturates_on_grid() {
   else
     return false;
 }
-/// Those whose codes have an instruction sequence of their own.
+/// The grid that numbers are rounded on: it ends with the largest value, or with the one after it, whose code is that
+/// of overflow.
+template <class S, class Code = typename S::code_format>
+inline constexpr minifloat_grid rounding_grid{
+    Code::mantissa_bits, Code::bits, grid<Code>::smallest_normal,
+    saturates_on_grid<S>() ? bits_of(static_cast<float>(Code::max)) : grid<Code>::ceiling};
+/// Whether its codes have an instruction sequence of their own.
 template <class S, class A>
 constexpr bool takes_signed_codes() {
-  if constexpr (constexpr auto side = find_side<typename S::rounding>; saturates_on_grid<S>() && side.has_value())
-    return has_signed_codes<A, grid_facts<typename S::code_format>, *side>;
+  using code = typename S::code_format;
+  if constexpr (constexpr auto side = find_side<typename S::rounding>;
+                side.has_value() && code::special_values != specials::nan_is_negative_zero)
+    return has_signed_codes<A, rounding_grid<S>, *side>;
   else
     return false;
 }
@@ -120,8 +128,10 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   using code = typename S::code_format;
   constexpr bool saturates = std::same_as<typename S::overflow, saturate> || code::special_values == specials::none;
   constexpr bool fnuz = code::special_values == specials::nan_is_negative_zero;
+  constexpr bool is_signed_grid = takes_signed_codes<S, A>();
   // Without saturation NaN and overflow are the same code, the one after the largest value.
-  constexpr bool nan_is_overflow = !saturates && !code::has_infinity && std::same_as<typename S::nan, nan_propagates>;
+  constexpr bool nan_is_overflow =
+      !saturates && !is_signed_grid && !code::has_infinity && std::same_as<typename S::nan, nan_propagates>;
   std::array<floats<A>, 4> q;
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
@@ -132,12 +142,11 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   bytes<A> codes;
   // Products give neither a zero nor what overflows its sign; their scales are positive.
   const std::array<floats<A>, 4>& signs_of = loses_edges<By> ? x : q;
-  constexpr bool is_signed_grid = takes_signed_codes<S, A>();
-  if constexpr (is_signed_grid && Which == numbers::fitting && rounds_to_nearest<S>) {  // saturation needs less
+  if constexpr (is_signed_grid && Which == numbers::fitting && saturates && rounds_to_nearest<S>) {  // needs less
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
     codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to}, signs_of);
   } else if constexpr (is_signed_grid) {
-    codes = simd::signed_codes<grid_facts<code>, *find_side<typename S::rounding>>(q, signs_of);
+    codes = simd::signed_codes<rounding_grid<S>, *find_side<typename S::rounding>>(q, signs_of);
   } else {
     std::array<words<A>, 4> t;
 #pragma GCC unroll 4
