@@ -89,8 +89,10 @@ class block_encoder {
   static constexpr std::uint32_t far = bits_of(0x1p20f);
   /// Peaks whose sign is settled once quotients show that it may be the other one: where there is an instruction for
   /// the order of magnitudes, that takes less. The peak becomes the lowest code, another of its magnitude its opposite.
-  static constexpr bool settles_signs = has_many_registers<A> && std::same_as<typename S::rule, peak_scale> &&
-                                        is_reciprocal<S> && !has_own_inverse<S> && !stored && !S::has_offset;
+  /// Numbers of 16 bits have both signs of a magnitude too often.
+  static constexpr bool settles_signs = has_many_registers<A> && sizeof(element) == sizeof(float) &&
+                                        std::same_as<typename S::rule, peak_scale> && is_reciprocal<S> &&
+                                        !has_own_inverse<S> && !stored && !S::has_offset;
   static constexpr float opposite = settles_signs ? -S::codes.low * (1.f - 0x1p-16f) : 0.f;
   /// Codes that are packed in registers: two nibbles in a byte, half a group apart.
   static constexpr bool joins_halves =
@@ -113,12 +115,28 @@ class block_encoder {
   }
 
  private:
+  using statistics = group_statistics<std::conditional_t<searches<S>, absolute_maximum, typename S::rule::statistics>,
+                                      b::group, A, From>;
+
   void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
-    using statistics = std::conditional_t<searches<S>, absolute_maximum, typename S::rule::statistics>;
-    if constexpr (settles_signs)
-      group_statistics<statistics, b::group, A, From>::find_either(x, count, a_);
-    else
-      group_statistics<statistics, b::group, A, From>::find(x, count, a_, b_);
+    ints<A> most(0);  // the bits of the largest quotient
+    bool special = false;
+    if constexpr (settles_signs) {
+      statistics::find_either(x, count, a_);
+      special = encode_groups(x, count, blocks, to, most);
+      if (simd::any(most > ints<A>(std::bit_cast<std::int32_t>(opposite)))) {
+        statistics::find(x, count, a_, b_);
+        special = encode_groups(x, count, blocks, to, most);
+      }
+    } else {
+      statistics::find(x, count, a_, b_);
+      special = encode_groups(x, count, blocks, to, most);
+    }
+    if (special) mend(x, blocks, to);
+  }
+
+  /// From statistics to blocks. Says whether some groups are special.
+  bool encode_groups(const element* x, index_t count, index_t blocks, std::uint8_t* to, ints<A>& most_of_all) {
     bool special = false;
     if constexpr (searches<S>)
       special = find_searched_scales(count);
@@ -130,7 +148,7 @@ class block_encoder {
     constexpr index_t piece = std::min(run, 2 * std::max(step, b::elements)), of_piece = piece / b::elements;
     static_assert(run % piece == 0);
     const traffic t = asks_;  // codes might be stored to a member
-    ints<A> most(0);          // the bits of the largest quotient
+    ints<A> most(0);
     for (index_t i = 0, block = 0; i < count * b::group; i += piece, block += of_piece) {
       fetch_ahead<piece * index_t{sizeof(element)}>(x + i, t);
       encode(x, i, piece, most);
@@ -144,9 +162,8 @@ class block_encoder {
       find_sums(count);
       join(0, blocks, to);
     }
-    if constexpr (settles_signs)
-      if (simd::any(most > ints<A>(std::bit_cast<std::int32_t>(opposite)))) special = mark_signs(x, count) || special;
-    if (special) mend(x, blocks, to);
+    most_of_all = most;
+    return special;
   }
 
   /// Scales, what to multiply (or divide) by, and offsets; NaN marks special groups. Says whether there are any.
@@ -305,15 +322,6 @@ class block_encoder {
         simd::store(codes_ + i / 2, simd::join_halves<b::group / 2>(codes(i), codes(i + step)));
     else
       for (index_t i = first; i < first + n; i += step) simd::store(codes_ + i, codes(i));
-  }
-
-  /// Marks the groups whose peak has the other sign.
-  bool mark_signs(const element* x, index_t count) {
-    using statistics = group_statistics<peak, b::group, A, From>;
-    bool special = false;
-    for (index_t g = 0; g < count; ++g)
-      if (a_[g] != 0 && statistics::first_of(x + g * b::group, a_[g]) != a_[g]) by_[g] = quiet_nan, special = true;
-    return special;
   }
 
   void find_sums(index_t count) {

@@ -12,18 +12,6 @@ namespace qtensor::inline QTENSOR_ABI::simd::detail {
 
 // ---- Statistics: one or two words a group, as the rule asks for -----------------------------------------------------
 
-/// The largest of the bits of each of `lanes` groups, as numbers of T, which is signed or not; at least 0.
-template <index_t Group, class T, class A, class From>
-QTENSOR_INLINE words<A> largest_of_groups(const typename From::type* x) {
-  return simd::reduce_max_each<A>([&](index_t k) QTENSOR_INLINE_LAMBDA {
-    const auto* from = x + k * Group;
-    xsimd::batch<T, A> m(T(0));
-#pragma GCC unroll 8
-    for (index_t i = 0; i < Group; i += lanes<A>) m = simd::max(m, simd::bits_as<T>(From::template load<A>(from + i)));
-    return simd::bits_as<std::uint32_t>(m);
-  });
-}
-
 /// Absolute maximum: `a` is the largest magnitude.
 template <class Statistics, index_t Group, class A, class From = from_f32>
 struct group_statistics {
@@ -54,15 +42,14 @@ struct group_statistics<peak, Group, A, From> {
   }
   static void find(const typename From::type* x, index_t groups, std::uint32_t* a, std::uint32_t*) {
     for (index_t g = 0; g < groups; g += lanes<A>) {
-      // Positive numbers are the largest integers, negative ones the largest words; what is missing counts as 0.
-      const words<A> up = largest_of_groups<Group, std::int32_t, A, From>(x + g * Group),
-                     any = largest_of_groups<Group, std::uint32_t, A, From>(x + g * Group);
-      const words<A> sign(sign_bit), down = any & words<A>(magnitude_bits) & (words<A>(0u) - (any >> 31));
+      alignas(64) std::uint32_t of_low[static_cast<std::size_t>(lanes<A>)], of_high[static_cast<std::size_t>(lanes<A>)];
+      range_blocks_of<A, Group, From>(x + g * Group, lanes<A>, of_low, of_high);
+      const words<A> up = simd::load<A>(of_high), down = simd::load<A>(of_low), sign(sign_bit);
       simd::store(a + g, simd::select(simd::below(up, down), down | sign, up));
-      if (const auto tie = simd::mask_as<float>(up == down) & simd::mask_as<float>(simd::below(words<A>(0u), up));
-          simd::any(tie))
-        for (index_t k = 0; k < lanes<A>; ++k)
-          if (a[g + k] != 0) a[g + k] = first_of(x + (g + k) * Group, a[g + k]);
+      for (auto ties = simd::mask_bits((up == down) & simd::below(words<A>(0u), up)); ties != 0; ties &= ties - 1) {
+        const index_t k = g + std::countr_zero(ties);
+        a[k] = first_of(x + k * Group, a[k]);
+      }
     }
   }
   static std::uint32_t first_of(const typename From::type* x, std::uint32_t number) {
