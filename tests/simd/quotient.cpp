@@ -116,6 +116,11 @@ TEST_CASE("quotients that have to be IEEE's, every kind of scale") {
   every_middle<plain<e5m2, via_f16, to_special>>();
   every_middle<plain<e4m3, divide_in<bf16>, nan_to_zero>>();
   every_middle<plain<e2m1, divide_in<f16>, nearest_away, tensor_scale<f32>>>();
+  every_scale<plain<int8, toward_negative>>();
+  every_scale<plain<uint4, toward_positive>>();
+  every_scale<plain<int8, zero_point<int8>, toward_zero>>(3);
+  every_middle<plain<e4m3, toward_positive>>();
+  every_middle<plain<e5m2, toward_zero, to_special>>();
 }
 
 TEST_CASE("tensor scales: the product of both divides, or the reciprocal of one over the other") {

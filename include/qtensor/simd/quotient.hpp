@@ -71,7 +71,8 @@ inline constexpr bool divides_by_products =
     !std::same_as<typename S::scale_format, e8m0> &&
     (!S::has_zero_point || std::same_as<typename S::zero_point_order, zp_after_round>);
 
-/// Whether every quotient of codes of S below 2^-50 is 0 in the end, so that IEEE's may be had by `corrected`.
+/// Whether every quotient of codes of S below 2^-50 is 0 in the end, or on a side of it, so that IEEE's may be had by
+/// `corrected`.
 template <class S, class A>
 constexpr bool corrects_products() {
   using code = typename S::code_format;
@@ -82,7 +83,7 @@ constexpr bool corrects_products() {
       return counting_format<code>;
   }();
   return has_fma_unit<A> && !is_reciprocal<S> && !divides_by_products<S, A> && near_zero_is_zero && code::bits <= 8 &&
-         decides_at_middles<typename S::rounding> && !changes_quotients<S> &&
+         find_side<typename S::rounding>.has_value() && !changes_quotients<S> &&
          !std::same_as<typename S::scale_format, e8m0>;
 }
 
@@ -218,9 +219,9 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
 }
 
 /// The lanes whose scale allows the fast quotient: any for `reciprocal`; [2^-100, 2^100) for two products, [2^-50,
-/// 2^100) for corrected ones; powers of two whose inverse is a normal number for `inverse`. Encoders of integers see
-/// where x * r' overflows, which may be of the other sign, and those of minifloats take signs from x; for others scales
-/// are no smaller than 2^-24, unless numbers fit.
+/// 2^100) for corrected ones, up to 1 for roundings to one side; powers of two whose inverse is a normal number for
+/// `inverse`. Encoders of integers see where x * r' overflows, which may be of the other sign, and those of minifloats
+/// take signs from x; for others scales are no smaller than 2^-24, unless numbers fit.
 template <class S, numbers Which = numbers::any, usable_arch A>
 QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale) {
   const words<A> bits = simd::bits_as<std::uint32_t>(whole_scale<S>(scale, tensor_scale));
@@ -231,7 +232,9 @@ QTENSOR_INLINE auto regular_divisors(const floats<A>& scale, float tensor_scale)
     constexpr std::uint32_t low = (127u - (sees_all ? 100u : 24u)) << 23, high = (127u + 100u) << 23;
     return bits - words<A>(low) < words<A>(high - low);
   } else if constexpr (detail::fast_quotient<S, A> == quotient_by::corrected) {
-    constexpr std::uint32_t low = (127u - 50u) << 23, high = (127u + 100u) << 23;
+    // What goes to one side may not vanish: no quotient is smaller than its number then.
+    constexpr std::uint32_t low = (127u - 50u) << 23;
+    constexpr std::uint32_t high = detail::is_directed<typename S::rounding> ? (127u << 23) + 1 : (127u + 100u) << 23;
     return bits - words<A>(low) < words<A>(high - low);
   } else {
     constexpr std::uint32_t subnormal = 0x00400000u, low = 0x00800000u, high = 0x7f000000u;  // 2^-127, 2^-126, 2^127
