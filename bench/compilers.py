@@ -23,7 +23,7 @@ def measured(paths):
         table, context = report.read([path])
         for operation, groups in table.items():
             for (size, threads), group in groups.items():
-                ours = [m["speed"] for m in group.values() if m["kind"] == "qtensor"]
+                ours = [m["speed"] for m in group.values() if m["kind"] == "ours"]
                 if ours:
                     key = (size, threads, operation)
                     speeds[key] = max([speeds.get(key, 0.0)] + ours)
@@ -49,7 +49,7 @@ def main():
     best = {key: max(speeds[key] for speeds, _ in programs) for key in keys}
     context = programs[0][1]
     lines = ["# The same speed by every compiler", "", f"`{options.command}`", "",
-             f"- {report.cpu(context)}, one thread, of the first-level cache (16 KiB of f32) and the second (512 KiB).",
+             f"- {context.get('cpu', 'unknown')}, one thread, of the first-level cache (16 KiB of f32) and the second (512 KiB).",
              f"- {len(keys)} measurements of operations; each program's share of the fastest one's speed.", "",
              "| program | median | worst tenth begins at | below 0.8 of the fastest |", "|---|---:|---:|---:|"]
     for name, (speeds, _) in zip(names, programs):
