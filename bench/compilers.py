@@ -49,7 +49,8 @@ def main():
     best = {key: max(speeds[key] for speeds, _ in programs) for key in keys}
     context = programs[0][1]
     lines = ["# The same speed by every compiler", "", f"`{options.command}`", "",
-             f"- {context.get('cpu', 'unknown')}, one thread, of the first-level cache (16 KiB of f32) and the second (512 KiB).",
+             f"- {context.get('cpu', 'unknown')}, one thread, of the first-level cache (16 KiB of f32) and the second "
+             "(512 KiB).",
              f"- {len(keys)} measurements of operations; each program's share of the fastest one's speed.", "",
              "| program | median | worst tenth begins at | below 0.8 of the fastest |", "|---|---:|---:|---:|"]
     for name, (speeds, _) in zip(names, programs):

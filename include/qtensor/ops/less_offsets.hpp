@@ -27,14 +27,16 @@ requires(View::scheme_type::has_offset) class less_offsets {
     alignas(64) float offsets[most];
     for (index_t r = 0; r < rows; ++r) {
       const auto at = row_index(row + r, w_.storage_extents());
+      float* const to = tile + r * stride;
+      const auto* here = in_place ? x_.direct(row + r, col) : nullptr;
+      if (in_place && here == nullptr) x_.read(row + r, 1, col, cols, to, stride);
       for (index_t c = 0; c < cols; c += most) {
         const index_t n = std::min(most, cols - c);
         load_offsets(w_, at, col + c, n, 1, offsets);
-        float* to = tile + r * stride + c;
-        if (in_place)
-          subtract<source_elements<X>>(x_.direct(row + r, col + c), offsets, n, to);
+        if (here != nullptr)
+          subtract<source_elements<X>>(here + c, offsets, n, to + c);
         else
-          subtract<simd::from_f32>(to, offsets, n, to);
+          subtract<simd::from_f32>(to + c, offsets, n, to + c);
       }
     }
   }

@@ -24,7 +24,6 @@ struct extremes_view {
   std::uint32_t* low;
   std::uint32_t* high;
 
-  extremes_view from(index_t block) const { return {low + block, high + block}; }
   void clear(index_t blocks) const {
     std::fill_n(low, blocks, ~0u);
     std::fill_n(high, blocks, 0u);
@@ -44,20 +43,30 @@ void join_own_extremes(index_t col, const matrix_ref<const typename From::type>&
   if (length == 1)
     return simd::accumulate_extremes<arch, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.low + col,
                                                  seen.high + col);
+  // Calls visit(block, first, n) for columns [first, first + n) of the box, all of one block.
+  const auto for_each_run = [&](index_t begin, index_t end, const auto& visit) {
+    for (index_t i = begin, n; i < end; i += n) {
+      n = std::min(length - (col + i) % length, end - i);
+      visit((col + i) / length, i, n);
+    }
+  };
   if (box.rows() < several) {
     for (index_t r = 0; r < box.rows(); ++r)
-      for (index_t i = 0, n; i < box.cols(); i += n) {
-        n = std::min(length - (col + i) % length, box.cols() - i);
-        join((col + i) / length, simd::extremes_in_order<arch, From>(&box(r, i), n));
-      }
+      for_each_run(0, box.cols(), [&](index_t block, index_t first, index_t n) {
+        join(block, simd::extremes_in_order<arch, From>(&box(r, first), n));
+      });
     return;
   }
   alignas(64) std::uint32_t low[wide], high[wide];  // of columns first, which takes a fraction of the reductions
-  for (index_t first = 0, n; first < box.cols(); first += n) {
-    n = std::min(wide, box.cols() - first);
-    extremes_view{low, high}.clear(n);
-    simd::accumulate_extremes<arch, From>(&box(0, first), box.row_stride, box.rows(), n, low, high);
-    for (index_t i = 0; i < n; ++i) join((col + first + i) / length, {low[i], high[i]});
+  for (index_t begin = 0, count; begin < box.cols(); begin += count) {
+    count = std::min(wide, box.cols() - begin);
+    extremes_view{low, high}.clear(count);
+    simd::accumulate_extremes<arch, From>(&box(0, begin), box.row_stride, box.rows(), count, low, high);
+    for_each_run(begin, begin + count, [&](index_t block, index_t first, index_t n) {
+      simd::ordered_extremes found;
+      for (index_t i = first - begin; i < first - begin + n; ++i) found.include(low[i], high[i]);
+      join(block, found);
+    });
   }
 }
 
@@ -93,6 +102,7 @@ class offset_quantizer {
          high = line_array<std::uint32_t>::for_overwrite(blocks);
     const extremes_view seen{low.data(), high.data()};
     box_reader<X> boxes(x_, box_shape::of(x_, 1));
+    if (!boxes.is_direct() && out_.size() <= box_floats) boxes.read(0, x_.rows(), 0, cols);  // once for all panels
     block_grid<E::rank> panels = grid_;
     panels.block[last] = cols;
     reference::for_each_block(panels, extents_, [&](const index_array& first, index_array count) {

@@ -142,7 +142,8 @@ QTENSOR_INLINE bytes<A> minifloat_codes(const std::array<floats<A>, 4>& x, const
   bytes<A> codes;
   // Products give neither a zero nor what overflows its sign; their scales are positive.
   const std::array<floats<A>, 4>& signs_of = loses_edges<By> ? x : q;
-  if constexpr (is_signed_grid && Which == numbers::fitting && saturates && rounds_to_nearest<S>) {  // needs less
+  // Numbers that fit need less for saturation.
+  if constexpr (is_signed_grid && Which == numbers::fitting && saturates && rounds_to_nearest<S>) {
     const auto to = simd::grid_times<grid_facts<code>>(words<A>(bits_of(1.f)));
     codes = simd::moved_codes<grid_facts<code>, A>(q, {to, to, to, to}, signs_of);
   } else if constexpr (is_signed_grid) {
