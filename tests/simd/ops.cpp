@@ -351,6 +351,21 @@ TEST_CASE("multiply_wide: both halves of products with a constant") {
   });
 }
 
+TEST_CASE("with_last_bit: of words that are not zero, with a sign or without") {
+  check::on_every_arch([](auto arch) {
+    using u = std::uint32_t;
+    integers<u, decltype(arch)>([](auto a, auto) { return simd::with_last_bit(a); },
+                                [](u a, u) { return (a & 0x7fffffffu) != 0 ? a | 1 : a; }, "with_last_bit");
+  });
+  alignas(64) std::uint32_t v[16] = {0u, 0x80000000u, 1u, 0x80000001u, 2u, 0x80000002u, 0xffffffffu, 0x7fffffffu};
+  check::on_every_arch([&](auto arch) {
+    alignas(64) std::uint32_t got[16] = {};
+    for (index_t i = 0; i < 16; i += simd::lanes<decltype(arch)>)
+      simd::store(got + i, simd::with_last_bit(simd::load<decltype(arch)>(v + i)));
+    for (std::size_t i = 0; i < 16; ++i) CHECK(got[i] == ((v[i] & 0x7fffffffu) != 0 ? v[i] | 1u : v[i]));
+  });
+}
+
 TEST_CASE("sign_last: the top bit behind the others") {
   check::on_every_arch([](auto arch) {
     using u = std::uint32_t;

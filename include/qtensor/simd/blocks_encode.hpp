@@ -240,6 +240,8 @@ class block_encoder {
         scale = by_vectors::scale(simd::load<A>(scale_code_ + g));
       else
         scale = simd::lookup<A>(decode_table<scale_format>.data(), simd::load<A>(scale_code_ + g));
+      // Zeros fit any scale; theirs may be a subnormal number, which would cost many CPUs dearly.
+      scale = simd::select(simd::mask_as<float>(amax == words<A>(0u)), floats<A>(1.f), scale);
       const floats<A> by = simd::select(regular, search::divisor(amax, scale), floats<A>(quiet_nan));
       simd::store(by_ + g, by);
       special = special || !simd::all(by == by);

@@ -145,6 +145,10 @@ QTENSOR_INLINE words512 shift_right(avx512_isa, const words512& v, const words51
   return _mm512_srlv_epi32(v.data, count.data);
 }
 QTENSOR_INLINE words512 sign_last(avx512_isa, const words512& v) { return _mm512_rol_epi32(v.data, 1); }
+QTENSOR_INLINE words512 with_last_bit(avx512_isa, const words512& v) {
+  const __mmask16 counts = _mm512_test_epi32_mask(v.data, _mm512_set1_epi32(static_cast<int>(magnitude_bits)));
+  return _mm512_mask_or_epi32(v.data, counts, v.data, _mm512_set1_epi32(1));
+}
 QTENSOR_INLINE std::array<words512, 2> multiply_wide(avx512_isa, const words512& a, std::uint32_t b) {
   const __m512i m = _mm512_set1_epi32(static_cast<int>(b));
   const __m512i even = _mm512_mul_epu32(a.data, m), odd = _mm512_mul_epu32(_mm512_srli_epi64(a.data, 32), m);

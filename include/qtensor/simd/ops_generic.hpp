@@ -290,6 +290,10 @@ template <class A>
 QTENSOR_INLINE words<A> sign_last(any_isa, const words<A>& v) {
   return (v << 1) | (v >> 31);
 }
+template <class A>
+QTENSOR_INLINE words<A> with_last_bit(any_isa, const words<A>& v) {
+  return v | min(isa<A>{}, v & words<A>(magnitude_bits), words<A>(1u));
+}
 
 template <class A>
 QTENSOR_INLINE std::array<words<A>, 2> multiply_wide(any_isa, const words<A>& a, std::uint32_t b) {

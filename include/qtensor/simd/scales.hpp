@@ -274,8 +274,8 @@ concept vector_scaled =
 enum class blocks_are { special, ordinary, fitting };
 
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
-/// floats, or their multipliers, to scales[0, n), but 0 for a block of zeros whose codes lose their signs.
-/// `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special nothing of use is
+/// floats, or their multipliers, to scales[0, n), but of a block of zeros 0 where its codes lose their signs, else 1 in
+/// e8m0. `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special nothing of use is
 /// written.
 template <vector_scaled S, usable_arch A = best_arch>
 blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
@@ -322,10 +322,13 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         s = rule::multiplier(m);
         largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
       }
-      if constexpr (moves) {  // zeros fit any scale
+      // Zeros fit any scale; theirs is the smallest power of two, a subnormal number, which would cost many CPUs
+      // dearly.
+      if constexpr (std::same_as<F, e8m0>) s = simd::select(simd::mask_as<float>(m == words<A>(0u)), floats<A>(1.f), s);
+      if constexpr (moves) {
         const words<A> bits = simd::bits_as<std::uint32_t>(s);
         most_scale = simd::max(most_scale, bits);
-        least_scale = simd::min(least_scale, simd::select(m == words<A>(0u), words<A>(infinity_bits), bits));
+        least_scale = simd::min(least_scale, bits);
       }
       if constexpr (zeroes) s = simd::select(simd::mask_as<float>(m == words<A>(0u)), floats<A>(0.f), s);
       if (left == step)
