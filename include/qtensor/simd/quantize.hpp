@@ -271,7 +271,7 @@ struct vector_encoder {
         return encode_uniform_by<quotient_by::nothing>(x, n, s, zero_point, codes, t);
     switch (way_of(s, zero_point)) {
       case uniform_way::one_by_one:
-        return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
+        return encode_irregular(x, n, s, zero_point, codes);
       case uniform_way::fast:
         if constexpr (fast == quotient_by::two_products && detail::free_bits<From> != 0) {
           constexpr int most = detail::middle_count<S>();
@@ -392,10 +392,22 @@ struct vector_encoder {
                                  });
   }
 
+  /// A run under a scale and a zero point that vectors cannot take.
+  static void encode_irregular(const element* x, index_t n, element_scale s, std::int32_t zero_point, unit* codes) {
+    if (detail::scale_0_clears<S> && s.scale == 0.f) {
+      constexpr index_t bits = is_packed<typename S::code_format> ? S::code_format::bits : 8 * index_t{sizeof(unit)};
+      std::memset(codes, 0, static_cast<std::size_t>(divide_up(n * bits, 8)));
+    } else {
+      reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
+    }
+  }
   /// Codes [begin, end) again by the reference if their parameters, entry `at`, are irregular.
   static void mend(const element* x, float scale, const std::int32_t* zeros, index_t at, index_t begin, index_t end,
                    float tensor_scale, std::uint8_t* to) {
     if (!detail::is_irregular<S, A>(scale, zeros, at)) return;
+    constexpr index_t in_byte = 8 / stored;
+    if (detail::scale_0_clears<S> && scale == 0.f && begin % in_byte == 0 && end % in_byte == 0)
+      return void(std::memset(to + begin / in_byte, 0, static_cast<std::size_t>((end - begin) / in_byte)));
     for (index_t i = begin; i < end; ++i)
       qtensor::detail::store_bits<stored>(
           to, i * stored,
@@ -435,8 +447,7 @@ struct vector_encoder {
       const index_t count = std::min(group, n - first);
       unit* to = codes + unit_of<S>(first);
       if (detail::is_irregular<S, A>(scales[p.group], zeros, p.group)) [[unlikely]]
-        reference_encoder<S, From>::uniform(x + first, count, {scales[p.group], tensor_scale},
-                                            zeros != nullptr ? zeros[p.group] : 0, to);
+        encode_irregular(x + first, count, {scales[p.group], tensor_scale}, zeros != nullptr ? zeros[p.group] : 0, to);
       else
         encode_alike<Which>(x + first, count, p.of_group(), to, t);
     }

@@ -243,7 +243,7 @@ class basic_column_encoder {
  public:
   static constexpr index_t memory_for(index_t n) {
     if constexpr (detail::encodes_by_vectors<Kernel>)
-      return 2 * round_up(n + block, block);
+      return 3 * round_up(n + block, block) + round_up(n + block, block) / 4;
     else
       return 0;
   }
@@ -254,13 +254,19 @@ class basic_column_encoder {
                        float* memory, bool fitting = false, const shared_scales& shared = {})
       : scales_(scales), zeros_(zero_points), tensor_scale_(tensor_scale), value_(memory) {
     if constexpr (detail::encodes_by_vectors<Kernel>) {
-      const shared_scales all = shared.scales != nullptr ? shared : shared_scales{scales};
+      const index_t room = round_up(n + block, block);
+      rest_ = memory + room;
+      if (detail::any_irregular<S, arch>(scales, zero_points, n)) {
+        take_zeros_out(n, memory + 2 * room, reinterpret_cast<std::uint8_t*>(memory + 3 * room));
+        irregular_ = detail::any_irregular<S, arch>(scales_, zero_points, n);
+      }
+      const shared_scales all = shared.scales != nullptr && keeps_ == nullptr ? shared : shared_scales{scales_};
       const index_t count = divide_up(n, all.length);
       is_fast_ = detail::all_regular_divisors<S, arch>(all.scales, count, tensor_scale);
-      fits_ = fitting && (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
-                          detail::all_regular_divisors<S, arch, numbers::fitting>(all.scales, count, tensor_scale));
-      irregular_ = !fits_ && detail::any_irregular<S, arch>(scales, zero_points, n);
-      rest_ = memory + round_up(n + block, block);
+      fits_ = fitting && keeps_ == nullptr &&
+              (is_fast_ || fitting_quotient == quotient_by::moved_grid ||
+               detail::all_regular_divisors<S, arch, numbers::fitting>(all.scales, count, tensor_scale));
+      irregular_ = irregular_ && !fits_;
       const auto prepare_for = [&]<quotient_by By>(std::integral_constant<quotient_by, By>) {
         if (all.length > 1)
           prepare_shared<By>(n, all);
@@ -314,10 +320,10 @@ class basic_column_encoder {
       const auto all = [&](auto is_so) { return std::all_of(encoders, encoders + divide_up(rows, length), is_so); };
       if (all([](const auto& one) { return one.fits_; }))
         return encode_by.template operator()<fitting_quotient, numbers::fitting>(), true;
-      if (all([](const auto& one) { return !one.fits_ && one.is_fast_ && !one.irregular_; }))
+      if (all([](const auto& one) { return !one.fits_ && one.is_fast_ && one.is_regular(); }))
         return encode_by.template operator()<fast_quotient, numbers::any>(), true;
       if constexpr (!loses_edges<fast_quotient>)  // divisions are what such scales take
-        if (all([](const auto& one) { return !one.fits_ && !one.irregular_; }))
+        if (all([](const auto& one) { return !one.fits_ && one.is_regular(); }))
           return encode_by.template operator()<detail::safe_quotient<S>, numbers::any>(), true;
     }
     return false;
@@ -416,7 +422,33 @@ class basic_column_encoder {
             to[r * to_step + i] = static_cast<std::uint8_t>(
                 quantize_element<S>(number<From>(x[r * x_step + i]), {all.scales[i], tensor_scale_},
                                     all.zeros != nullptr ? all.zeros[i] : 0));
+    if (keeps_ != nullptr) [[unlikely]]
+      for (index_t r = 0; r < rows; ++r) clear_zeros(keeps_ + col, n, to + r * to_step);
   }
+
+  // Columns with a scale of 0, all of whose codes are +0, are divided by 1, then cleared: `keeps_` has a byte for each
+  // column, 0 for those. Where the code of +0 is not 0 they are irregular.
+  void take_zeros_out(index_t n, float* scales, std::uint8_t* keeps) {
+    if constexpr (detail::scale_0_clears<S>) {
+      bool found = false;
+      for (index_t i = 0; i < n; ++i) {
+        const bool is_zero = scales_[i] == 0.f;
+        scales[i] = is_zero ? 1.f : scales_[i];
+        keeps[i] = is_zero ? 0 : 255;
+        found = found || is_zero;
+      }
+      if (!found) return;
+      std::fill(scales + n, scales + round_up(n + block, block), 1.f);
+      scales_ = scales, keeps_ = keeps;
+    }
+  }
+  static void clear_zeros(const std::uint8_t* keeps, index_t n, std::uint8_t* codes) {
+    constexpr index_t step = 4 * lanes<arch>;
+    index_t i = 0;
+    for (; i + step <= n; i += step) simd::store(codes + i, simd::load<arch>(codes + i) & simd::load<arch>(keeps + i));
+    for (; i < n; ++i) codes[i] = static_cast<std::uint8_t>(codes[i] & keeps[i]);
+  }
+  bool is_regular() const { return !irregular_ && keeps_ == nullptr; }
 
   /// Past the caches, to rows that begin inside lines: a few of those that begin alike are encoded together, from the
   /// first line on; what lies before it goes the usual way.
@@ -462,6 +494,7 @@ class basic_column_encoder {
   float tensor_scale_;
   float* value_;
   float* rest_ = nullptr;
+  const std::uint8_t* keeps_ = nullptr;
   bool irregular_ = false, is_fast_ = false, fits_ = false;
 };
 

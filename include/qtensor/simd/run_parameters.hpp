@@ -78,6 +78,11 @@ struct vector_parameters {
   }
 };
 
+/// Whether all codes under a scale of 0 are 0: no division of one's own makes others, and +0 has that code.
+template <class S>
+inline constexpr bool scale_0_clears =
+    !qtensor::detail::own_division<typename S::division> && qtensor::encode<typename S::code_format>(0.f) == 0;
+
 /// The parameters of the groups of a chunk, ready to be broadcast.
 template <class S, class A>
 struct group_table {
@@ -93,7 +98,8 @@ struct group_table {
     auto regular = words<A>(0u) == words<A>(0u);
     for (index_t g = 0; g < groups; g += lanes<A>) {
       const index_t count = std::min(lanes<A>, groups - g);
-      const floats<A> s = simd::load_n<A>(scales + g, count, 1.f);
+      floats<A> s = simd::load_n<A>(scales + g, count, 1.f);
+      if constexpr (scale_0_clears<S>) s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);  // no NaN is made
       if constexpr (!always) regular = regular & regular_divisors<S, Which>(s, tensor_scale);
       const divisor<By, A> d = divisor_of<S, By>(s, tensor_scale);
       simd::store(value + g, d.value);
