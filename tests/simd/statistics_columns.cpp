@@ -59,64 +59,65 @@ TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a ti
   });
 }
 
-TEST_CASE("accumulate_range_bits: extremes of columns, every width") {
-  check::on_every_arch([](auto arch) {
-    using arch_type = decltype(arch);
+namespace {
+
+/// Calls check(arch, source, v, x, stride, n) for `rows` rows of n numbers, v and the same fenced, every width.
+template <class Check>
+void every_width(index_t rows, Check check_columns) {
+  check::on_every_arch([&](auto arch) {
     every_source([&](auto source) {
-      using source_type = decltype(source);
-      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n)
+      for (index_t n = 0; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n)
         for (const index_t gap : {0, 3}) {
           CAPTURE(n);
-          constexpr index_t rows = 11;
           const index_t stride = n + gap;
-          const auto v = inputs<source_type>(rows * stride - gap * (n > 0));
-          check::fenced<typename source_type::type> x(v);
-          check::fenced<std::uint32_t> low(n), high(n);
-          for (index_t i = 0; i < n; ++i) low[i] = high[i] = 0;
-          simd::accumulate_range_bits<arch_type, source_type>(x.data(), stride, 5, n, low.data(), high.data());
-          simd::accumulate_range_bits<arch_type, source_type>(x.data() + 5 * stride, stride, rows - 5, n, low.data(),
-                                                              high.data());
-          for (index_t i = 0; i < n; ++i) {
-            std::uint32_t least = 0, most = 0;
-            for (index_t r = 0; r < rows; ++r) {
-              const std::uint32_t bits =
-                  qtensor::bits_of(simd::number<source_type>(v[static_cast<std::size_t>(r * stride + i)]));
-              std::uint32_t& one = (bits & qtensor::sign_bit) != 0 ? least : most;
-              one = std::max(one, bits & qtensor::magnitude_bits);
-            }
-            // Which sign a NaN has is the CPU's.
-            const bool odd = std::max(least, most) > qtensor::infinity_bits;
-            if (odd ? std::max(low[i], high[i]) <= qtensor::infinity_bits : low[i] != least || high[i] != most)
-              FAIL("column ", i);
-          }
+          const auto v = inputs<decltype(source)>(rows * stride - gap * (n > 0));
+          check::fenced<typename decltype(source)::type> x(v);
+          check_columns(arch, source, v, x.data(), stride, n);
         }
     });
   });
 }
 
-TEST_CASE("accumulate_extremes: the least and the largest of columns, every width, joined to what is there") {
-  check::on_every_arch([](auto arch) {
+}  // namespace
+
+TEST_CASE("accumulate_range_bits: extremes of columns, every width") {
+  constexpr index_t rows = 11;
+  every_width(rows, [](auto arch, auto source, const auto& v, const auto* x, index_t stride, index_t n) {
     using arch_type = decltype(arch);
-    every_source([&](auto source) {
-      using source_type = decltype(source);
-      for (index_t n = 0; n <= 4 * simd::lanes<arch_type> + 3; ++n)
-        for (const index_t gap : {0, 3}) {
-          CAPTURE(n);
-          constexpr index_t rows = 19;
-          const index_t stride = n + gap;
-          const auto v = inputs<source_type>(rows * stride - gap * (n > 0));
-          check::fenced<typename source_type::type> x(v);
-          check::fenced<std::uint32_t> low(n), high(n);
-          for (index_t i = 0; i < n; ++i) low[i] = ~0u, high[i] = 0;
-          simd::accumulate_extremes<arch_type, source_type>(x.data(), stride, 5, n, low.data(), high.data());
-          simd::accumulate_extremes<arch_type, source_type>(x.data() + 5 * stride, stride, rows - 5, n, low.data(),
-                                                            high.data());
-          for (index_t i = 0; i < n; ++i) {
-            const simd::ordered_extremes want = expected_extremes<source_type>(v.data() + i, stride, rows);
-            if (!same_extremes<source_type>({low[i], high[i]}, want)) FAIL("column ", i);
-          }
-        }
-    });
+    using source_type = decltype(source);
+    check::fenced<std::uint32_t> low(n), high(n);
+    for (index_t i = 0; i < n; ++i) low[i] = high[i] = 0;
+    simd::accumulate_range_bits<arch_type, source_type>(x, stride, 5, n, low.data(), high.data());
+    simd::accumulate_range_bits<arch_type, source_type>(x + 5 * stride, stride, rows - 5, n, low.data(), high.data());
+    for (index_t i = 0; i < n; ++i) {
+      std::uint32_t least = 0, most = 0;
+      for (index_t r = 0; r < rows; ++r) {
+        const std::uint32_t bits =
+            qtensor::bits_of(simd::number<source_type>(v[static_cast<std::size_t>(r * stride + i)]));
+        std::uint32_t& one = (bits & qtensor::sign_bit) != 0 ? least : most;
+        one = std::max(one, bits & qtensor::magnitude_bits);
+      }
+      // Which sign a NaN has is the CPU's.
+      const bool odd = std::max(least, most) > qtensor::infinity_bits;
+      if (odd ? std::max(low[i], high[i]) <= qtensor::infinity_bits : low[i] != least || high[i] != most)
+        FAIL("column ", i);
+    }
+  });
+}
+
+TEST_CASE("accumulate_extremes: the least and the largest of columns, every width, joined to what is there") {
+  constexpr index_t rows = 19;
+  every_width(rows, [](auto arch, auto source, const auto& v, const auto* x, index_t stride, index_t n) {
+    using arch_type = decltype(arch);
+    using source_type = decltype(source);
+    check::fenced<std::uint32_t> low(n), high(n);
+    for (index_t i = 0; i < n; ++i) low[i] = ~0u, high[i] = 0;
+    simd::accumulate_extremes<arch_type, source_type>(x, stride, 5, n, low.data(), high.data());
+    simd::accumulate_extremes<arch_type, source_type>(x + 5 * stride, stride, rows - 5, n, low.data(), high.data());
+    for (index_t i = 0; i < n; ++i) {
+      const simd::ordered_extremes want = expected_extremes<source_type>(v.data() + i, stride, rows);
+      if (!same_extremes<source_type>({low[i], high[i]}, want)) FAIL("column ", i);
+    }
   });
 }
 
