@@ -78,6 +78,8 @@ TEST_CASE("quantize_offsets: zeros of both signs, subnormals, infinities and NaN
   special_blocks::check_scheme<ranged<uint4, group<8>, block_ignores_nan>>();
   special_blocks::check_scheme<ranged<uint4, block<4, 16>, block_literal, nan_to_zero>>();
   special_blocks::check_scheme<ranged<uint4, per_channel<1>, subnormal_to_zero, reciprocal>>();
+  special_blocks::check_scheme<ranged<e4m3, per_channel<0>, block_literal>>();
+  special_blocks::check_scheme<ranged<e5m2, per_channel<1>, block_ignores_nan, to_special>>();
 }
 
 TEST_CASE("quantize_offsets: bands of rows, sources of 16 bits, across the order, and read once") {

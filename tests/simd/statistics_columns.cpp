@@ -61,9 +61,10 @@ TEST_CASE("accumulate_amax_bits: column maxima over rows, one or several at a ti
 
 namespace {
 
-/// Calls check(arch, source, v, x, stride, n) for `rows` rows of n numbers, v and the same fenced, every width.
-template <class Check>
-void every_width(index_t rows, Check check_columns) {
+/// Extremes of columns by `accumulate`, from first_low and 0 on, in two calls: is_right(source, column, stride, low,
+/// high) says of each whether they are those of `rows` rows. Every width.
+template <class Accumulate, class IsRight>
+void every_width(index_t rows, std::uint32_t first_low, Accumulate accumulate, IsRight is_right) {
   check::on_every_arch([&](auto arch) {
     every_source([&](auto source) {
       for (index_t n = 0; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n)
@@ -72,7 +73,12 @@ void every_width(index_t rows, Check check_columns) {
           const index_t stride = n + gap;
           const auto v = inputs<decltype(source)>(rows * stride - gap * (n > 0));
           check::fenced<typename decltype(source)::type> x(v);
-          check_columns(arch, source, v, x.data(), stride, n);
+          check::fenced<std::uint32_t> low(n), high(n);
+          for (index_t i = 0; i < n; ++i) low[i] = first_low, high[i] = 0;
+          accumulate(arch, source, x.data(), stride, index_t{5}, n, low.data(), high.data());
+          accumulate(arch, source, x.data() + 5 * stride, stride, rows - 5, n, low.data(), high.data());
+          for (index_t i = 0; i < n; ++i)
+            if (!is_right(source, v.data() + i, stride, low[i], high[i])) FAIL("column ", i);
         }
     });
   });
@@ -82,43 +88,33 @@ void every_width(index_t rows, Check check_columns) {
 
 TEST_CASE("accumulate_range_bits: extremes of columns, every width") {
   constexpr index_t rows = 11;
-  every_width(rows, [](auto arch, auto source, const auto& v, const auto* x, index_t stride, index_t n) {
-    using arch_type = decltype(arch);
-    using source_type = decltype(source);
-    check::fenced<std::uint32_t> low(n), high(n);
-    for (index_t i = 0; i < n; ++i) low[i] = high[i] = 0;
-    simd::accumulate_range_bits<arch_type, source_type>(x, stride, 5, n, low.data(), high.data());
-    simd::accumulate_range_bits<arch_type, source_type>(x + 5 * stride, stride, rows - 5, n, low.data(), high.data());
-    for (index_t i = 0; i < n; ++i) {
-      std::uint32_t least = 0, most = 0;
-      for (index_t r = 0; r < rows; ++r) {
-        const std::uint32_t bits =
-            qtensor::bits_of(simd::number<source_type>(v[static_cast<std::size_t>(r * stride + i)]));
-        std::uint32_t& one = (bits & qtensor::sign_bit) != 0 ? least : most;
-        one = std::max(one, bits & qtensor::magnitude_bits);
-      }
-      // Which sign a NaN has is the CPU's.
-      const bool odd = std::max(least, most) > qtensor::infinity_bits;
-      if (odd ? std::max(low[i], high[i]) <= qtensor::infinity_bits : low[i] != least || high[i] != most)
-        FAIL("column ", i);
-    }
-  });
+  const auto accumulate = [](auto arch, auto source, const auto&... of) {
+    simd::accumulate_range_bits<decltype(arch), decltype(source)>(of...);
+  };
+  every_width(rows, 0u, accumulate,
+              [](auto source, const auto* column, index_t stride, std::uint32_t low, std::uint32_t high) {
+                std::uint32_t least = 0, most = 0;
+                for (index_t r = 0; r < rows; ++r) {
+                  const std::uint32_t bits = qtensor::bits_of(simd::number<decltype(source)>(column[r * stride]));
+                  std::uint32_t& one = (bits & qtensor::sign_bit) != 0 ? least : most;
+                  one = std::max(one, bits & qtensor::magnitude_bits);
+                }
+                // Which sign a NaN has is the CPU's.
+                const bool odd = std::max(least, most) > qtensor::infinity_bits;
+                return odd ? std::max(low, high) > qtensor::infinity_bits : low == least && high == most;
+              });
 }
 
 TEST_CASE("accumulate_extremes: the least and the largest of columns, every width, joined to what is there") {
   constexpr index_t rows = 19;
-  every_width(rows, [](auto arch, auto source, const auto& v, const auto* x, index_t stride, index_t n) {
-    using arch_type = decltype(arch);
-    using source_type = decltype(source);
-    check::fenced<std::uint32_t> low(n), high(n);
-    for (index_t i = 0; i < n; ++i) low[i] = ~0u, high[i] = 0;
-    simd::accumulate_extremes<arch_type, source_type>(x, stride, 5, n, low.data(), high.data());
-    simd::accumulate_extremes<arch_type, source_type>(x + 5 * stride, stride, rows - 5, n, low.data(), high.data());
-    for (index_t i = 0; i < n; ++i) {
-      const simd::ordered_extremes want = expected_extremes<source_type>(v.data() + i, stride, rows);
-      if (!same_extremes<source_type>({low[i], high[i]}, want)) FAIL("column ", i);
-    }
-  });
+  const auto accumulate = [](auto arch, auto source, const auto&... of) {
+    simd::accumulate_extremes<decltype(arch), decltype(source)>(of...);
+  };
+  every_width(rows, ~0u, accumulate,
+              [](auto source, const auto* column, index_t stride, std::uint32_t low, std::uint32_t high) {
+                using source_type = decltype(source);
+                return same_extremes<source_type>({low, high}, expected_extremes<source_type>(column, stride, rows));
+              });
 }
 
 TEST_CASE("amax_both_axes: blocks of rows and columns of any number of rows and any width") {

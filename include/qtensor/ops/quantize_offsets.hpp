@@ -149,7 +149,7 @@ class offset_quantizer {
     const reference::block_parameters p = reference::parameters_of<S>(seen);
     out_.set_storage_scale_code(first, p.scale_code);
     out_.set_storage_offset_code(first, p.offset_code);
-    if (p.poisoned || p.zero_codes || p.plus_zeros) special_.push_back({first, count, p});
+    if (is_special<S>(p) || is_zeroed<S>(p)) special_.push_back({first, count, p});
   }
 
   /// The codes of a special block again, by the reference.

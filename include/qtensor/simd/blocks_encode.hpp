@@ -119,19 +119,17 @@ class block_encoder {
                                       b::group, A, From>;
 
   void groups(const element* x, index_t count, index_t blocks, std::uint8_t* to) {
-    ints<A> most(0);  // the bits of the largest quotient
-    bool special = false;
-    if constexpr (settles_signs) {
+    if constexpr (settles_signs)
       statistics::find_either(x, count, a_);
-      special = encode_groups(x, count, blocks, to, most);
+    else
+      statistics::find(x, count, a_, b_);
+    ints<A> most(0);  // the bits of the largest quotient
+    bool special = encode_groups(x, count, blocks, to, most);
+    if constexpr (settles_signs)
       if (simd::any(most > ints<A>(std::bit_cast<std::int32_t>(opposite)))) {
         statistics::find(x, count, a_, b_);
         special = encode_groups(x, count, blocks, to, most);
       }
-    } else {
-      statistics::find(x, count, a_, b_);
-      special = encode_groups(x, count, blocks, to, most);
-    }
     if (special) mend(x, blocks, to);
   }
 

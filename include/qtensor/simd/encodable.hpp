@@ -268,6 +268,11 @@ constexpr bool wide_format() {
 
 }  // namespace detail
 
+/// Schemes whose kernels make codes +0 of all numbers of a block, whatever they are, where its scale is 0.
+template <class S>
+inline constexpr bool scale_0_gives_zeros =
+    !random_rounding<typename S::rounding> && !qtensor::detail::own_division<typename S::division>;
+
 /// Schemes with a vector encoder: codes in order in an array of their own, a format of 2 to 8 bits with a formula
 /// (integers, fixed point, minifloats, HiFloat8) or a list of at most 16 values, a rounding that is not random, and
 /// policies of this library or with a vector form (own_policies.hpp).

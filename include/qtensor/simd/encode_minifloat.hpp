@@ -108,10 +108,12 @@ constexpr bool saturates_on_grid() {
 }
 /// The grid that numbers are rounded on: it ends with the largest value, or with the one after it, whose code is that
 /// of overflow.
-template <class S, class Code = typename S::code_format>
-inline constexpr minifloat_grid rounding_grid{
-    Code::mantissa_bits, Code::bits, grid<Code>::smallest_normal,
-    saturates_on_grid<S>() ? bits_of(static_cast<float>(Code::max)) : grid<Code>::ceiling};
+template <class S>
+inline constexpr minifloat_grid rounding_grid = [] {
+  minifloat_grid g = grid_facts<typename S::code_format>;
+  if (!saturates_on_grid<S>()) g.largest = grid<typename S::code_format>::ceiling;
+  return g;
+}();
 /// Whether its codes have an instruction sequence of their own.
 template <class S, class A>
 constexpr bool takes_signed_codes() {

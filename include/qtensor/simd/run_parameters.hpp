@@ -78,10 +78,9 @@ struct vector_parameters {
   }
 };
 
-/// Whether all codes under a scale of 0 are 0: no division of one's own makes others, and +0 has that code.
+/// Whether all bits of codes under a scale of 0 are 0.
 template <class S>
-inline constexpr bool scale_0_clears =
-    !qtensor::detail::own_division<typename S::division> && qtensor::encode<typename S::code_format>(0.f) == 0;
+inline constexpr bool scale_0_clears = scale_0_gives_zeros<S>&& qtensor::encode<typename S::code_format>(0.f) == 0;
 
 /// The parameters of the groups of a chunk, ready to be broadcast.
 template <class S, class A>

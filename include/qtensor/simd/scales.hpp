@@ -227,9 +227,9 @@ struct vector_rule<mx_dynamic_range<Max>, S, A> : detail::known_rule<mx_dynamic_
       constexpr float inverse = 1.f / static_cast<float>(Max);
       const words<A> s = simd::bits_as<std::uint32_t>(simd::mul(simd::bits_as<float>(amax), floats<A>(inverse)));
       const words<A> e = s >> 23;
-      const auto exact = (s & words<A>(low_bits(23))) == words<A>(0u);
+      const auto inexact = simd::below(words<A>(0u), s & words<A>(low_bits(23)));
       const auto normal = simd::below(words<A>(0u), e) & simd::below(e, words<A>(254u));  // nor of the last binade
-      const words<A> up = simd::select(exact, words<A>(0u), simd::select(normal, words<A>(1u), words<A>(0u)));
+      const words<A> up = simd::select(inexact & normal, words<A>(1u), words<A>(0u));
       return detail::power_of_two<A>(simd::bits_as<std::int32_t>(e + up));
     }
   }
@@ -238,11 +238,6 @@ struct vector_rule<mx_dynamic_range<Max>, S, A> : detail::known_rule<mx_dynamic_
 /// Schemes whose statistics leave some elements out.
 template <class S>
 inline constexpr bool leaves_out = detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan>;
-
-/// Schemes whose kernels make codes +0 of all numbers of a block, whatever they are, where its scale is 0.
-template <class S>
-inline constexpr bool scale_0_gives_zeros =
-    !random_rounding<typename S::rounding> && !qtensor::detail::own_division<typename S::division>;
 
 namespace detail {
 
