@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <numeric>
 #include <qtensor/ops/row_quantizer.hpp>
 #include <vector>
 
@@ -421,6 +422,13 @@ void quantize_bands(const X& x, const Quantizer& q, index_t step) {
   }
 }
 
+/// Elements that are whole steps, and whose codes are whole lines of the caches: what goes past them should fill those.
+template <class S>
+constexpr index_t line_step(index_t step) {
+  constexpr index_t line_bits = 512;
+  return common_multiple(step, line_bits / std::gcd(line_bits, index_t{S::code_format::bits}));
+}
+
 /// Columns of a panel that are quantized at a time: as many as fit the second-level cache, where both passes can then
 /// find them, or all. Copies of what another cache holds should fit the first one, and so should the parameters of
 /// columns that share none.
@@ -439,15 +447,17 @@ index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step
 }
 
 /// Those of a panel that comes from memory while the next box is asked for: about as many as a cache holds beside that,
-/// the one the CPU likes best; 0 where blocks are larger, or so high that memory would be read in lines here and there,
-/// and where rows are padded, which takes whole ones.
+/// the one the CPU likes best, or of tall panels the second one; 0 where blocks are larger, or so high that memory
+/// would be read in lines here and there, and where rows are padded, which takes whole ones.
 template <class Quantizer>
 index_t asked_width(const Quantizer& q, index_t rows, index_t cols, index_t step) {
   if (ends_inside_bytes<typename Quantizer::scheme_type>(cols)) return 0;
-  const index_t floats = simd::best_requests().box / index_t{sizeof(float)};
+  constexpr index_t tall = 96, page_floats = 1024;
+  const index_t likes = simd::best_requests().box / index_t{sizeof(float)};
+  const index_t floats = rows < tall ? likes : std::max(likes, std::min(rows * page_floats, box_floats));
   const index_t least = floats > box_floats / 2 ? 512 : 64;  // runs from memory, or from lines of a first-level cache
-  const index_t width = piece_length(step, floats / rows);
-  const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 2 * floats;
+  const index_t width = piece_length(line_step<typename Quantizer::scheme_type>(step), floats / rows);
+  const bool fits = step % q.block_length() == 0 && width >= least && rows * width <= 3 * floats;
   return fits ? std::min(width, cols) : 0;
 }
 
