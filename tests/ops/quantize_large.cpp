@@ -108,6 +108,13 @@ TEST_CASE("large tensors: codes that bypass the caches") {
   check_streams<scheme<hif8, per_tensor, static_only>>(1.f);
 }
 
+TEST_CASE("large tensors: groups whose codes end inside lines") {
+  check_streams<scheme<e4m3, group<72>>>();
+  check_streams<scheme<int4, group<100>>>();
+  check::in_full<scheme<int4, group<96>>, scheme<uint8, group<272>, zero_point<uint8>>>(
+      []<class S>() { check_streams<S>(); });
+}
+
 TEST_CASE("large tensors: numbers of 16 bits") {
   check_halves<mxfp4>();
   check_halves<int8_per_channel<0>>();
@@ -171,6 +178,7 @@ TEST_CASE("large tensors: sources of the other order, groups down the columns, b
   check_turned<uint4_group<32>>();
   check_turned<along<0, mxfp8_e4m3>>();
   check_turned<scheme<int8, block<16, 16>>>();
+  check_turned<scheme<int4, block<64, 48>>>();  // tall panels, whose blocks end inside lines
   check::in_full<mxfp4, int8_per_channel<0>, along<0, int4_group<16>>, scheme<uint8, block<32, 64>>>(
       []<class S>() { check_turned<S>(); });
 }

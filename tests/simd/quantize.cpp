@@ -57,7 +57,8 @@ void check_runs() {
     constexpr index_t longest = 16 * simd::lanes<A> + 3;
     for (index_t n = 1; n <= longest; ++n)
       for (const index_t group : {0, 1}) check_run<S, A>(n, group);
-    for (const index_t group : {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 100, 128, 512, 600, 2048, 2049, 2056})
+    for (const index_t group :
+         {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 80, 100, 128, 272, 512, 600, 2048, 2049, 2056})
       for (const index_t n : {1, 31, 64, 65, 127, 130, 515, 2048, 2051, 4131}) check_run<S, A>(n, group);
     if constexpr (simd::turns_codes<S>)  // longer than what is turned at a time
       for (const index_t group : {0, 1, 32, 33, 1001, 4095, 4096, 4097, 9001})

@@ -167,9 +167,9 @@ template <class S, quotient_by By, class A, class From, class Parameters>
     for (index_t i = 0; i < n; i += step) simd::store(to + i, codes_of_four<S, By, A, From, numbers::any>(x + i, p));
 }
 
-/// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes are
-/// bytes and all parameters the same (what it shares with the one before it is written twice), but not where that is on
-/// its way past the caches; else it is padded with zeros.
+/// Codes of x[0, n), `Bits` each: blocks of four batches. A last one that is not whole begins early where codes end a
+/// byte and all parameters are the same (what it shares with the one before it is written twice), but not where that is
+/// on its way past the caches; else it is padded with zeros.
 template <class S, quotient_by By, class A, class From, numbers Which = numbers::any, int Bits = 8, class Parameters>
 void encode_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* to,
                    traffic t = {}) {
@@ -180,8 +180,8 @@ void encode_blocks(const typename From::type* x, index_t n, const Parameters& of
   if (whole > 0) encode(x, whole, of_run, to, t);
   if (left == 0) return;
   fetch_ahead<step * index_t{sizeof(element)}>(x + whole, t);
-  if (Bits == 8 && Parameters::all_alike && whole > 0 && !t.streams)
-    return encode(x + n - step, step, of_run, to + n - step, {});
+  if (left * Bits % 8 == 0 && Parameters::all_alike && whole > 0 && !t.streams)
+    return encode(x + n - step, step, of_run, to + (n - step) * Bits / 8, {});
   Parameters p = of_run;
   for (index_t i = 0; i < whole; i += step) p.next();
   tail_space<A> space;
@@ -414,12 +414,15 @@ struct vector_encoder {
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
-  /// Groups from this length on keep what they share in registers; from the shorter one on where they would be spread
-  /// to their elements otherwise.
-  static constexpr index_t long_group = 512, spread_group = 4 * lanes<A>;
+  /// Groups from this length on keep what they share in registers; from a shorter one on where that would be spread to
+  /// their elements otherwise, or to their batches, of which it takes many to pay for it, or few if they are short.
+  static constexpr index_t long_group = 512, spread_to_elements = 4 * lanes<A>,
+                           spread_to_batches = lanes<A> > 4 ? 16 * lanes<A> : spread_to_elements;
   static bool is_own_run(index_t group) {
-    const bool fills_blocks = group % (4 * lanes<A>) == 0;
-    return group >= (fills_blocks ? long_group : spread_group) && group * S::code_format::bits % 8 == 0;
+    const index_t least = group % (4 * lanes<A>) == 0 ? long_group
+                          : group % lanes<A> == 0     ? spread_to_batches
+                                                      : spread_to_elements;
+    return group >= least && group * S::code_format::bits % 8 == 0;
   }
 
   /// Groups one by one; what they share is prepared for many at once, by `Fast` where that is right.
@@ -443,6 +446,21 @@ struct vector_encoder {
     detail::group_table<S, A> table;
     if (!table.template fill<By, Which>(scales, zeros, groups, tensor_scale)) return false;
     detail::group_parameters<S, By, A, 4> p{&table, scales, groups - 1, tensor_scale, 1};
+    // Several together, where codes are packed or go past the caches: those should fill lines.
+    if (const index_t most = detail::elements_at_once(t, true);
+        2 * group <= most && !detail::encodes_in_place<S, A>(codes, group, t)) {
+      detail::for_each_chunk<S, A>(n, most / group * group, codes, false, t,
+                                   [&](index_t first, index_t count, std::uint8_t* to, traffic of_chunk) {
+                                     for (index_t i = 0, of_group; i < count; i += of_group, ++p.group) {
+                                       of_group = std::min(group, count - i);
+                                       detail::encode_blocks<S, By, A, From, Which, stored>(
+                                           x + first + i, of_group, p.of_group(), to + i * stored / 8, of_chunk);
+                                       mend(x + first, scales[p.group], zeros, p.group, i, i + of_group, tensor_scale,
+                                            to);
+                                     }
+                                   });
+      return true;
+    }
     for (index_t first = 0; first < n; first += group, ++p.group) {
       const index_t count = std::min(group, n - first);
       unit* to = codes + unit_of<S>(first);
