@@ -126,9 +126,9 @@ fi
 alone=() sooner=g++
 if command -v clang++ >/dev/null; then alone=(--no-suite headers) sooner=clang++; fi
 # g++ compiles sooner where it seldom looks for memory that it no longer needs, and chooses itself what to inline.
+gcc_args="-Dcpp_args=--param=ggc-min-heapsize=1000000 -DQTENSOR_NO_FORCED_INLINE"
 CXX=g++ part gcc all "${alone[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=$levels $gcc_folders \
-  -Din_full=false "-Dnewest_headers=$newest" \
-  "-Dcpp_args=--param=ggc-min-heapsize=1000000 -DQTENSOR_NO_FORCED_INLINE"
+  -Din_full=false "-Dnewest_headers=$newest" "$gcc_args"
 if [ -n "$lowest" ]; then
   CXX=clang++ part lowest "simd_tests ops_tests expr_tests compat_tests usage_tests conformance_tests" --suite simd \
     --suite ops --suite expr --suite compat --suite usage --suite conformance -- -Doptimization=0 -Ddebug=false \
@@ -150,7 +150,8 @@ if grep -qw avx_vnni /proc/cpuinfo; then
   for name in gemm_groups gemm_int8 gemm_taps ops_dot ops_nibble_dot; do
     programs+=" tests/test_simd_${name}_alderlake" tests+=("simd/$name alderlake")
   done
-  CXX=g++ part avxvnni "$programs" "${tests[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=alderlake
+  CXX=g++ part avxvnni "$programs" "${tests[@]}" -- -Doptimization=g -Ddebug=false -Dlevels=alderlake -Din_full=false \
+    "$gcc_args"
 elif [ "$(uname -m)" = x86_64 ]; then
   note_skip "AVX-VNNI: this machine has none"
 fi

@@ -52,13 +52,14 @@ std::vector<std::int64_t> exact_sums(const W& w, const X& x) {
     return all;
   };
   const auto ws = numbers(w), xs = numbers(x);
+  const index_t rows = w.rows(), depth = w.cols();
   std::vector<std::int64_t> sums;
-  for (index_t m = 0; m < x.rows(); ++m)
-    for (index_t n = 0; n < w.rows(); ++n) {
+  // By pointers, for programs without optimization: this takes most of their time.
+  for (const std::int32_t* m = xs.data(); m != xs.data() + xs.size(); m += depth)
+    for (index_t n = 0; n < rows; ++n) {
+      const std::int32_t* const of_w = ws.data() + n * depth;
       std::int64_t sum = 0;
-      for (index_t k = 0; k < w.cols(); ++k)
-        sum += std::int64_t{ws[static_cast<std::size_t>(n * w.cols() + k)]} *
-               xs[static_cast<std::size_t>(m * w.cols() + k)];
+      for (index_t k = 0; k < depth; ++k) sum += std::int64_t{of_w[k]} * m[k];
       sums.push_back(sum);
     }
   return sums;
@@ -142,19 +143,22 @@ void check_in_place(index_t m, index_t k, index_t stride, index_t late = 0, inde
   for (index_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<storage_t<Code>>(check::random_bits()());
   std::vector<std::int32_t> zeros(static_cast<std::size_t>(m));
   for (auto& z : zeros) z = static_cast<std::int32_t>(check::random_below(256)) - (Code::min < 0 ? 128 : 0);
+  const auto w = wt.view();
+  std::vector<std::int32_t> weights;
+  for (index_t c = 0; c < n; ++c)
+    for (index_t i = 0; i < k; ++i) weights.push_back(static_cast<std::int32_t>(int8::decode(w.code(c, i))));
   for (const bool one_zero : {true, false}) {
     const std::span<const std::int32_t> rows_zeros(zeros.data(), one_zero ? 1 : zeros.size());
     const code_matrix<Code> x{codes.data() + late, m, k, stride, step, rows_zeros};
     check::fenced<std::int32_t> y(m * n);
     const ops::store_integers store{{y.data(), m, n, n, 1}};
     ops::multiply_integers<arch>(pack<arch>(wt), x, ops::unscaled<ops::store_integers>{store}, serial{});
-    const auto w = wt.view();
     for (index_t r = 0; r < m; ++r)
       for (index_t c = 0; c < n; ++c) {
+        const std::int32_t zero = zeros[one_zero ? 0 : static_cast<std::size_t>(r)], *of_w = weights.data() + c * k;
+        const auto* const of_x = x.codes + r * stride;
         std::int64_t want = 0;
-        for (index_t i = 0; i < k; ++i)
-          want += (std::int64_t{x.codes[r * stride + i * step]} - zeros[one_zero ? 0 : static_cast<std::size_t>(r)]) *
-                  static_cast<std::int64_t>(int8::decode(w.code(c, i)));
+        for (index_t i = 0; i < k; ++i) want += (std::int64_t{of_x[i * step]} - zero) * of_w[i];
         REQUIRE(y[r * n + c] == want);
       }
   }
