@@ -41,7 +41,7 @@ TEST_CASE("quantize_offsets: every granularity, order and rank") {
   check::check_matrix<scheme<compat::ggml::uint5, per_channel<0>, scale_as<f16>, offset<f16>, offset_min_max>>(5, 40);
   check::check_matrix<scheme<e4m3, per_tensor, scale_as<bf16>, offset<bf16>, offset_min_max>>(5, 40);
   check::check_matrix<ranged<uint8, per_channel<0>, reciprocal>>(5, 40);
-  check::in_full<ranged<uint8, per_channel<0>, nearest_away>>([]<class S>() { check::check_matrix<S>(5, 40); });
+  check::check_matrix<ranged<uint8, per_channel<0>, nearest_away>>(5, 40);
 
   const auto check_rank_3 = []<class S, storage_order O>(S, O) {
     const auto shape = extents(3, 5, 40);
