@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <qtensor/scheme/scheme.hpp>
@@ -66,6 +67,18 @@ inline constexpr bool has_plain_nan = [] {
   return true;
 }();
 
+/// The bits of the least magnitude of scales of which no product with a code of S is subnormal: they are compared, as
+/// numbers that are subnormal cost some CPUs a hundred cycles each wherever they are multiplied.
+template <class S, class A>
+words<A> least_scale(float tensor_scale = 1.f) {
+  // Products grow with the magnitudes of their factors, so the smallest one decides.
+  double least = 0x1p-126 / double{smallest_magnitude<typename S::code_format>};
+  // Rounded before that scale, products may lose half of what they are.
+  if constexpr (S::has_tensor_scale) least *= 2. / std::abs(double{tensor_scale});
+  const auto rounded = static_cast<float>(least);
+  return words<A>(bits_of(rounded) + (double{rounded} < least ? 1u : 0u));
+}
+
 /// Whether narrow_bf16_plain takes all products of codes of S with these scales. (Where subnormal numbers are those
 /// that it does not take, scales of zero count as if they made some.)
 template <class S, class A>
@@ -78,15 +91,11 @@ bool products_are_plain(const float* scales, index_t n, float tensor_scale) {
     }
     return has_plain_nan<typename S::code_format> && simd::all(number);
   }
-  constexpr float least = smallest_magnitude<typename S::code_format>;
-  constexpr std::uint32_t smallest_normal = 0x00800000;
+  const words<A> least = least_scale<S, A>(tensor_scale);
   auto subnormal = words<A>(0u) != words<A>(0u);
   for (index_t i = 0; i < n; i += lanes<A>) {
-    // Products grow with the magnitudes of their factors, so the smallest one decides.
-    floats<A> s = simd::mul(simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f), floats<A>(least));
-    if constexpr (S::has_tensor_scale) s = simd::mul(s, floats<A>(tensor_scale));
-    subnormal =
-        subnormal | simd::below(simd::bits_as<std::uint32_t>(s) & words<A>(magnitude_bits), words<A>(smallest_normal));
+    const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), float_of(infinity_bits));
+    subnormal = subnormal | simd::below(simd::bits_as<std::uint32_t>(s) & words<A>(magnitude_bits), least);
   }
   return !simd::any(subnormal);
 }
@@ -133,15 +142,13 @@ inline constexpr bool may_be_bf16 =
 template <class S, class A>
 bool products_are_bf16(const float* scales, index_t n) {
   using code = typename S::code_format;
-  constexpr std::uint32_t smallest_normal = 0x00800000;
+  const words<A> least = least_scale<S, A>();
   auto rounded = words<A>(0u) != words<A>(0u);
   for (index_t i = 0; i < n; i += lanes<A>) {
-    const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f),
-                    least = simd::mul(s, floats<A>(smallest_magnitude<code>));
-    const words<A> more = simd::bits_as<std::uint32_t>(s) & words<A>(low_bits(16 + significant_bits<code>)),
-                   magnitude = simd::bits_as<std::uint32_t>(least) & words<A>(magnitude_bits);
-    rounded = rounded | (more != words<A>(0u)) |
-              (simd::below(magnitude, words<A>(smallest_normal)) & (magnitude != words<A>(0u)));
+    const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f);
+    const words<A> bits = simd::bits_as<std::uint32_t>(s), magnitude = bits & words<A>(magnitude_bits);
+    rounded = rounded | ((bits & words<A>(low_bits(16 + significant_bits<code>))) != words<A>(0u)) |
+              (simd::below(magnitude, least) & (magnitude != words<A>(0u)));
   }
   return !simd::any(rounded);
 }
