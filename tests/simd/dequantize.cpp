@@ -202,6 +202,39 @@ TEST_CASE("mxfp6: every length and granularity, both ends fenced") { check_runs<
 TEST_CASE("nvfp4 with a tensor scale") { check_runs<stored<with<nvfp4, tensor_scale<f32>>>>(); }
 TEST_CASE("hif8 with offsets") { check_runs<stored<scheme<hif8, group<32>, offset<f32>, static_only>>>(); }
 
+TEST_CASE_TEMPLATE("groups of zeros of both signs under the smallest scales, of which one may hold another number", S,
+                   stored<mxfp8_e4m3>, stored<mxfp4>, stored<mxint8>) {
+  check::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (!std::is_same_v<A, simd::scalar_arch>) {
+      constexpr int bits = S::code_format::bits;
+      constexpr bool has_two = decode_table<typename S::code_format>[1 << (bits - 1)] == 0.f;
+      constexpr std::uint8_t negative = !has_two ? 0 : bits == 4 ? 0x88 : 0x80;
+      for (const index_t group : {16, 32, 64, 128, 512})
+        for (const index_t n : {512, 5000, 8192})
+          for (const bool only_zeros : {false, true}) {
+            check::fenced<std::uint8_t> codes(check::random_codes<std::uint8_t>(n * bits / 8));
+            check::fenced<float> scales(divide_up(n, group));
+            for (index_t g = 0; g * group < n; ++g) {
+              scales[g] = exp2i(g % 2 == 0 ? -127 : static_cast<int>(check::random_below(20)));
+              if (g % 2 != 0) continue;
+              for (index_t i = g * group; i < std::min((g + 1) * group, n); i += 8 / bits)
+                codes[i * bits / 8] = check::random_below(2) == 0 ? negative : 0;
+            }
+            if (!only_zeros) codes[check::random_below(2) == 0 ? 0 : (n - 1) / group / 2 * 2 * group * bits / 8] = 1;
+            const auto* units = reinterpret_cast<const simd::code_unit_t<S>*>(codes.data());
+            std::vector<float> want(static_cast<std::size_t>(n));
+            check::fenced<std::uint16_t> got(n);
+            simd::kernel<simd::op::decode, S, simd::scalar_arch>::grouped(units, n, group, {scales.data()},
+                                                                          want.data());
+            simd::kernel<simd::op::decode, S, A>::template grouped<bf16>(units, n, group, {scales.data()}, got.data());
+            for (index_t i = 0; i < n; ++i)
+              REQUIRE(got[i] == encode<bf16, to_special>(want[static_cast<std::size_t>(i)]));
+          }
+    }
+  });
+}
+
 TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cannot do") {
   float out[3] = {7.f, 7.f, 7.f};
   const float s[3] = {2.f, 3.f, 4.f};

@@ -7,10 +7,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/memory.hpp>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -69,14 +71,14 @@ inline constexpr bool has_plain_nan = [] {
 
 /// The bits of the least magnitude of scales of which no product with a code of S is subnormal: they are compared, as
 /// numbers that are subnormal cost some CPUs a hundred cycles each wherever they are multiplied.
-template <class S, class A>
-words<A> least_scale(float tensor_scale = 1.f) {
+template <class S>
+std::uint32_t least_scale(float tensor_scale = 1.f) {
   // Products grow with the magnitudes of their factors, so the smallest one decides.
   double least = 0x1p-126 / double{smallest_magnitude<typename S::code_format>};
   // Rounded before that scale, products may lose half of what they are.
   if constexpr (S::has_tensor_scale) least *= 2. / std::abs(double{tensor_scale});
   const auto rounded = static_cast<float>(least);
-  return words<A>(bits_of(rounded) + (double{rounded} < least ? 1u : 0u));
+  return bits_of(rounded) + (double{rounded} < least ? 1u : 0u);
 }
 
 /// Whether narrow_bf16_plain takes all products of codes of S with these scales. (Where subnormal numbers are those
@@ -91,7 +93,7 @@ bool products_are_plain(const float* scales, index_t n, float tensor_scale) {
     }
     return has_plain_nan<typename S::code_format> && simd::all(number);
   }
-  const words<A> least = least_scale<S, A>(tensor_scale);
+  const words<A> least(least_scale<S>(tensor_scale));
   auto subnormal = words<A>(0u) != words<A>(0u);
   for (index_t i = 0; i < n; i += lanes<A>) {
     const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), float_of(infinity_bits));
@@ -142,7 +144,7 @@ inline constexpr bool may_be_bf16 =
 template <class S, class A>
 bool products_are_bf16(const float* scales, index_t n) {
   using code = typename S::code_format;
-  const words<A> least = least_scale<S, A>();
+  const words<A> least(least_scale<S>());
   auto rounded = words<A>(0u) != words<A>(0u);
   for (index_t i = 0; i < n; i += lanes<A>) {
     const floats<A> s = simd::load_n<A>(scales + i, std::min(lanes<A>, n - i), 1.f);
@@ -260,6 +262,12 @@ struct group_arrays {
       BatchesOfGroup == 1 || BatchesOfGroup == 2 ? 4 / std::max(BatchesOfGroup, 1) : 1;
   /// Whether the next block is the first of a group.
   bool begins_group() const { return block == 0; }
+  /// Elements that share the next entry but i, of those that are left, and from which on.
+  std::pair<index_t, index_t> elements_of(index_t i) const {
+    constexpr index_t step = 4 * lanes<A>;
+    const index_t group = BatchesOfGroup == 4 ? blocks * step : step / groups_in_block, gone = block * step;
+    return {std::max(i * group - gone, index_t{0}), (i + 1) * group - gone};
+  }
   /// Entries of the next n blocks.
   index_t entries(index_t n) const {
     return BatchesOfGroup == 0   ? 1
@@ -267,6 +275,54 @@ struct group_arrays {
                                  : n * 4 / std::max(BatchesOfGroup, 1);
   }
 };
+
+/// The bits of a byte of codes of F that are 0 if and only if all of their values are zeros, perhaps of both signs; 0
+/// where no byte has them.
+template <class F>
+inline constexpr std::uint8_t bits_of_no_zero = [] {
+  if constexpr (F::bits != 4 && F::bits != 8) {
+    return std::uint8_t{0};
+  } else {
+    constexpr std::size_t negative = std::size_t{1} << (F::bits - 1);
+    if (decode_table<F>[0] != 0.f) return std::uint8_t{0};
+    if (decode_table<F>[negative] != 0.f) return std::uint8_t{0xff};
+    return static_cast<std::uint8_t>(F::bits == 4 ? 0x77 : 0x7f);
+  }
+}();
+
+/// Whether the values of the codes of F from one byte to another are zeros.
+template <class F>
+bool are_zeros(const std::uint8_t* codes, const std::uint8_t* end) {
+  constexpr std::uint64_t each = 0x0101010101010101;
+  std::uint64_t all = 0, eight = 0;
+  for (; end - codes >= 8; codes += 8) {
+    std::memcpy(&eight, codes, 8);
+    all |= eight;
+  }
+  for (; codes != end; ++codes) all |= *codes;
+  return (all & each * bits_of_no_zero<F>) == 0;
+}
+
+/// exponent_steps of the next blocks of p, at most Most elements, where those whose scales are too small hold zeros
+/// alone, as under the scale that rules make for zeros: these stay what they are by whichever step.
+template <class S, class A, index_t Most, class Parameters>
+bool steps_around_zeros(const std::uint8_t* codes, index_t blocks, const Parameters& p, std::uint16_t* steps) {
+  using code = typename S::code_format;
+  if constexpr (Parameters::one_entry || bits_of_no_zero<code> == 0) return false;
+  const index_t entries = p.entries(blocks), elements = blocks * 4 * lanes<A>;
+  alignas(64) float scales[static_cast<std::size_t>(Most / lanes<A>)];
+  bool changed = false;
+  for (index_t i = 0; i < entries; ++i) {
+    scales[i] = p.p.scales[i];
+    if (bits_of(scales[i]) >= least_scale<S>()) continue;
+    const auto [begin, end] = p.elements_of(i);
+    if (!are_zeros<code>(codes + begin * code::bits / 8, codes + std::min(end, elements) * code::bits / 8))
+      return false;
+    scales[i] = 1.f;
+    changed = true;
+  }
+  return changed && exponent_steps<S, A>(scales, entries, steps);
+}
 
 /// Values of batch k of a block, times the scales, and what else S has.
 template <class S, class A, class Parameters>

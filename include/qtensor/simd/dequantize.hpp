@@ -146,7 +146,9 @@ QTENSOR_INLINE bool step_blocks(const std::uint8_t* codes, index_t blocks, Param
   using F = typename S::code_format;
   constexpr index_t step = 4 * lanes<A>, block_bytes = step * F::bits / 8;
   alignas(64) std::uint16_t steps[static_cast<std::size_t>(Most / lanes<A> + 2 * lanes<A>)];
-  if (!exponent_steps<S, A>(p.p.scales, p.entries(blocks), steps)) return false;
+  if (!exponent_steps<S, A>(p.p.scales, p.entries(blocks), steps) &&
+      !steps_around_zeros<S, A, Most>(codes, blocks, p, steps))
+    return false;
   const plane_decoder<F, A> decode;
   bytes<A> largest(std::uint8_t{0});
   Parameters at = p;
