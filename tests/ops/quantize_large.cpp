@@ -157,15 +157,15 @@ bool holds(const Large& large, const Small& small, index_t row) {
   return same;
 }
 
-/// From columns, and from rows, as 64 rows at a time from rows.
-template <class S>
+/// From columns, and from rows, as so many rows at a time from rows.
+template <class S, index_t Rows = 64>
 void check_turned() {
   CAPTURE(std::string(std::string_view(name<S>)));
   const auto all = quantize<S>(source(turned().data(), extents(height, width), {1, height}));
   const auto by_rows = quantize<S>(source(numbers().data(), extents(height, width)));
   bool ok = true;
-  for (index_t row = 0; row + 64 <= height; row += panel_step) {
-    const auto part = quantize<S>(source(numbers().data() + row * width, extents(64, width)));
+  for (index_t row = 0; row + Rows <= height; row += round_up(panel_step, Rows)) {
+    const auto part = quantize<S>(source(numbers().data() + row * width, extents(Rows, width)));
     ok = ok && holds(all, part, row) && holds(by_rows, part, row);
   }
   CHECK(ok);
@@ -178,7 +178,8 @@ TEST_CASE("large tensors: sources of the other order, groups down the columns, b
   check_turned<uint4_group<32>>();
   check_turned<along<0, mxfp8_e4m3>>();
   check_turned<scheme<int8, block<16, 16>>>();
-  check_turned<scheme<int4, block<64, 48>>>();  // tall panels, whose blocks end inside lines
+  check_turned<scheme<int4, block<64, 48>>>();         // blocks that end inside lines
+  check_turned<scheme<e4m3, block<128, 128>>, 128>();  // tall panels
   check::in_full<mxfp4, int8_per_channel<0>, along<0, int4_group<16>>, scheme<uint8, block<32, 64>>>(
       []<class S>() { check_turned<S>(); });
 }

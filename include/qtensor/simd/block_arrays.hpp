@@ -310,11 +310,12 @@ bool steps_around_zeros(const std::uint8_t* codes, index_t blocks, const Paramet
   using code = typename S::code_format;
   if constexpr (Parameters::one_entry || bits_of_no_zero<code> == 0) return false;
   const index_t entries = p.entries(blocks), elements = blocks * 4 * lanes<A>;
+  const std::uint32_t least = least_scale<S>();
   alignas(64) float scales[static_cast<std::size_t>(Most / lanes<A>)];
   bool changed = false;
   for (index_t i = 0; i < entries; ++i) {
     scales[i] = p.p.scales[i];
-    if (bits_of(scales[i]) >= least_scale<S>()) continue;
+    if (bits_of(scales[i]) >= least) continue;
     const auto [begin, end] = p.elements_of(i);
     if (!are_zeros<code>(codes + begin * code::bits / 8, codes + std::min(end, elements) * code::bits / 8))
       return false;
