@@ -1,8 +1,11 @@
 // Mirrors include/qtensor/ops/convolution_squares.hpp: matrix registers give the sums that vectors give.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <array>
 #include <qtensor/ops/convolution_sinks.hpp>
 #include <qtensor/ops/convolution_squares.hpp>
+#include <qtensor/scheme/schemes.hpp>
 
+#include "../simd/check.hpp"
 #include "convolution_check.hpp"
 #include "threads.hpp"
 
@@ -35,6 +38,43 @@ void check_both_ways(const problem& p, const By& by = {}) {
       REQUIRE(*to_last.at(i / all, i % pixels, i / pixels % outputs) == y[static_cast<std::size_t>(i)]);
   }
   qt::simd::squares_allowed = true;
+}
+
+/// Sums, floats and codes side by side, with the registers and without.
+void check_results(const problem& p) {
+  const operands data(p);
+  const auto want = data.expected(p);
+  const qt::convolution_shape& s = data.plan.shape;
+  const auto packed = qt::pack_convolution<arch>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
+  const qt::convolution_input x{data.x.data(), p.x_sign, p.x_zero};
+  const index_t pixels = s.pixels(), outputs = s.outputs, all = outputs * pixels;
+  std::vector<float> scales(static_cast<std::size_t>(outputs)), bias(static_cast<std::size_t>(outputs));
+  for (std::size_t c = 0; c < scales.size(); ++c)
+    scales[c] = 1e-3f * static_cast<float>(c + 1), bias[c] = static_cast<float>(c) - 20.f;
+  check::fenced<std::int32_t> sums(all);
+  check::fenced<float> floats(all), floats_before(all);
+  check::fenced<std::int8_t> codes(all), codes_before(all);
+  INFO(p.text());
+  for (const bool allowed : {false, true}) {
+    qt::simd::squares_allowed = allowed;
+    const auto to = [&]<class T>(check::fenced<T>& y) {
+      std::fill_n(y.data(), all, T(77));
+      return qt::convolution_result<T>{y.data(), pixels, all, outputs, 1};
+    };
+    const qt::convolution_scales how{.02f, scales, bias, {}};
+    qt::convolve_into(packed, x, to(sums));
+    qt::convolve_into(packed, x, how, to(floats));
+    qt::convolve_into<qt::scheme<qt::int8, qt::per_tensor, qt::zero_point<qt::int8>, qt::static_only>>(
+        packed, x, how, .4f, -3, to(codes));
+    index_t wrong = 0, others = 0;
+    for (index_t i = 0; i < all; ++i) {
+      wrong += sums[i] != want[static_cast<std::size_t>(i % outputs * pixels + i / outputs)];
+      others += allowed && (floats[i] != floats_before[i] || codes[i] != codes_before[i]);
+      floats_before[i] = floats[i], codes_before[i] = codes[i];
+    }
+    REQUIRE(wrong == 0);
+    REQUIRE(others == 0);
+  }
 }
 
 qt::packed_convolution<arch> packed_of(const problem& p) {
@@ -104,10 +144,52 @@ TEST_CASE("convolution_squares: bands of any height, threads change nothing") {
   check_both_ways(p);
   for (const index_t threads : {2, 3, 16}) check_both_ways(p, qt::parallel_for(threads, pool::thread_each{}));
 }
-TEST_CASE("place_runs: places and runs of both kinds") {
-  const qt::ops::place_runs joined{5, 7, 9, 900}, apart{5, 7, 0, 900};
+TEST_CASE("convolution_squares: whole panels of sums, floats and codes, their halves apart and side by side") {
+  // Many pixels and few steps, few pixels, many steps, few steps; rows of more than a square and less, joined or not.
+  for (const index_t inputs : {64, 24, 100, 192, 8})
+    for (const index_t outputs : {64, 128})
+      for (const std::vector<index_t>& sizes : {std::vector<index_t>{23, 25}, {9, 11}, {45, 13}})
+        check_results({.inputs = inputs,
+                       .outputs = outputs,
+                       .sizes = sizes,
+                       .taps = {3, inputs < 16 ? 2 : 3},
+                       .how = {{}, {}, {}, {1, 1}, {1, 1}},
+                       .x_zero = 3});
+  check_results({.inputs = 64, .outputs = 64, .sizes = {30, 61}, .taps = {2, 2}, .how = {{1, 2}}, .x_zero = 200});
+  check_results({.inputs = 128, .outputs = 128, .sizes = {40, 40}, .taps = {2, 2}, .how = {{}, {}, {}, {}, {}, 2}});
+  check_results({.inputs = 64, .outputs = 64, .sizes = {30, 30}, .taps = {3, 3}, .w_zeros = {5}});
+}
+TEST_CASE("square_panels: halves lie apart where they stay in the first cache and pixels are worth a copy") {
+  if constexpr (qt::simd::square_unit<arch>::exists) {
+    const auto columns = [](const problem& p, bool wanted) {
+      return qt::ops::square_panels<arch>(packed_of(p), wanted).columns();
+    };
+    constexpr index_t width = qt::simd::int_tile<arch>::panel, half = qt::ops::square_channels;
+    const problem fits{.inputs = 64, .outputs = 64, .sizes = {30, 30}, .taps = {3, 3}};
+    CHECK(columns(fits, true) == half);
+    CHECK(columns(fits, false) == width);
+    CHECK(columns({.inputs = 64, .outputs = 64, .sizes = {20, 20}, .taps = {3, 3}}, true) == width);
+    CHECK(columns({.inputs = 256, .outputs = 64, .sizes = {30, 30}, .taps = {3, 3}}, true) == width);
+    CHECK(columns({.inputs = 64, .outputs = 64, .sizes = {30, 30}, .taps = {1, 1}}, true) == width);
+  }
+}
+TEST_CASE("place_runs: places, what they cost, and the pixels among them") {
+  const qt::ops::place_runs joined{5, 7, 9, 900}, apart{5, 7, 0, 900}, dense{5, 7, 7, 900};
   CHECK(joined.count() == 1);
   CHECK(joined.places() == 4 * 9 + 7);
   CHECK(apart.count() == 5);
   CHECK(apart.places() == 7);
+  CHECK(joined.cost() == 3 * 5 + 2);
+  CHECK(apart.cost() == 5 * (5 + 2));
+  const auto pixels = [](const qt::ops::place_runs& runs, index_t run, index_t place, index_t count) {
+    std::vector<std::array<index_t, 3>> all;
+    runs.for_each(run, place, count, [&](const qt::ops::pixel_run& r) { all.push_back({r.pixel, r.place, r.count}); });
+    return all;
+  };
+  using list = std::vector<std::array<index_t, 3>>;
+  CHECK(pixels(joined, 0, 0, 32) == list{{0, 0, 7}, {7, 9, 7}, {14, 18, 7}, {21, 27, 5}});
+  CHECK(pixels(joined, 0, 7, 2).empty());
+  CHECK(pixels(joined, 0, 32, 11) == list{{26, 0, 2}, {28, 4, 7}});
+  CHECK(pixels(apart, 3, 0, 7) == list{{21, 0, 7}});
+  CHECK(pixels(dense, 0, 3, 32) == list{{3, 0, 32}});
 }

@@ -124,6 +124,22 @@ TEST_CASE("load_quarters: 16 bytes of each place, both ends fenced") {
   });
 }
 
+TEST_CASE("store_halves: each half to its place, both ends fenced") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t half = 2 * simd::lanes<arch_type>;
+    const auto codes = check::random_codes<std::uint8_t>(2 * half);
+    for (const bool at_start : {false, true}) {
+      fenced<std::uint8_t> lower(half, at_start), upper(half, at_start);
+      simd::store_halves(lower.data(), upper.data(), simd::load<arch_type>(codes.data()));
+      for (index_t i = 0; i < half; ++i) {
+        REQUIRE(lower[i] == codes[static_cast<std::size_t>(i)]);
+        REQUIRE(upper[i] == codes[static_cast<std::size_t>(i + half)]);
+      }
+    }
+  });
+}
+
 TEST_CASE("widen: narrow integers to 32-bit lanes, whole and partial, misaligned") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

@@ -33,6 +33,15 @@ index_t fewest_pixels(const Sink& sink) {
     return 2;
 }
 
+/// A sink that can say beforehand where the sums of half a panel's channels or a whole one's go: where is_direct(), an
+/// object direct<Channels>(batch, pixel, channel) takes (p, count, sums) for pixels from pixel + p on, sums Channels
+/// apart, and nothing it stores changes it.
+template <class Sink>
+concept direct_sink = requires(const Sink& s, index_t n) {
+  s.is_direct();
+  s.template direct<square_channels>(n, n, n);
+};
+
 /// The driver of one convolution over an executor.
 template <simd::usable_arch A, class Sink>
 class convolution_run {
@@ -59,7 +68,8 @@ class convolution_run {
       window_start_ = static_cast<std::int32_t>(-added * s_.depth());
     }
     if constexpr (simd::square_unit<A>::exists)
-      if (convolves_by_squares(w)) squares_ = square_panels<A>(w);
+      if (convolves_by_squares(w))
+        squares_ = square_panels<A>(w, is_direct() && s_.group_outputs() % simd::int_tile<A>::panel == 0);
     if constexpr (simd::sum_dot<A>::exists)
       if (convolves_by_sums(w)) {
         panel_units_ = w.segments() * w.segment_quads() * 4 * w.width();
@@ -93,7 +103,7 @@ class convolution_run {
     const convolution_axis &h = s_.axes[1], &w = s_.axes[2];
     const bool lanes = w_.form() == convolution_form::channels;
     const bool squares = squares_.segment_quads() > 0;
-    const index_t bytes_wanted = lanes ? 512 * 1024 : squares ? 64 * 1024 : 256 * 1024;
+    const index_t bytes_wanted = lanes ? 512 * 1024 : 256 * 1024;
     const index_t place = lanes ? 4 * simd::channel_panel<A> : s_.group_inputs();
     const index_t line = std::max(index_t{1}, (w.in + w.reach()) * place * s_.axes[0].taps);
     const index_t kept = std::max(index_t{1}, (bytes_wanted / line - h.reach()) / h.stride + 1);
@@ -102,9 +112,26 @@ class convolution_run {
     const index_t others = s_.result_batch() * s_.axes[0].out();
     const index_t share = threads > others ? divide_up(h.out(), divide_up(threads, others)) : h.out();
     const index_t least = std::clamp(std::min(wanted, share), index_t{1}, h.out());
+    if (squares) return square_band_rows(least);
     for (index_t rows = least; rows < 2 * least && rows <= share; ++rows)
       if (rows * w.out() % height == 0) return rows;
     return least;
+  }
+
+  /// Of at most so many: the results stay in the second cache where several panels write parts of them, and all bands
+  /// have nearly as many.
+  index_t square_band_rows(index_t most) const {
+    constexpr index_t result_bytes = index_t{1} << 20;
+    const index_t row = s_.axes[2].out() * s_.outputs * index_t{sizeof(std::int32_t)};
+    const index_t kept = w_.panels() == 1 ? most : std::clamp(result_bytes / row, index_t{1}, most);
+    return divide_up(s_.axes[1].out(), divide_up(s_.axes[1].out(), kept));
+  }
+  /// Whether the sink says beforehand where the sums of whole panels go.
+  bool is_direct() const {
+    if constexpr (direct_sink<Sink>)
+      return !w_.has_zeros() && sink_.is_direct();
+    else
+      return false;
   }
 
   template <class Band, class By, class Body>
@@ -145,12 +172,31 @@ class convolution_run {
         };
         if constexpr (simd::square_unit<A>::exists)
           if (squares_.segment_quads() > 0 && band.by_squares()) {
-            const simd::square_taps<A> operands{{nullptr, band.pixel_step()},
-                                                squares_.panel(g, p),
-                                                {taps.offsets, taps.count, squares_.segment_quads()},
-                                                start};
-            square_convolution<A, Sink, decltype(give)>(operands, channels, give, fewest_pixels(sink_))
-                .over(band.places(rows), band.first_pixel());
+            const auto panel = [&](index_t c) {
+              return simd::square_taps<A>{{nullptr, band.pixel_step()},
+                                          squares_.panel(g, p, c),
+                                          {taps.offsets, taps.count, squares_.segment_quads()},
+                                          start + c,
+                                          squares_.columns()};
+            };
+            const auto sum = [&]<index_t Columns>(const auto& give_channels) {
+              square_convolution<A, Sink, Columns>(fewest_pixels(sink_))
+                  .over(band.places(rows), band.first_pixel(), channels, panel, give_channels);
+            };
+            if constexpr (direct_sink<Sink>)
+              if (is_direct() && channels == width) {
+                const auto direct = [&]<index_t Columns>() {
+                  sum.template operator()<Columns>([&](index_t c) QTENSOR_INLINE_LAMBDA {
+                    return sink_.template direct<Columns>(n, begin, channel + p * width + c);
+                  });
+                };
+                if (squares_.columns() == width)
+                  direct.template operator()<width>();
+                else
+                  direct.template operator()<square_channels>();
+                continue;
+              }
+            sum.template operator()<width>([&](index_t) -> const auto& { return give; });
             continue;
           }
         const std::int8_t* panel = w_.panel(g, p);

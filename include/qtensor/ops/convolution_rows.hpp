@@ -203,12 +203,11 @@ class unit_rows_of {
   bool by_squares() const { return by_squares_; }
   /// From one pixel of a row to the next.
   index_t pixel_step() const { return pixel_step_; }
-  /// So many rows of pixels as places of squares: joined or one by one, whichever makes fewer.
+  /// So many rows of pixels as places of squares: one by one or, where that costs clearly less, joined.
   place_runs places(index_t rows) const {
     const index_t cols = weights_->shape().axes[2].out(), between = row_step();
     const place_runs one{rows, cols, between / pixel_step_, between}, each{rows, cols, 0, between};
-    const auto squares = [](const place_runs& p) { return p.count() * divide_up(p.places(), simd::square_edge); };
-    return between % pixel_step_ == 0 && one.pitch >= cols && squares(one) < squares(each) ? one : each;
+    return between % pixel_step_ == 0 && one.pitch >= cols && 14 * one.cost() <= 13 * each.cost() ? one : each;
   }
   /// Of pixel row * width + col, where the weights have zero points: the sum of its numbers.
   const std::int32_t* window_sums() const { return window_sums_.data(); }

@@ -89,24 +89,22 @@ class channel_scales {
   }
   bool has_sum_bias() const { return sum_bias_.size() > 0; }
 
-  /// Those of channels from one on.
+  /// Those of a vector of channels.
+  template <bool HasSumBias>
   struct part {
-    float scale;
-    const float *scales, *bias;
-    const std::int32_t* sum_bias;
-    /// The numbers of a vector of sums.
-    template <bool HasSumBias>
-    QTENSOR_INLINE simd::floats<A> numbers(const std::int32_t* sums, index_t channel) const {
+    simd::floats<A> scale, scales, bias;
+    simd::ints<A> sum_bias;
+
+    QTENSOR_INLINE simd::floats<A> numbers(const std::int32_t* sums) const {
       simd::ints<A> sum = simd::load<A>(sums);
-      if constexpr (HasSumBias) sum = sum + simd::load<A>(sum_bias + channel);
-      return simd::add(
-          simd::mul(simd::mul(simd::to_float(sum), simd::floats<A>(scale)), simd::load<A>(scales + channel)),
-          simd::load<A>(bias + channel));
+      if constexpr (HasSumBias) sum = sum + sum_bias;
+      return simd::add(simd::mul(simd::mul(simd::to_float(sum), scale), scales), bias);
     }
   };
-  QTENSOR_INLINE part from(index_t channel) const {
-    return {scale_, scales_.data() + channel, bias_.data() + channel,
-            has_sum_bias() ? sum_bias_.data() + channel : nullptr};
+  template <bool HasSumBias>
+  QTENSOR_INLINE part<HasSumBias> at(index_t channel) const {
+    return {simd::floats<A>(scale_), simd::load<A>(scales_.data() + channel), simd::load<A>(bias_.data() + channel),
+            HasSumBias ? simd::load<A>(sum_bias_.data() + channel) : simd::ints<A>(0)};
   }
 
  private:
@@ -155,6 +153,15 @@ template <simd::usable_arch A>
 struct store_sums {
   static constexpr bool runs_beside = true;
   convolution_result<std::int32_t> y;
+  bool is_direct() const { return y.channel_stride == 1; }
+  template <index_t Channels>
+  QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel) const {
+    return [to = y.at(batch, pixel, channel), apart = y.pixel_stride](index_t p, index_t count,
+                                                                      const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
+      for (std::int32_t* at = to + p * apart; count > 0; --count, at += apart, sums += Channels)
+        for (index_t c = 0; c < Channels; c += simd::lanes<A>) simd::store(at + c, simd::load<A>(sums + c));
+    };
+  }
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
     if (!is_vectors<A>(y, t)) return place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
     const std::int32_t* sums = t.sums;
@@ -183,6 +190,22 @@ class float_sink {
       : scales_(scales), pixels_(pixels), next_(next) {}
   index_t fewest_pixels() const { return ops::fewest_pixels(next_); }
 
+  bool is_direct() const requires std::same_as<Next, store_numbers> {
+    return next_.y.channel_stride == 1 && !scales_.has_sum_bias();
+  }
+  template <index_t Channels>
+  QTENSOR_INLINE auto direct(index_t batch, index_t pixel,
+                             index_t channel) const requires std::same_as<Next, store_numbers> {
+    typename channel_scales<A>::template part<false> parts[Channels / step];
+    for (index_t c = 0; c < Channels / step; ++c) parts[c] = scales_.template at<false>(channel + c * step);
+    return [=, to = next_.y.at(batch, pixel, channel), apart = next_.y.pixel_stride](
+               index_t p, index_t count, const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
+      for (float* at = to + p * apart; count > 0; --count, at += apart, sums += Channels)
+        simd::detail::repeat<Channels / step>(
+            [&](auto c) QTENSOR_INLINE_LAMBDA { simd::store(at + c * step, parts[c].numbers(sums + c * step)); });
+    };
+  }
+
   void operator()(const convolution_tile& t) const {
     if constexpr (std::same_as<Next, store_numbers>)
       if (is_vectors<A>(next_.y, t)) return store(t, next_.y.at(t.batch, t.pixel, t.channel), next_.y.pixel_stride);
@@ -201,11 +224,10 @@ class float_sink {
   }
   template <bool HasSumBias>
   QTENSOR_INLINE void store(const convolution_tile& t, float* to, index_t stride) const {
-    const auto scales = scales_.from(t.channel);
     const std::int32_t* sums = t.sums;
     for (index_t r = 0; r < t.pixels; ++r, to += stride, sums += t.stride)
       for (index_t c = 0; c < t.channels; c += step)
-        simd::store(to + c, scales.template numbers<HasSumBias>(sums + c, c));
+        simd::store(to + c, scales_.template at<HasSumBias>(t.channel + c).numbers(sums + c));
   }
 
   const channel_scales<A>& scales_;
@@ -273,24 +295,69 @@ class code_sink {
   }
   index_t fewest_pixels() const { return ops::fewest_pixels(to_); }
 
+  bool is_direct() const { return is_regular_ && !scales_.has_sum_bias() && to_.y.channel_stride == 1; }
+  template <index_t Channels>
+  QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel) const {
+    static_assert(Channels == block || Channels == block / 2);
+    constexpr index_t pixels = block / Channels;
+    return
+        [codes = coder<pixels, false, encoder::fast>(scales_, channel, regular_), to = bytes_at(batch, pixel, channel),
+         apart = to_.y.pixel_stride](index_t p, index_t count, const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
+          std::uint8_t* at = to + p * apart;
+          for (; count >= pixels; count -= pixels, sums += block, at += pixels * apart)
+            if constexpr (pixels == 1)
+              simd::store(at, codes(sums, sums + block / 2));
+            else
+              simd::store_halves(at, at + apart, codes(sums, sums + block / 2));
+          if (count > 0) simd::store_n(at, Channels, codes(sums, sums));
+        };
+  }
+
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
     // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
-    const bool is_block = t.channels == block && t.stride == block && to_.y.channel_stride == 1;
-    if (is_regular_ && is_block && !scales_.has_sum_bias())
-      encode<false>(t, regular_, reinterpret_cast<std::uint8_t*>(to_.y.at(t.batch, t.pixel, t.channel)),
-                    to_.y.pixel_stride);
-    else
-      encode_and_place(t);
+    if (t.channels != block || !is_direct()) return encode_and_place(t);
+    const coder<1, false, encoder::fast> codes(scales_, t.channel, regular_);
+    std::uint8_t* to = bytes_at(t.batch, t.pixel, t.channel);
+    for (index_t r = 0; r < t.pixels; ++r)
+      simd::store(to + r * to_.y.pixel_stride, codes(t.sums + r * t.stride, t.sums + r * t.stride + 2 * step));
   }
 
  private:
+  /// What makes blocks of codes of the sums of one pixel's channels or, of half as many, of two pixels'.
+  template <index_t Pixels, bool HasSumBias, simd::quotient_by By>
+  struct coder {
+    using scales = typename channel_scales<A>::template part<HasSumBias>;
+    parameters<By> by;
+    scales first, second, third, fourth;
+    QTENSOR_INLINE coder(const channel_scales<A>& of, index_t channel, const parameters<By>& p)
+        : by(p),
+          first(of.template at<HasSumBias>(channel)),
+          second(of.template at<HasSumBias>(channel + step)),
+          third(of.template at<HasSumBias>(channel + (Pixels == 1 ? 2 * step : 0))),
+          fourth(of.template at<HasSumBias>(channel + (Pixels == 1 ? 3 * step : step))) {}
+    QTENSOR_INLINE simd::bytes<A> operator()(const std::int32_t* half, const std::int32_t* other) const {
+      const std::array<simd::floats<A>, 4> y{first.numbers(half), second.numbers(half + step), third.numbers(other),
+                                             fourth.numbers(other + step)};
+      return simd::encode_codes<S, By, A>(y, by);
+    }
+  };
+  std::uint8_t* bytes_at(index_t batch, index_t pixel, index_t channel) const {
+    return reinterpret_cast<std::uint8_t*>(to_.y.at(batch, pixel, channel));
+  }
+
   [[gnu::noinline]] void encode_and_place(const convolution_tile& t) const {
     alignas(64) std::uint8_t codes[most];
-    const auto encode_by = [&](const auto& p) {
+    const auto encode = [&]<index_t Pixels>(const auto& p) {
       if (scales_.has_sum_bias())
-        encode<true>(t, p, codes, block);
+        encode_tile<Pixels, true>(t, p, codes);
       else
-        encode<false>(t, p, codes, block);
+        encode_tile<Pixels, false>(t, p, codes);
+    };
+    const auto encode_by = [&](const auto& p) {
+      if (pixels_of_block(t) == 2)
+        encode.template operator()<2>(p);
+      else
+        encode.template operator()<1>(p);
     };
     if (is_regular_)
       encode_by(regular_);
@@ -299,21 +366,13 @@ class code_sink {
     place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, block / pixels_of_block(t));
   }
   static index_t pixels_of_block(const convolution_tile& t) { return t.channels <= 2 * step ? 2 : 1; }
-  /// Codes of all pixels, block by block, each `to_step` behind the one before.
-  template <bool HasSumBias, simd::quotient_by By>
-  QTENSOR_INLINE void encode(const convolution_tile& t, const parameters<By>& p, std::uint8_t* to,
-                             index_t to_step) const {
-    const auto scales = scales_.from(t.channel);
-    const index_t pixels = pixels_of_block(t), channel = pixels == 1 ? 2 * step : 0;  // of the second half of a block
+  /// Codes of all pixels, block by block.
+  template <index_t Pixels, bool HasSumBias, simd::quotient_by By>
+  QTENSOR_INLINE void encode_tile(const convolution_tile& t, const parameters<By>& p, std::uint8_t* to) const {
+    const coder<Pixels, HasSumBias, By> codes(scales_, t.channel, p);
     const std::int32_t* sums = t.sums;
-    for (index_t r = 0; r < t.pixels; r += pixels, sums += pixels * t.stride, to += to_step) {
-      const index_t second = pixels == 1 ? channel : r + 1 < t.pixels ? t.stride : 0;
-      const auto numbers = [&](index_t at, index_t from)
-                               QTENSOR_INLINE_LAMBDA { return scales.template numbers<HasSumBias>(sums + at, from); };
-      const std::array<simd::floats<A>, 4> y{numbers(0, 0), numbers(step, step), numbers(second, channel),
-                                             numbers(second + step, channel + step)};
-      simd::store(to, simd::encode_codes<S, By, A>(y, p));
-    }
+    for (index_t r = 0; r < t.pixels; r += Pixels, sums += Pixels * t.stride, to += block)
+      simd::store(to, codes(sums, sums + (Pixels == 1 ? 2 * step : r + 1 < t.pixels ? t.stride : 0)));
   }
 
   const channel_scales<A>& scales_;

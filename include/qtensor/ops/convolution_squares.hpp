@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <qtensor/ops/convolution_pack.hpp>
 #include <qtensor/simd/gemm_squares.hpp>
 
@@ -22,32 +21,63 @@ bool convolves_by_squares(const packed_convolution<A>& w) {
   return dots > 0 && dots >= least_gain * steps * pairs && dots * s.pixels() >= least_dots;
 }
 
-/// The codes of panels with each segment filled up to whole steps of matrix registers.
+/// Channels of half a panel, which are summed together.
+inline constexpr index_t square_channels = 2 * simd::square_edge;
+
+/// The codes of panels with each segment filled up to whole steps of matrix registers. Where halves stay in the first
+/// cache, and are wanted, they lie apart: side by side, each would fill half of the cache's sets.
 template <simd::usable_arch A>
 class square_panels {
+  static constexpr index_t width = simd::int_tile<A>::panel;
+
  public:
   square_panels() = default;
-  explicit square_panels(const packed_convolution<A>& w)
+  square_panels(const packed_convolution<A>& w, bool halves_wanted)
       : weights_(&w), segment_quads_(round_up(w.segment_quads(), simd::square_edge)) {
-    if (segment_quads_ == w.segment_quads()) return;
-    constexpr index_t quad_bytes = 4 * simd::int_tile<A>::panel;
-    const index_t each = w.segment_quads() * quad_bytes, filled = segment_quads_ * quad_bytes;
-    const index_t all = w.group_count() * w.panels() * w.segments();
-    filled_ = line_array<std::int8_t>(qtensor::detail::checked_product(all, filled));
-    for (index_t i = 0; i < all; ++i)
-      std::memcpy(filled_.data() + i * filled, w.panel(0, 0) + i * each, static_cast<std::size_t>(each));
+    constexpr index_t most_bytes = 24 * 1024, least_steps = 8, least_pixels = 512;  // that are worth a copy
+    const index_t quads = w.segments() * segment_quads_;
+    const bool apart = halves_wanted && quads * 4 * square_channels <= most_bytes &&
+                       quads >= least_steps * simd::square_edge &&
+                       w.shape().result_batch() * w.shape().pixels() >= least_pixels;
+    if (apart)
+      copy(square_channels);
+    else if (segment_quads_ != w.segment_quads())
+      copy(width);
   }
   /// 0: there are no panels.
   index_t segment_quads() const { return segment_quads_; }
-  const std::int8_t* panel(index_t group, index_t p) const {
-    const index_t bytes = weights_->segments() * segment_quads_ * 4 * weights_->width();
-    return filled_.size() == 0 ? weights_->panel(group, p) : filled_.data() + (group * weights_->panels() + p) * bytes;
+  /// That lie side by side: those of a panel or half of them.
+  index_t columns() const { return columns_; }
+  /// Of panel p, from a channel on, a multiple of columns().
+  const std::int8_t* panel(index_t group, index_t p, index_t channel) const {
+    if (copies_.size() == 0) return weights_->panel(group, p);
+    const index_t quads = weights_->segments() * segment_quads_;
+    return copies_.data() + ((group * weights_->panels() + p) * width + channel) * 4 * quads;
   }
 
  private:
+  void copy(index_t columns) {
+    columns_ = columns;
+    const index_t panels = weights_->group_count() * weights_->panels(), segments = weights_->segments();
+    const index_t quads = weights_->segment_quads(), all = qtensor::detail::checked_product(panels, segments);
+    copies_ = line_array<std::int8_t>(qtensor::detail::checked_product(all, segment_quads_ * 4 * width));
+    std::int8_t* to = copies_.data();
+    for (index_t i = 0; i < panels; ++i)
+      for (index_t c = 0; c < width; c += columns)
+        for (index_t s = 0; s < segments; ++s, to += segment_quads_ * 4 * columns)
+          for (index_t q = 0; q < quads; ++q)
+            std::memcpy(to + q * 4 * columns, weights_->panel(0, i) + ((s * quads + q) * width + c) * 4,
+                        static_cast<std::size_t>(4 * columns));
+  }
+
   const packed_convolution<A>* weights_ = nullptr;
-  index_t segment_quads_ = 0;
-  line_array<std::int8_t> filled_;
+  index_t segment_quads_ = 0, columns_ = width;
+  line_array<std::int8_t> copies_;
+};
+
+/// Pixels that follow each other, and where among places the first of them is.
+struct pixel_run {
+  index_t pixel, place, count;
 };
 
 /// Pixels of a band of output as places at one distance from each other: all rows in one run, with places between them
@@ -59,95 +89,112 @@ struct place_runs {
 
   index_t count() const { return pitch > 0 ? 1 : rows; }
   index_t places() const { return pitch > 0 ? (rows - 1) * pitch + cols : cols; }
+  /// How long they take: a square below another 5 each, one alone 7, for it has the weights to itself.
+  index_t cost() const {
+    const index_t squares = divide_up(places(), simd::square_edge);
+    return count() * (5 * squares + 2 * (squares % 2));
+  }
+  /// Calls f(pixel_run) for the pixels among places [place, place + count) of a run, counted from the first of them.
+  template <class F>
+  void for_each(index_t run, index_t place, index_t count, const F& f) const {
+    if (pitch == 0 || pitch == cols) return f(pixel_run{run * cols + place, 0, count});
+    for (index_t row = place / pitch, at = place; at < place + count; at = ++row * pitch)
+      if (const index_t col = at - row * pitch; col < cols)
+        f(pixel_run{row * cols + col, at - place, std::min(cols - col, place + count - at)});
+  }
 };
 
-/// The squares of one panel and band. give(pixel, count, sums) gets the sums of pixels [pixel, pixel + count), at most
-/// 16, a panel apart, and brings them to a Sink: while others are summed, if that leaves matrix registers alone.
-template <simd::usable_arch A, class Sink, class Give>
+/// The squares of one panel and band, so many columns at a time, for a Sink: it gets sums while others are summed, if
+/// it leaves matrix registers alone.
+template <simd::usable_arch A, class Sink, index_t Columns>
 class square_convolution {
+  static_assert(Columns == square_channels || Columns == 2 * square_channels);
   static constexpr bool beside = simd::runs_beside<Sink>;
+  // Halves of panels stay in the first cache, whole panels pass by.
+  static constexpr simd::resident stays = Columns == square_channels ? simd::resident::both : simd::resident::rows;
   using shape = simd::square_shape;
   using session = typename simd::square_unit<A>::session;
-  static constexpr index_t width = simd::int_tile<A>::panel, edge = simd::square_edge, most_places = 2 * edge;
-
-  /// Places that are summed together, and where the first of them is among the pixels.
-  struct block {
-    std::int32_t* sums;
-    index_t places, row, col;
-  };
+  static constexpr index_t edge = simd::square_edge, most_places = 2 * edge;
 
  public:
-  /// At least so many pixels are given away at once, where there are as many.
-  square_convolution(const simd::square_taps<A>& panel, index_t channels, const Give& give, index_t fewest_pixels)
-      : panel_(panel), halves_(channels > width / 2 ? 2 : 1), fewest_pixels_(fewest_pixels), give_(give) {}
+  /// So many pixels are given away at once, or a multiple, where there are as many.
+  explicit square_convolution(index_t fewest_pixels) : fewest_pixels_(fewest_pixels) {}
 
-  /// All places of some runs, the first of which begins at the units of a pixel.
-  template <class Unit>
-  void over(const place_runs& runs, const Unit* first) {
-    alignas(64) std::int32_t room[2][most_places * width] = {};
-    runs_ = runs;
-    session_.emplace();
-    for (index_t r = 0, turn = 0; r < runs.count(); ++r)
-      for (index_t m = 0; m < runs.places(); m += most_places, turn ^= 1) {
-        panel_.rows.data = first + r * runs.row_step + m * panel_.rows.stride;
-        block b{room[turn], std::min(most_places, runs.places() - m), r, m};
-        if (runs.pitch > 0) b.row = m / runs.pitch, b.col = m % runs.pitch;
-        sum(b);
-        give(last_.places);
-        last_ = b;
-        if constexpr (!beside) finish();
-      }
-    if constexpr (beside) finish();
-    session_.reset();
+  /// All places of some runs, the first of which begins at the units of a pixel, and the first `channels` of a panel.
+  /// panel(c) are its operands from channel c on, a multiple of Columns; give(c)(pixel, count, sums) gets the sums of
+  /// pixels [pixel, pixel + count), at most 16, and of channels from c on, Columns apart.
+  template <class Unit, class Panel, class Give>
+  void over(const place_runs& runs, const Unit* first, index_t channels, const Panel& panel, const Give& give) {
+    for (index_t c = 0; c < channels; c += Columns) {
+      simd::square_taps<A> operands = panel(c);
+      halves_ = std::min(channels - c, Columns) > square_channels ? 2 : 1;
+      const index_t steps = halves_ * operands.taps.count * (operands.taps.quads / edge);
+      const index_t share =
+          std::min(round_up(divide_up(most_places, std::max(steps - 1, index_t{1})), fewest_pixels_), edge);
+      for (index_t r = 0; r < runs.count(); ++r)
+        for (index_t m = 0; m < runs.places(); m += most_places) {
+          operands.rows.data = first + r * runs.row_step + m * operands.rows.stride;
+          const index_t places = std::min(most_places, runs.places() - m);
+          sum(operands, places, share, give(channel_));
+          channel_ = c;
+          index_t n = 0;
+          runs.for_each(r, m, places, [&](const pixel_run& run) { runs_[n++] = run; });
+          runs_[n].count = 0;
+          if constexpr (!beside) finish(give(c));
+        }
+    }
+    if constexpr (beside) finish(give(channel_));
   }
 
  private:
-  /// The sums of the last block are in memory after the first step, and given away in shares after the others: the CPU
-  /// has room for little else beside a step. After many steps that take longer to read, all at once costs nothing.
-  void sum(const block& b) {
-    constexpr auto stays = simd::resident::rows;
-    constexpr index_t many_steps = 64;
-    const bool is_square = b.places > edge;
-    const index_t later_steps = (is_square ? halves_ : 1) * (panel_.taps.count * (panel_.taps.quads / edge) - 1);
-    const index_t share = later_steps < many_steps
-                              ? std::max(divide_up(last_.places, std::max(later_steps, index_t{1})), fewest_pixels_)
-                              : 0;
-    const auto give_share = [&] {
-      if (share > 0) give(share);
+  /// Sums go to memory beside the first step of the next places, and away in shares after the others: the CPU has room
+  /// for little else beside a step.
+  template <class Give>
+  QTENSOR_INLINE void sum(const simd::square_taps<A>& panel, index_t places, index_t share, const Give& give) {
+    pixel_run* next = runs_;
+    pixel_run now = *next;
+    std::int32_t *const sums = room_[turn_], *const last = room_[turn_ ^ 1];
+    const auto give_share = [&]() QTENSOR_INLINE_LAMBDA {
+      if (now.count == 0) return;
+      const index_t n = std::min(now.count, share);
+      give(now.pixel, n, last + now.place * Columns);
+      now = {now.pixel + n, now.place + n, now.count - n};
+      if (now.count == 0) now = *++next;
     };
-    if (!is_square) return squares_.template sum<shape::one_by_four, stays>(panel_, b.sums, width, give_share);
-    for (index_t h = 0; h < halves_; ++h)
-      squares_.template sum<shape::two_by_two, stays>(panel_.from(h * width / 2), b.sums + h * width / 2, width,
-                                                      give_share);
-  }
-  void finish() {
-    squares_.finish();
-    give(last_.places);
-    if constexpr (!beside) session_->resume();
-  }
-  /// The next `places` of the last block, those of them that are pixels.
-  void give(index_t places) {
-    for (index_t n; places > 0 && last_.places > 0; places -= n) {
-      if (last_.col < runs_.cols) {
-        n = std::min({places, last_.places, runs_.cols - last_.col, edge});
-        give_(last_.row * runs_.cols + last_.col, n, last_.sums);
-        last_.col += n;
-      } else {
-        n = runs_.pitch - last_.col;
-        last_.col = 0, ++last_.row;
-      }
-      last_.sums += n * width, last_.places -= n;
+    if (places > edge) {
+      for (index_t h = 0; h < halves_; ++h)
+        squares_.template sum<shape::two_by_two, stays>(panel.from(h * square_channels), sums + h * square_channels,
+                                                        Columns, give_share);
+    } else if (Columns == square_channels || halves_ == 1) {
+      squares_.template sum<shape::one_by_two, stays>(panel, sums, Columns, give_share);
+    } else {
+      squares_.template sum<shape::one_by_four, stays>(panel, sums, Columns, give_share);
     }
+    *next = now;
+    give_rest(next, give);
+    turn_ ^= 1;
+  }
+  template <class Give>
+  void give_rest(const pixel_run* runs, const Give& give) {
+    for (; runs->count > 0; ++runs)
+      for (index_t i = 0; i < runs->count; i += edge)
+        give(runs->pixel + i, std::min(edge, runs->count - i), room_[turn_ ^ 1] + (runs->place + i) * Columns);
+  }
+  template <class Give>
+  void finish(const Give& give) {
+    squares_.finish();
+    give_rest(runs_, give);
+    runs_[0].count = 0;
+    if constexpr (!beside) session_.resume();
   }
 
-  simd::square_taps<A> panel_;
-  index_t halves_;  // of the panel that have channels
-  index_t fewest_pixels_;
-  const Give& give_;
-  place_runs runs_{};
-  std::optional<session> session_;
+  alignas(64) std::int32_t room_[2][most_places * Columns];
+  session session_;
   simd::square_sums_in_turn<A> squares_;
-  block last_{};
+  index_t fewest_pixels_, turn_ = 0, halves_ = 0;
+  // What there is to give of the last places: pixels, the list ends with none; and their first channel.
+  pixel_run runs_[most_places + 1]{};
+  index_t channel_ = 0;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops

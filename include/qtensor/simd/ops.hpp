@@ -249,6 +249,12 @@ QTENSOR_INLINE void store_n(T* to, index_t n, const xsimd::batch<T, A>& v) {
   store_n(detail::isa<A>{}, to, n, v);
 }
 
+/// Each half to a place of its own. Cost: 2 / 2 / 2 / 2.
+template <usable_arch A>
+QTENSOR_INLINE void store_halves(std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
+  store_halves(detail::isa<A>{}, lower, upper, v);
+}
+
 /// 16 bytes each of lanes / 4 places, `apart` bytes from one to the next. Cost: 4 / 2 / 1 / 1.
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> load_quarters(const void* from, index_t apart) {

@@ -173,6 +173,11 @@ QTENSOR_INLINE xsimd::batch<T, avx512_arch> load_n(avx512_isa, const T* from, in
     return _mm512_mask_loadu_epi8(_mm512_set1_epi8(static_cast<char>(fill)), mask, from);
   }
 }
+template <class A>
+QTENSOR_INLINE void store_halves(avx512_isa, std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lower), _mm512_castsi512_si256(v.data));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(upper), _mm512_extracti64x4_epi64(v.data, 1));
+}
 template <class T>
 QTENSOR_INLINE void store_n(avx512_isa, T* to, index_t n, const xsimd::batch<T, avx512_arch>& v) {
   const std::uint64_t mask = first_lanes_mask(n);

@@ -319,6 +319,14 @@ QTENSOR_INLINE void store_n(any_isa, T* to, index_t n, const xsimd::batch<T, A>&
 }
 
 template <class A>
+QTENSOR_INLINE void store_halves(any_isa, std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
+  constexpr std::size_t half = sizeof(v) / 2;
+  alignas(64) std::uint8_t both[2 * half];
+  v.store_aligned(both);
+  std::memcpy(lower, both, half);
+  std::memcpy(upper, both + half, half);
+}
+template <class A>
 QTENSOR_INLINE bytes<A> load_quarters(any_isa, const std::uint8_t* from, index_t apart) {
   buffer<std::uint8_t, A> b;
   for (index_t i = 0; i < lanes<A> / 4; ++i) std::memcpy(b.lane.data() + 16 * i, from + i * apart, 16);
