@@ -30,13 +30,13 @@ inline constexpr bool has_bf16_numbers = [] {
 /// Rows of x as units of the tiles, quads of every group padded with zeros. Room for `most` rows.
 template <simd::usable_arch A>
 class bf16_operand {
-  static constexpr index_t line = 64, rows_each = 16;
+  static constexpr index_t line = 64 / index_t{sizeof(std::uint16_t)}, rows_each = 16;  // numbers of a cache line
 
  public:
   bf16_operand(index_t most, index_t depth, index_t group, index_t quads)
       : depth_(depth),
         group_(group % 4 == 0 ? depth : group),
-        stride_(round_up(quads * 4, line) + line),
+        stride_((divide_up(quads * 4, line) | 1) * line),  // an odd number of lines: rows spread over the first cache
         units_(most * stride_),
         floats_(static_cast<std::size_t>(rows_each * depth)) {}
 

@@ -16,56 +16,83 @@ struct bf16_squares {
   /// Rows that are summed at a time: their sums are read again for every few quads.
   static index_t rows(index_t left) { return std::min(left, index_t{128}); }
   /// Decoded columns of two squares stay in the first cache while rows pass by, and spread over it.
-  static constexpr index_t quads_at_once = 64, panel_stride = float_tile<A>::panel + square_edge;
+  static constexpr index_t quads_at_once = 128, panel_stride = float_tile<A>::panel + square_edge;
 
   static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {
-    const typename square_unit<A>::session registers;
     const index_t steps = divide_up(pairs, pair_step);
+    if (steps == 0) {
+      for (index_t r = 0; first && r < round_up(rows, row_step); ++r)
+        std::fill_n(sums + r * width, vectors * row_step, 0.f);
+      return;
+    }
+    const typename square_unit<A>::session registers;
+    squares_to last;
     for (index_t v = 0; v < vectors; v += 2)
       for (index_t r = 0; r < rows; r += 2 * row_step) {
         const bf16_rows from{x.data + r * x.stride, x.stride};
         const auto squares = [&]<int Down, int Across>(std::integral_constant<int, Down>,
                                                        std::integral_constant<int, Across>) {
-          add<Down, Across>(panel + v * row_step, panel_stride, from, steps, sums + r * width + v * row_step, first);
+          add<Down, Across>(panel + v * row_step, panel_stride, from, steps, sums + r * width + v * row_step, first,
+                            last);
         };
         constexpr std::integral_constant<int, 1> one;
         constexpr std::integral_constant<int, 2> two;
         const bool tall = rows - r > row_step, wide = vectors - v > 1;
         tall ? wide ? squares(two, two) : squares(two, one) : wide ? squares(one, two) : squares(one, one);
       }
+    each_square([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { last.template store<d, a>(); });
   }
 
  private:
   using unit = square_unit<A>;
   static constexpr index_t width = float_tile<A>::panel, number_bytes = 2, word = 4;
 
-  /// Up to two by two squares. Register 2 d + a holds sums, 4 + d rows, 6 + a pairs of columns.
+  template <class F>
+  static QTENSOR_INLINE void each_square(const F& f) {
+    detail::repeat<2>([&](auto d)
+                          QTENSOR_INLINE_LAMBDA { detail::repeat<2>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); }); });
+  }
+  static float* place(float* sums, index_t d, index_t a) { return sums + (d * width + a) * row_step; }
+
+  /// Squares whose sums are in registers, and where they go.
+  struct squares_to {
+    float* sums = nullptr;
+    int down = 0, across = 0;
+    template <int D, int Across>
+    QTENSOR_INLINE void store() const {
+      if (D < down && Across < across) unit::template store<2 * D + Across>(place(sums, D, Across), width * word);
+    }
+  };
+
+  /// Up to two by two squares. Register 2 d + a holds sums, 4 + d rows, 6 + a pairs of columns. The last ones go to
+  /// memory one by one where these begin, for their way there takes as long as a step.
   template <int Down, int Across>
-  static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums,
-                  bool first) {
+  static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums, bool first,
+                  squares_to& last) {
     unit::settle();
-    const auto each = [&](const auto& f) QTENSOR_INLINE_LAMBDA {
-      detail::repeat<Down>([&](auto d) QTENSOR_INLINE_LAMBDA {
-        detail::repeat<Across>([&](auto a) QTENSOR_INLINE_LAMBDA { f(d, a); });
+    const auto step = [&](const auto& before) QTENSOR_INLINE_LAMBDA {
+      each_square([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+        if constexpr (d == 0 && a < Across) unit::template load<6 + a>(panel + a * row_step, panel_stride * word);
+        if constexpr (a == 0 && d < Down)
+          unit::template stream<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
+        before(d, a);
+        if constexpr (d < Down && a < Across) unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>();
       });
-    };
-    const auto place = [&](index_t d, index_t a) { return sums + (d * width + a) * row_step; };
-    if (first)
-      each([](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template zero<2 * d + a>(); });
-    else
-      each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template load<2 * d + a>(place(d, a), width * word); });
-    for (; steps > 0; --steps) {
-      detail::repeat<Across>(
-          [&](auto a) QTENSOR_INLINE_LAMBDA { unit::template load<6 + a>(panel + a * row_step, panel_stride * word); });
-      detail::repeat<Down>([&](auto d) QTENSOR_INLINE_LAMBDA {
-        unit::template stream<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
-      });
-      each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>(); });
       panel += pair_step * panel_stride;
       x.data += 2 * pair_step;
-    }
-    each([&](auto d, auto a) QTENSOR_INLINE_LAMBDA { unit::template store<2 * d + a>(place(d, a), width * word); });
+    };
+    step([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
+      last.template store<d, a>();
+      if constexpr (d < Down && a < Across) {
+        if (first)
+          unit::template zero<2 * d + a>();
+        else
+          unit::template load<2 * d + a>(place(sums, d, a), width * word);
+      }
+    });
+    last = {sums, Down, Across};
+    for (; steps > 1; --steps) step([](auto, auto) {});
   }
 };
 
