@@ -66,7 +66,7 @@ struct square_taps {
   }
 };
 
-/// Which operand stays in the first cache while the other passes by, if any does.
+/// Which operand stays in the first cache while the other passes by, or both stay.
 enum class resident { rows, quads, both };
 
 /// A thread's matrix registers at work on one square after the other. A = avx512_arch.
