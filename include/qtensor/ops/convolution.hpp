@@ -172,31 +172,7 @@ class convolution_run {
         };
         if constexpr (simd::square_unit<A>::exists)
           if (squares_.segment_quads() > 0 && band.by_squares()) {
-            const auto panel = [&](index_t c) {
-              return simd::square_taps<A>{{nullptr, band.pixel_step()},
-                                          squares_.panel(g, p, c),
-                                          {taps.offsets, taps.count, squares_.segment_quads()},
-                                          start + c,
-                                          squares_.columns()};
-            };
-            const auto sum = [&]<index_t Columns>(const auto& give_channels) {
-              square_convolution<A, Sink, Columns>(fewest_pixels(sink_))
-                  .over(band.places(rows), band.first_pixel(), channels, panel, give_channels);
-            };
-            if constexpr (direct_sink<Sink>)
-              if (is_direct() && channels == width) {
-                const auto direct = [&]<index_t Columns>() {
-                  sum.template operator()<Columns>([&](index_t c) QTENSOR_INLINE_LAMBDA {
-                    return sink_.template direct<Columns>(n, begin, channel + p * width + c);
-                  });
-                };
-                if (squares_.columns() == width)
-                  direct.template operator()<width>();
-                else
-                  direct.template operator()<square_channels>();
-                continue;
-              }
-            sum.template operator()<width>([&](index_t) -> const auto& { return give; });
+            squares(band, n, begin, rows, g, p, give);
             continue;
           }
         const std::int8_t* panel = w_.panel(g, p);
@@ -213,6 +189,37 @@ class convolution_run {
         });
       }
     }
+  }
+  /// Panel p of group g on matrix registers, for rows of a band that begin at a pixel: sums go where the sink says
+  /// beforehand, or to give(pixel, count, sums).
+  template <class Give>
+  void squares(const unit_rows_of<A>& band, index_t n, index_t begin, index_t rows, index_t g, index_t p,
+               const Give& give) const requires(simd::square_unit<A>::exists) {
+    constexpr index_t width = simd::int_tile<A>::panel;
+    const index_t first = p * width, channels = std::min(width, s_.group_outputs() - first);
+    const simd::tap_segments taps = band.segments();
+    const auto panel = [&](index_t c) {
+      return simd::square_taps<A>{{nullptr, band.pixel_step()},
+                                  squares_.panel(g, p, c),
+                                  {taps.offsets, taps.count, squares_.segment_quads()},
+                                  start_.data() + g * w_.panels() * width + first + c,
+                                  squares_.columns()};
+    };
+    const auto sum = [&]<index_t Columns>(const auto& give_channels) {
+      square_convolution<A, Sink, Columns>(fewest_pixels(sink_))
+          .over(band.places(rows), band.first_pixel(), channels, panel, give_channels);
+    };
+    if constexpr (direct_sink<Sink>)
+      if (is_direct() && channels == width) {
+        const auto sum_directly = [&]<index_t Columns>() {
+          sum.template operator()<Columns>([&](index_t c) QTENSOR_INLINE_LAMBDA {
+            return sink_.template direct<Columns>(n, begin, g * s_.group_outputs() + first + c);
+          });
+        };
+        return squares_.columns() == width ? sum_directly.template operator()<width>()
+                                           : sum_directly.template operator()<square_channels>();
+      }
+    sum.template operator()<width>([&](index_t) -> const auto& { return give; });
   }
   /// Less the weights' zero points times the sums of windows, window(pixel, column) for a vector of columns.
   template <index_t Width, class Window>

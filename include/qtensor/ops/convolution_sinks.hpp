@@ -156,18 +156,23 @@ struct store_sums {
   bool is_direct() const { return y.channel_stride == 1; }
   template <index_t Channels>
   QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel) const {
-    return [to = y.at(batch, pixel, channel), apart = y.pixel_stride](index_t p, index_t count,
-                                                                      const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
-      for (std::int32_t* at = to + p * apart; count > 0; --count, at += apart, sums += Channels)
-        for (index_t c = 0; c < Channels; c += simd::lanes<A>) simd::store(at + c, simd::load<A>(sums + c));
-    };
+    return
+        [to = y.at(batch, pixel, channel), apart = y.pixel_stride](index_t p, index_t count, const std::int32_t* sums)
+            QTENSOR_INLINE_LAMBDA { copy(sums, Channels, count, Channels, to + p * apart, apart); };
   }
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
-    if (!is_vectors<A>(y, t)) return place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
-    const std::int32_t* sums = t.sums;
-    std::int32_t* to = y.at(t.batch, t.pixel, t.channel);
-    for (index_t r = 0; r < t.pixels; ++r, to += y.pixel_stride, sums += t.stride)
-      for (index_t c = 0; c < t.channels; c += simd::lanes<A>) simd::store(to + c, simd::load<A>(sums + c));
+    if (is_vectors<A>(y, t))
+      copy(t.sums, t.stride, t.pixels, t.channels, y.at(t.batch, t.pixel, t.channel), y.pixel_stride);
+    else
+      place_tile(y, t.batch, t.pixel, t.channel, t.pixels, t.channels, t.sums, t.stride);
+  }
+
+ private:
+  /// Whole vectors of every pixel's sums.
+  static QTENSOR_INLINE void copy(const std::int32_t* sums, index_t stride, index_t pixels, index_t channels,
+                                  std::int32_t* to, index_t apart) {
+    for (; pixels > 0; --pixels, to += apart, sums += stride)
+      for (index_t c = 0; c < channels; c += simd::lanes<A>) simd::store(to + c, simd::load<A>(sums + c));
   }
 };
 /// The sink behind float_sink that writes floats.
@@ -315,11 +320,10 @@ class code_sink {
 
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
     // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
-    if (t.channels != block || !is_direct()) return encode_and_place(t);
-    const coder<1, false, encoder::fast> codes(scales_, t.channel, regular_);
-    std::uint8_t* to = bytes_at(t.batch, t.pixel, t.channel);
-    for (index_t r = 0; r < t.pixels; ++r)
-      simd::store(to + r * to_.y.pixel_stride, codes(t.sums + r * t.stride, t.sums + r * t.stride + 2 * step));
+    if (t.channels == block && t.stride == block && is_direct())
+      direct<block>(t.batch, t.pixel, t.channel)(0, t.pixels, t.sums);
+    else
+      encode_and_place(t);
   }
 
  private:

@@ -127,15 +127,15 @@ class square_convolution {
   void over(const place_runs& runs, const Unit* first, index_t channels, const Panel& panel, const Give& give) {
     for (index_t c = 0; c < channels; c += Columns) {
       simd::square_taps<A> operands = panel(c);
-      halves_ = std::min(channels - c, Columns) > square_channels ? 2 : 1;
-      const index_t steps = halves_ * operands.taps.count * (operands.taps.quads / edge);
+      const index_t halves = std::min(channels - c, Columns) > square_channels ? 2 : 1;
+      const index_t steps = halves * operands.taps.count * (operands.taps.quads / edge);
       const index_t share =
           std::min(round_up(divide_up(most_places, std::max(steps - 1, index_t{1})), fewest_pixels_), edge);
       for (index_t r = 0; r < runs.count(); ++r)
         for (index_t m = 0; m < runs.places(); m += most_places) {
           operands.rows.data = first + r * runs.row_step + m * operands.rows.stride;
           const index_t places = std::min(most_places, runs.places() - m);
-          sum(operands, places, share, give(channel_));
+          sum(operands, places, halves, share, give(channel_));
           channel_ = c;
           index_t n = 0;
           runs.for_each(r, m, places, [&](const pixel_run& run) { runs_[n++] = run; });
@@ -150,7 +150,8 @@ class square_convolution {
   /// Sums go to memory beside the first step of the next places, and away in shares after the others: the CPU has room
   /// for little else beside a step.
   template <class Give>
-  QTENSOR_INLINE void sum(const simd::square_taps<A>& panel, index_t places, index_t share, const Give& give) {
+  QTENSOR_INLINE void sum(const simd::square_taps<A>& panel, index_t places, index_t halves, index_t share,
+                          const Give& give) {
     pixel_run* next = runs_;
     pixel_run now = *next;
     std::int32_t *const sums = room_[turn_], *const last = room_[turn_ ^ 1];
@@ -162,10 +163,10 @@ class square_convolution {
       if (now.count == 0) now = *++next;
     };
     if (places > edge) {
-      for (index_t h = 0; h < halves_; ++h)
+      for (index_t h = 0; h < halves; ++h)
         squares_.template sum<shape::two_by_two, stays>(panel.from(h * square_channels), sums + h * square_channels,
                                                         Columns, give_share);
-    } else if (Columns == square_channels || halves_ == 1) {
+    } else if (halves == 1) {
       squares_.template sum<shape::one_by_two, stays>(panel, sums, Columns, give_share);
     } else {
       squares_.template sum<shape::one_by_four, stays>(panel, sums, Columns, give_share);
@@ -191,7 +192,7 @@ class square_convolution {
   alignas(64) std::int32_t room_[2][most_places * Columns];
   session session_;
   simd::square_sums_in_turn<A> squares_;
-  index_t fewest_pixels_, turn_ = 0, halves_ = 0;
+  index_t fewest_pixels_, turn_ = 0;
   // What there is to give of the last places: pixels, the list ends with none; and their first channel.
   pixel_run runs_[most_places + 1]{};
   index_t channel_ = 0;
