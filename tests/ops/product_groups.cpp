@@ -34,6 +34,10 @@ TEST_CASE("products over groups: many rows, of packed weights, of bytes that are
       check::compare_floats_every_way(random_weights<int4_any>(33, 150, false, group<dynamic>(g)), m);
       check::compare_floats_every_way(random_weights<uint4_any>(33, 150, false, group<dynamic>(g)), m);
     }
+  for (const index_t m : {8, 9, 15}) {  // squares that are half empty
+    check::compare_floats_every_way(random_weights<int4_any>(65, 300, false, group<dynamic>(128)), m);
+    check::compare_floats_every_way(random_weights<uint4_any>(33, 300, false, group<dynamic>(64)), m);
+  }
   check::compare_floats_every_way(random_weights<uint4_any>(33, 1100, false, group<dynamic>(64)), 47);
   check::compare_floats_every_way(random_weights<int4_any>(33, 1100, false, group<dynamic>(1100)), 16);
   check::compare_floats_every_way(random_weights<int4_any>(65, 2100, false, group<dynamic>(16)), 200);

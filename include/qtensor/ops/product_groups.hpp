@@ -30,7 +30,7 @@ class group_engine {
   /// From how many rows on making bytes ready pays. Their tiles come with ready_rows rows or one less.
   static constexpr index_t fewest_ready = (tile::ready_rows - 1) * (tile::ready_rows - 1);
   /// The same of squares; from how many on their weights may leave the first cache, and all groups are better off.
-  static constexpr index_t fewest_in_squares = simd::square_edge, many_in_squares = 4 * simd::square_edge;
+  static constexpr index_t fewest_in_squares = simd::square_edge / 2, many_in_squares = 4 * simd::square_edge;
   static constexpr index_t fewest_for_forms = std::min(fewest_ready, fewest_in_squares);
   using blocks = group_block<Panels>;
 
@@ -182,11 +182,14 @@ class group_engine {
       }
     }
   }
-  /// Whether squares are faster than tiles, as measured: rows should fill them, and if they are few, groups should
-  /// leave little for vectors.
+  /// Whether squares are faster than tiles, as measured: the longer groups are, and the less there is to do for each
+  /// but to scale it, the emptier squares may be; the second pair of them has its weights for nothing.
   static bool suits_squares(const activation_form& form, index_t rows) {
-    const bool plain = !S::has_zero_point && !S::has_offset && form.group >= 32;
-    return (plain || rows >= many_in_squares) && 8 * rows >= 7 * round_up(rows, simd::square_edge);
+    constexpr bool plain = !S::has_zero_point && !S::has_offset;
+    const auto fill = [&](index_t eighths) { return 8 * rows >= eighths * round_up(rows, simd::square_edge); };
+    if (form.group < (plain ? 32 : 64)) return rows >= many_in_squares && fill(7);
+    const index_t alone = form.group >= 128 ? 4 : form.group >= 64 ? 6 : 7;
+    return fill(alone + (plain ? 0 : 2) - (rows > 2 * simd::square_edge ? 2 : 0));
   }
   /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
   /// for. One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs.
