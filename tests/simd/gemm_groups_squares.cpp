@@ -27,8 +27,10 @@ void check_squares(const check::group_shape& s) {
                 static_cast<std::size_t>(4 * quads));
   simd::group_squares<A> squares(s.quads);
   { const typename simd::square_unit<A>::session others; }  // who take and leave the registers
+  simd::run_requests next{codes.data(), 0, 1 << 20, 64};
   squares.dot(product.columns(codes.data(), 4 * edge, nullptr), product.rows(units.data(), stride), s.rows, s.groups,
-              product.place());
+              product.place(), next);
+  CHECK(next.asked == 64 * s.groups);
   product.require_sums(
       [&](index_t g, index_t k, index_t c) -> std::int32_t {
         const index_t quad = c / edge * quads + g * s.quads + k / 4;

@@ -125,6 +125,8 @@ class group_engine {
       const bool ends = g + count == groups_;
       if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, form);
       const index_t ahead = ready ? 0 : codes_ahead(rows);
+      [[maybe_unused]] simd::run_requests next;
+      if (squares) next = codes_behind(panel, g + count, most);
       if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
       // Rows [r, r + some) of the block times columns [c, c + cols), by a call of `dot` for groups of one length each.
       const auto add_tile = [&](const auto& dot, const simd::group_columns& w, index_t r, index_t some, index_t c,
@@ -163,7 +165,7 @@ class group_engine {
           if (squares) {
             if (!squares_) squares_.emplace(quads);
             add_tile([&](const auto& w, const auto& x, index_t some, index_t groups, index_t,
-                         const auto& place) { squares_->dot(w, x, some, groups, place); },
+                         const auto& place) { squares_->dot(w, x, some, groups, place, next); },
                      w, 0, rows, c, columns);
             continue;
           }
@@ -197,6 +199,12 @@ class group_engine {
     if (rows > few_rows) return 0;
     if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
     return rows <= tile::max_rows ? 8192 : 16384;
+  }
+  /// What squares ask for: the codes of the next block, a share with each group and in each of a panel's tiles.
+  simd::run_requests codes_behind(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
+    if (weights_are_near(layout_)) return {};
+    const index_t bytes = divide_up(form_.group, 4) * layout_type::quad_bytes;  // of a group
+    return {panel.codes + group * bytes, 0, groups * bytes, bytes * columns / width};
   }
   /// Whether so many rows would wait for the scales of the next block: not for those that are near. As measured: Zen 4
   /// sees by itself what comes.

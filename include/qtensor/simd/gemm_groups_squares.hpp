@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/simd/gemm_groups.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops_amx.hpp>
 
 // Matrix registers can neither scale what they sum nor hand it to vectors but through memory: the dots of a few groups
@@ -31,19 +32,22 @@ class group_squares {
  public:
   explicit group_squares(index_t quads) : quads_(quads), registers_(std::min(quads, square_edge)) {}
 
-  /// Rows [0, rows) of x times group_tile::columns columns of w: all groups that are in memory.
+  /// Rows [0, rows) of x times group_tile::columns columns of w: all groups that are in memory. Each of them asks once
+  /// for what will be read next.
   void dot(const group_columns& w, const group_rows<std::int8_t>& x, index_t rows, index_t groups,
-           const group_sums& sums) {
+           const group_sums& sums, run_requests& next) {
     registers_.resume();
     unit::settle();
+    run_requests nothing;
     const bool plain = w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr;
     for (index_t r = 0; r < rows; r += 2 * square_edge) {
       const group_sums place = sums.at(r, 0);
       const auto some = x.from(r, 0, 4 * quads_);
       const index_t left = rows - r;
+      run_requests& asks = r == 0 ? next : nothing;
       const auto run = [&](auto down) {
-        plain ? squares<down, true>(w, some, left, groups, quads_, place)
-              : squares<down, false>(w, some, left, groups, quads_, place);
+        plain ? squares<down, true>(w, some, left, groups, quads_, place, asks)
+              : squares<down, false>(w, some, left, groups, quads_, place, asks);
       };
       left > square_edge ? run(std::integral_constant<int, 2>{}) : run(std::integral_constant<int, 1>{});
     }
@@ -61,14 +65,14 @@ class group_squares {
   /// Down by two squares, over all groups.
   template <int Down, bool Plain>
   static void squares(const group_columns& w, const rows_type& x, index_t rows, index_t groups, index_t quads,
-                      const group_sums& sums) {
+                      const group_sums& sums, run_requests& next) {
     alignas(64) std::int32_t dots[most_groups * Down * 2 * square];
     alignas(64) float kept[Down * 2 * square];
     const index_t together = quads > edge ? most_groups / 2 : most_groups;
     for (index_t g = 0; g < groups; g += together) {
       const index_t count = std::min(together, groups - g);
       const auto part = x.from(0, g, 4 * quads);
-      sum<Down>(w.codes + g * quads * 4 * edge, groups * quads * 4 * edge, part, count, quads, dots);
+      sum<Down>(w.codes + g * quads * 4 * edge, groups * quads * 4 * edge, part, count, quads, dots, next);
       for (index_t d = 0; d < Down; ++d)
         for (index_t a = 0; a < 2; ++a) {
           float* const own = kept + (2 * d + a) * square;
@@ -89,7 +93,7 @@ class group_squares {
   /// dots[((g * Down + d) * 2 + a) * square + ...] = the dots of square (d, a) for groups g < count.
   template <int Down>
   static QTENSOR_INLINE void sum(const std::uint8_t* codes, index_t apart, const rows_type& x, index_t count,
-                                 index_t quads, std::int32_t* dots) {
+                                 index_t quads, std::int32_t* dots, run_requests& next) {
     // Four squares are under way: those of one group, or of two. Registers 2 (d + t) + a; 4 and 5 rows, 6 and 7 quads.
     constexpr int turns = 3 - Down;
     const index_t step = std::min(quads, edge);
@@ -115,6 +119,7 @@ class group_squares {
       detail::repeat<turns>([&](auto t) QTENSOR_INLINE_LAMBDA {
         const index_t g = first + t;
         if (g >= count) return;
+        next.ask();
         const std::int8_t* units = x.units + g * 4 * quads;
         const std::uint8_t* words = codes + g * quads * 4 * edge;
         add_step(t, units, words, [&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
