@@ -67,11 +67,19 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
   using A = typename Panels::arch;
   using S = typename Panels::scheme_type;
   using tile = simd::float_tile<A>;
-  constexpr index_t width = tile::panel;
+  using layout_type = typename Panels::layout_type;
+  constexpr index_t width = tile::panel, quad_bytes = layout_type::quad_bytes;
   const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
-  const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{32} : Tiles::quads_at_once, quads);
-  const index_t pairs_each = round_up(2 * quads_each, Tiles::pair_step);
   const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
+  const index_t bytes = layout.panels() * layout.panel_bytes();
+  // As measured: few rows want short blocks, unless codes of a byte take long to decode, or to come. Nibbles are two
+  // streams that change every few lines: where they are not near, those of the next block are asked for meanwhile.
+  constexpr bool is_nibble = layout_type::is_nibble, waits = Tiles::waits_for_codes;
+  const bool asks = waits && is_nibble && !weights_are_near(layout);
+  const bool takes_long = waits && !is_nibble && (!scaled_last || is_beyond_caches(bytes / index_t{sizeof(float)}));
+  const bool short_blocks = rows <= 4 * tile::max_rows && !takes_long;
+  const index_t quads_each = std::min(short_blocks ? index_t{32} : Tiles::quads_at_once, quads);
+  const index_t pairs_each = round_up(2 * quads_each, Tiles::pair_step);
   const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
   bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
   constexpr index_t stride = Tiles::panel_stride;
@@ -97,11 +105,20 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
       };
       for (index_t q = 0; q < quads; q += quads_each) {
         const index_t end = std::min(q + quads_each, quads);
+        // From a code to that of the next block in the same place: of this panel, or the first one of the next.
+        const index_t ahead =
+            end < quads ? quads_each * quad_bytes : wide_panel<Panels>::parts * layout.panel_bytes() - q * quad_bytes;
         weights.for_groups(q, end,
                            [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
                                const auto& parameters) {
-                             decoder.pairs_of(what, codes, depth, parameters, block + (from - q) * 2 * stride + col,
-                                              stride);
+                             const index_t at_once = asks ? 16 : depth;
+                             std::uint32_t* to = block + (from - q) * 2 * stride + col;
+                             for (index_t k = 0; k < depth; k += at_once) {
+                               const index_t n = std::min(at_once, depth - k);
+                               if (asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
+                               decoder.pairs_of(what, codes, n, parameters, to, stride);
+                               codes += at_once / 4 * quad_bytes, to += at_once / 2 * stride;
+                             }
                              if (scaled_last)
                                for (index_t c = 0; c < parameters.width; ++c) {
                                  scales[col + c] = parameters.scales[c];

@@ -13,6 +13,7 @@ namespace qtensor::inline QTENSOR_ABI::simd {
 template <usable_arch A>
 struct bf16_squares {
   static constexpr index_t row_step = square_edge, pair_step = square_edge;
+  static constexpr bool waits_for_codes = true;
   /// Rows that are summed at a time: their sums are read again for every few quads.
   static index_t rows(index_t left) { return std::min(left, index_t{128}); }
   /// Decoded columns of two squares stay in the first cache while rows pass by, and spread over it.
