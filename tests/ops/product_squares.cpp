@@ -221,7 +221,8 @@ TEST_CASE("product_squares: weights that pass in several parts") {
   check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(20, 700, 4096);
   check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(50, 200, 8200, false);
 }
-TEST_CASE("square_rows_at_once: whole squares, nearly as many each time, that stay beside a part of the weights") {
+TEST_CASE(
+    "square_rows_at_once: all or nearly as many each time, whole squares, that stay beside a part of the weights") {
   const auto layout = ops::layout_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(70, 4096, true)));
   CHECK(ops::squares_stay(layout, 2));
   CHECK(!ops::squares_stay(layout, 64));
@@ -229,7 +230,10 @@ TEST_CASE("square_rows_at_once: whole squares, nearly as many each time, that st
   CHECK(ops::square_rows_at_once(layout, 2, 512) == 128);
   CHECK(ops::square_rows_at_once(layout, 2, 136) == 96);
   CHECK(ops::square_rows_at_once(layout, 64, 512) == 128);
-  CHECK(ops::square_rows_at_once(layout, 64, 161) == 96);
+  CHECK(ops::square_rows_at_once(layout, 64, 161) == 192);  // more than stay, but all of them
+  CHECK(ops::square_rows_at_once(layout, 64, 252) == 256);
+  CHECK(ops::square_rows_at_once(layout, 64, 253) == 128);
+  CHECK(ops::square_rows_at_once(layout, 64, 260) == 160);
 }
 TEST_CASE("product_squares: threads change nothing") {
   const auto pool = pool::threads(3);

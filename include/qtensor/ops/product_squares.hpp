@@ -22,9 +22,10 @@ bool prefers_squares(index_t rows, index_t quads) {
 /// Rows that are summed together.
 inline constexpr index_t square_rows_together = 2 * simd::square_edge;
 /// Packed weights of so many bytes stay in the second cache while rows pass. More of them pass by in parts, each asked
-/// for while the one before it is multiplied with rows of so many bytes, which stay: the cache holds all three.
+/// for while the one before it is multiplied with rows of so many bytes, which stay: the cache holds all three. Where
+/// that spares weights a second way, it holds a few rows more.
 inline constexpr index_t square_staying_bytes = index_t{1} << 20, square_part_bytes = index_t{256} << 10,
-                         square_rows_bytes = index_t{768} << 10;
+                         square_rows_bytes = index_t{768} << 10, square_all_rows_bytes = index_t{1} << 20;
 template <class Layout>
 bool squares_stay(const Layout& layout, index_t panels) {
   return panels * layout.panel_bytes() <= square_staying_bytes;
@@ -33,8 +34,10 @@ bool squares_stay(const Layout& layout, index_t panels) {
 /// nearly as many each time.
 template <class Layout>
 index_t square_rows_at_once(const Layout& layout, index_t panels, index_t rows) {
-  const index_t most =
-      squares_stay(layout, panels) ? 4 * square_rows_together : square_rows_bytes / (layout.depth + 64);
+  const index_t row_bytes = layout.depth + 64;
+  const bool stay = squares_stay(layout, panels);
+  if (!stay && rows * row_bytes <= square_all_rows_bytes) return round_up(rows, square_rows_together);
+  const index_t most = stay ? 4 * square_rows_together : square_rows_bytes / row_bytes;
   const index_t times = divide_up(rows, std::max(most / square_rows_together, index_t{1}) * square_rows_together);
   return round_up(divide_up(rows, times), square_rows_together);
 }
