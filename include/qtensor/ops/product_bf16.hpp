@@ -60,6 +60,24 @@ class bf16_operand {
   std::vector<float> floats_;
 };
 
+/// Blocks in which weights are decoded, as measured: few rows want short ones, unless codes of a byte take long to
+/// decode, or to come from memory. Nibbles of a wide panel are two streams that change every few lines: where they are
+/// not near, those of the next block are asked for meanwhile.
+struct bf16_blocks {
+  index_t quads;
+  bool asks;
+
+  template <class Tiles, simd::usable_arch A, class Layout>
+  static bf16_blocks of(const Layout& layout, index_t rows, bool scaled_last) {
+    constexpr bool is_nibble = Layout::is_nibble, waits = Tiles::waits_for_codes;
+    constexpr index_t short_block = 32, few_rows = 4 * simd::float_tile<A>::max_rows;
+    const bool comes_late = is_beyond_caches(layout.panels() * layout.panel_bytes() / index_t{sizeof(float)});
+    const bool takes_long = waits && !is_nibble && (!scaled_last || comes_late);
+    const index_t most = rows <= few_rows && !takes_long ? short_block : Tiles::quads_at_once;
+    return {std::min(most, layout.quads()), waits && is_nibble && !weights_are_near(layout)};
+  }
+};
+
 /// Rows [first, first + rows) of x times wide panels [panel, panel + panels), by simd::bf16_vectors or bf16_squares.
 template <class Tiles, tile_source X, class Sink, class Panels>
 void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::layout_type& layout, index_t panel,
@@ -67,19 +85,11 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
   using A = typename Panels::arch;
   using S = typename Panels::scheme_type;
   using tile = simd::float_tile<A>;
-  using layout_type = typename Panels::layout_type;
-  constexpr index_t width = tile::panel, quad_bytes = layout_type::quad_bytes;
+  constexpr index_t width = tile::panel, quad_bytes = Panels::layout_type::quad_bytes;
   const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
   const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
-  const index_t bytes = layout.panels() * layout.panel_bytes();
-  // As measured: few rows want short blocks, unless codes of a byte take long to decode, or to come. Nibbles are two
-  // streams that change every few lines: where they are not near, those of the next block are asked for meanwhile.
-  constexpr bool is_nibble = layout_type::is_nibble, waits = Tiles::waits_for_codes;
-  const bool asks = waits && is_nibble && !weights_are_near(layout);
-  const bool takes_long = waits && !is_nibble && (!scaled_last || is_beyond_caches(bytes / index_t{sizeof(float)}));
-  const bool short_blocks = rows <= 4 * tile::max_rows && !takes_long;
-  const index_t quads_each = std::min(short_blocks ? index_t{32} : Tiles::quads_at_once, quads);
-  const index_t pairs_each = round_up(2 * quads_each, Tiles::pair_step);
+  const bf16_blocks blocks = bf16_blocks::of<Tiles, A>(layout, rows, scaled_last);
+  const index_t pairs_each = round_up(2 * blocks.quads, Tiles::pair_step);
   const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
   bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
   constexpr index_t stride = Tiles::panel_stride;
@@ -103,19 +113,17 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
             }
         sink(product_tile{first + m + r, p * width, count, weights.cols(), tile_sums, width});
       };
-      for (index_t q = 0; q < quads; q += quads_each) {
-        const index_t end = std::min(q + quads_each, quads);
+      const auto decode = [&](index_t q, index_t end) {
         // From a code to that of the next block in the same place: of this panel, or the first one of the next.
-        const index_t ahead =
-            end < quads ? quads_each * quad_bytes : wide_panel<Panels>::parts * layout.panel_bytes() - q * quad_bytes;
+        const index_t ahead = (end < quads ? blocks.quads : wide_panel<Panels>::parts * quads - q) * quad_bytes;
         weights.for_groups(q, end,
                            [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
                                const auto& parameters) {
-                             const index_t at_once = asks ? 16 : depth;
+                             const index_t at_once = blocks.asks ? 16 : depth;
                              std::uint32_t* to = block + (from - q) * 2 * stride + col;
                              for (index_t k = 0; k < depth; k += at_once) {
                                const index_t n = std::min(at_once, depth - k);
-                               if (asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
+                               if (blocks.asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
                                decoder.pairs_of(what, codes, n, parameters, to, stride);
                                codes += at_once / 4 * quad_bytes, to += at_once / 2 * stride;
                              }
@@ -128,9 +136,14 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
                            });
         const index_t pairs = 2 * (end - q);
         std::fill(block + pairs * stride, block + round_up(pairs, Tiles::pair_step) * stride, 0u);
+      };
+      for (index_t q = 0; q < quads; q += blocks.quads) {
+        const index_t end = std::min(q + blocks.quads, quads);
+        decode(q, end);
         for (index_t r = 0, done = 0; r < some; r += done) {
           done = Tiles::rows(some - r);
-          Tiles::sum(block, stride, weights.vectors(), values.from(r, q), done, pairs, sums + r * width, q == 0);
+          Tiles::sum(block, stride, weights.vectors(), values.from(r, q), done, 2 * (end - q), sums + r * width,
+                     q == 0);
           if (end == quads)
             for (index_t i = r, count = 0; i < r + done; i += count) give(i, count = tile::rows(r + done - i));
         }
