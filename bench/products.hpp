@@ -80,6 +80,7 @@ inline const std::vector<product>& integer_shapes() {
 inline std::vector<product> weight_shapes(const std::string& name) {
   return {{name, 1, 512, 1024, bound::reading},
           {name, 1, 4096, 4096, bound::reading, 0, 24},
+          {name, 16, 4096, 4096, bound::reading, 0, 24},
           {name, 16, 1024, 1024, bound::integer_vectors},
           {name, 128, 1024, 1024, bound::integer_vectors}};
 }

@@ -53,6 +53,9 @@ void add_counted(const std::string& name) {
     w->add(1, bound::reading, "qtensor fixed order");
     w->add(1, bound::reading, "qtensor bf16_math", bf16_math);
   }
+  large.add(16, bound::reading, "qtensor int8_activations", int8_activations);
+  large.add(16, bound::reading, "qtensor int8_group_activations", int8_group_activations);
+  large.add(16, bound::reading, "qtensor bf16_math", bf16_math);
   for (const index_t m : {16, 128}) {
     middle.add(m, bound::integer_vectors, "qtensor int8_activations", int8_activations);
     middle.add(m, bound::integer_vectors, "qtensor int8_group_activations", int8_group_activations);
