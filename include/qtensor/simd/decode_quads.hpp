@@ -137,13 +137,14 @@ struct quad_parameters {
   void load_steps([[maybe_unused]] const storage_t<scale_format>* scale_units) {
     if constexpr (may_step) {
       constexpr auto range = detail::exponents_of<typename S::code_format>;
-      int low = 255, high = 0;
-      for (index_t c = 0; c < width; ++c) {
-        const int e = static_cast<std::uint8_t>(scale_units[c]);
-        low = std::min(low, e), high = std::max(high, e);
-        const auto step = static_cast<std::uint32_t>((e - 127) * 128) & 0xffffu;
-        steps[c] = step | step << 16;
+      words<A> most(0u), least(0u);
+      for (index_t c = 0; c < width; c += lanes<A>) {
+        const words<A> e = simd::widen_u8<A>(scale_units + c);
+        most = simd::max(most, e), least = simd::max(least, words<A>(255u) - e);
+        const words<A> step = ((e - words<A>(127u)) << 7) & words<A>(0xffffu);
+        simd::store(steps + c, step | (step << 16));
       }
+      const int high = static_cast<int>(simd::reduce_max(most)), low = 255 - static_cast<int>(simd::reduce_max(least));
       steps_fit = high < 255 && low - 127 + range.low >= 1 && high - 127 + range.high <= 254;
     }
   }
