@@ -68,6 +68,13 @@ class packing_panels {
   packed<scheme_type, A> room_;
 };
 
+/// Readers whose panels are packed on the way: they lie in memory of their own, one at a time, with nothing behind
+/// them.
+template <class Panels>
+concept packs_panels = requires(const Panels& p) {
+  p.weights();
+};
+
 /// A reader of the panels of packed weights or of weights_of a view: one for each thread.
 template <simd::usable_arch A, class Weights>
 auto panels_of(const Weights& weights) {

@@ -67,14 +67,14 @@ struct bf16_blocks {
   index_t quads;
   bool asks;
 
-  template <class Tiles, simd::usable_arch A, class Layout>
-  static bf16_blocks of(const Layout& layout, index_t rows, bool scaled_last) {
-    constexpr bool is_nibble = Layout::is_nibble, waits = Tiles::waits_for_codes;
-    constexpr index_t short_block = 32, few_rows = 4 * simd::float_tile<A>::max_rows;
+  template <class Tiles, class Panels>
+  static bf16_blocks of(const typename Panels::layout_type& layout, index_t rows, bool scaled_last) {
+    constexpr bool is_nibble = Panels::layout_type::is_nibble, waits = Tiles::waits_for_codes;
+    constexpr index_t short_block = 32, few_rows = 4 * simd::float_tile<typename Panels::arch>::max_rows;
     const bool comes_late = is_beyond_caches(layout.panels() * layout.panel_bytes() / index_t{sizeof(float)});
     const bool takes_long = waits && !is_nibble && (!scaled_last || comes_late);
     const index_t most = rows <= few_rows && !takes_long ? short_block : Tiles::quads_at_once;
-    return {std::min(most, layout.quads()), waits && is_nibble && !weights_are_near(layout)};
+    return {std::min(most, layout.quads()), waits && is_nibble && !packs_panels<Panels> && !weights_are_near(layout)};
   }
 };
 
@@ -88,7 +88,7 @@ void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::la
   constexpr index_t width = tile::panel, quad_bytes = Panels::layout_type::quad_bytes;
   const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
   const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
-  const bf16_blocks blocks = bf16_blocks::of<Tiles, A>(layout, rows, scaled_last);
+  const bf16_blocks blocks = bf16_blocks::of<Tiles, Panels>(layout, rows, scaled_last);
   const index_t pairs_each = round_up(2 * blocks.quads, Tiles::pair_step);
   const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
   bf16_operand<A> values(row_block, layout.depth, layout.group, quads);

@@ -202,7 +202,7 @@ class group_engine {
   }
   /// What squares ask for: the codes of the next block, a share with each group and in each of a panel's tiles.
   simd::run_requests codes_behind(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
-    if (weights_are_near(layout_)) return {};
+    if (packs_panels<Panels> || weights_are_near(layout_)) return {};
     const index_t bytes = divide_up(form_.group, 4) * layout_type::quad_bytes;  // of a group
     return {panel.codes + group * bytes, 0, groups * bytes, bytes * columns / width};
   }

@@ -129,7 +129,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const index_t quads = layout.quads(), depth = layout.depth;
   const bool early = x.has_one_zero() && !spills;  // the sums begin where the zero point wants them
   // A few tiles a panel would wait for memory: each asks for its share of the next panel.
-  constexpr bool is_packed = !requires { weights.weights(); };
+  constexpr bool is_packed = !packs_panels<Panels>;
   const bool near = weights_are_near(layout);
   panel_tiles<Rows, A> all(x, rows, quads, spills, near);
   const index_t tiles = divide_up(rows, all.height()), share = divide_up(4 * width, tiles);

@@ -54,7 +54,7 @@ class square_product {
                            most_rows = square_rows_together;
   static constexpr index_t step_bytes = edge * width * 4, line = 64;
   // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
-  static constexpr bool is_packed = !requires(Panels & p) { p.weights(); };
+  static constexpr bool is_packed = !packs_panels<Panels>;
   static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
 
   /// Sums on their way: rows [row, row + rows), columns [col, col + cols) of a panel.
