@@ -68,6 +68,7 @@ inline const std::vector<product>& integer_shapes() {
       {"int8 x int8", 128, 1024, 1024, bound::integer_dot},
       {"int8 x int8", 512, 512, 512, bound::integer_dot},
       {"int8 x int8", 1024, 1024, 1024, bound::integer_dot},
+      {"int8 x int8", 128, 4096, 11008, bound::integer_dot},
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot},
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot, 0, 12},
       {"int8 x int8", 1, 512, 1024, bound::reading, 512. * 1024},

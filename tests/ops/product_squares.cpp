@@ -221,19 +221,46 @@ TEST_CASE("product_squares: weights that pass in several parts") {
   check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(20, 700, 4096);
   check_both_ways<uint8_per_channel<0>, int8_per_channel<0>>(50, 200, 8200, false);
 }
+TEST_CASE("product_squares: parts of a great depth, whose last step is whole or not, and panels left of several") {
+  for (const index_t k : {3072, 3073, 3136, 3140, 5003})
+    check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(49, 345, k);
+  check_both_ways<uint8_per_channel<0>, uint8_per_channel<0>>(17, 270, 4001, false);
+  check_both_ways<int8_per_channel<0>, uint8_per_channel<0>>(16, 270, 4096);
+  const auto pool = pool::threads(2);
+  check_both_ways<int8_per_channel<0>, int8_per_channel<0>>(33, 700, 3200, true, pool);
+}
+TEST_CASE("square_depth_parts: of some steps, where weights pass by and rows are several") {
+  const auto layout_of_depth = [](index_t depth) {
+    return ops::layout_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(1, depth, true)));
+  };
+  const index_t staying = ops::square_staying_bytes / layout_of_depth(4096).panel_bytes();
+  CHECK(ops::square_depth_parts(layout_of_depth(4096), 64, 17) == 8);
+  CHECK(ops::square_depth_parts(layout_of_depth(4096), 64, 16) == 1);
+  CHECK(ops::square_depth_parts(layout_of_depth(4097), 64, 17) == 9);
+  CHECK(ops::square_depth_parts(layout_of_depth(4096), staying, 100) == 1);
+  CHECK(ops::square_depth_parts(layout_of_depth(4096), staying + 1, 100) == 8);
+  CHECK(ops::square_depth_parts(layout_of_depth(3072), 64, 100) == 1);
+  CHECK(ops::square_depth_parts(layout_of_depth(3073), 64, 100) == 7);
+}
 TEST_CASE(
     "square_rows_at_once: all or nearly as many each time, whole squares, that stay beside a part of the weights") {
-  const auto layout = ops::layout_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(70, 4096, true)));
+  const auto layout_of_depth = [](index_t depth) {
+    return ops::layout_of<arch>(pack<arch>(random_tensor<int8_per_channel<0>>(70, depth, true)));
+  };
+  const auto layout = layout_of_depth(3072), deep = layout_of_depth(4096);
   CHECK(ops::squares_stay(layout, 2));
   CHECK(!ops::squares_stay(layout, 64));
   CHECK(ops::square_rows_at_once(layout, 2, 20) == 32);
   CHECK(ops::square_rows_at_once(layout, 2, 512) == 128);
   CHECK(ops::square_rows_at_once(layout, 2, 136) == 96);
-  CHECK(ops::square_rows_at_once(layout, 64, 512) == 128);
-  CHECK(ops::square_rows_at_once(layout, 64, 161) == 192);  // more than stay, but all of them
-  CHECK(ops::square_rows_at_once(layout, 64, 252) == 256);
-  CHECK(ops::square_rows_at_once(layout, 64, 253) == 128);
-  CHECK(ops::square_rows_at_once(layout, 64, 260) == 160);
+  CHECK(ops::square_rows_at_once(layout, 64, 512) == 192);
+  CHECK(ops::square_rows_at_once(layout, 64, 251) == 256);  // more than stay, but all of them
+  CHECK(ops::square_rows_at_once(layout, 64, 334) == 352);
+  CHECK(ops::square_rows_at_once(layout, 64, 335) == 192);
+  CHECK(ops::square_rows_at_once(deep, 64, 161) == 192);  // as many as their sums stay of
+  CHECK(ops::square_rows_at_once(deep, 64, 256) == 256);
+  CHECK(ops::square_rows_at_once(deep, 64, 257) == 160);
+  CHECK(ops::square_rows_at_once(deep, 2, 512) == 128);
 }
 TEST_CASE("product_squares: threads change nothing") {
   const auto pool = pool::threads(3);

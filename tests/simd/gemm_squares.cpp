@@ -88,6 +88,35 @@ void check_squares() {
   }
 }
 
+/// Sums of some steps, and of the others from there on.
+template <class A, simd::square_shape Shape>
+void check_parts() {
+  using one = sample<A, Shape>;
+  constexpr index_t before = 2;
+  one all(5);
+  std::vector<std::int32_t> kept(all.sums.size());
+  const auto nothing = [] {};
+  const simd::square_operands<A> of = all.operands();
+  {
+    const typename simd::square_unit<A>::session session;
+    simd::square_sums_in_turn<A> squares;
+    squares.template sum<Shape, simd::resident::rows>(
+        simd::square_operands<A>{of.rows, of.quads, of.quads + one::step_bytes, before, of.start}, kept.data(),
+        one::cols, nothing);
+    squares.finish();
+    squares.template sum<Shape, simd::resident::rows>(
+        simd::square_operands<A>{{of.rows.data + before * 64, of.rows.stride},
+                                 of.quads + before * one::step_bytes,
+                                 of.last,
+                                 of.steps - before,
+                                 kept.data(),
+                                 one::cols},
+        all.sums.data(), one::cols, nothing);
+    squares.finish();
+  }
+  all.template check<simd::code_sign::is_unsigned>(0);
+}
+
 }  // namespace
 
 TEST_CASE("square_sums_in_turn: all shapes one after the other, every step, nothing read past the operands") {
@@ -101,6 +130,17 @@ TEST_CASE("square_sums_in_turn: all shapes one after the other, every step, noth
       check_squares<A, simd::resident::both, sign::is_unsigned>();
       check_squares<A, simd::resident::rows, sign::is_signed>();
       check_squares<A, simd::resident::quads, sign::is_signed>();
+    }
+  });
+}
+TEST_CASE("square_sums_in_turn: parts of a depth, each from the sums of the one before, row by row") {
+  check::archs::for_each([](auto arch) {
+    using A = decltype(arch);
+    if constexpr (simd::square_unit<A>::exists) {
+      if (!simd::square_unit<A>::is_granted()) return;
+      check_parts<A, simd::square_shape::two_by_two>();
+      check_parts<A, simd::square_shape::one_by_four>();
+      check_parts<A, simd::square_shape::one_by_two>();
     }
   });
 }

@@ -30,14 +30,24 @@ template <class Layout>
 bool squares_stay(const Layout& layout, index_t panels) {
   return panels * layout.panel_bytes() <= square_staying_bytes;
 }
-/// Rows that are made ready at a time for packed weights, of `rows`: as many as stay in the second cache, too, and
-/// nearly as many each time.
+/// A great depth is summed in parts of nearly so many steps, those of some panels one after the other, while their sums
+/// stay in the second cache: so rows and weights meet in the first, and rows need not stay, however long they are.
+inline constexpr index_t square_part_steps = 8, square_panels_together = 4;
+template <class Layout>
+index_t square_depth_parts(const Layout& layout, index_t panels, index_t rows) {
+  const index_t steps = divide_up(layout.quads(), simd::square_edge);
+  const bool is_great = steps > 6 * square_part_steps && !squares_stay(layout, panels);
+  return is_great && rows > simd::square_edge ? divide_up(steps, square_part_steps) : 1;
+}
+/// Rows that are made ready at a time for packed weights, of `rows`: as many as stay in the second cache, too, or as
+/// their sums do, and nearly as many each time.
 template <class Layout>
 index_t square_rows_at_once(const Layout& layout, index_t panels, index_t rows) {
+  constexpr index_t most_sums = 8 * square_rows_together;
   const index_t row_bytes = layout.depth + 64;
-  const bool stay = squares_stay(layout, panels);
-  if (!stay && rows * row_bytes <= square_all_rows_bytes) return round_up(rows, square_rows_together);
-  const index_t most = stay ? 4 * square_rows_together : square_rows_bytes / row_bytes;
+  const bool stay = squares_stay(layout, panels), in_parts = square_depth_parts(layout, panels, rows) > 1;
+  if (!stay && !in_parts && rows * row_bytes <= square_all_rows_bytes) return round_up(rows, square_rows_together);
+  const index_t most = stay ? 4 * square_rows_together : in_parts ? most_sums : square_rows_bytes / row_bytes;
   const index_t times = divide_up(rows, std::max(most / square_rows_together, index_t{1}) * square_rows_together);
   return round_up(divide_up(rows, times), square_rows_together);
 }
@@ -57,6 +67,11 @@ class square_product {
   static constexpr bool is_packed = !packs_panels<Panels>;
   static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
 
+  /// Steps of the depth that are summed before others.
+  struct depth_part {
+    index_t first, steps;
+    bool is_last;
+  };
   /// Sums on their way: rows [row, row + rows), columns [col, col + cols) of a panel.
   struct block {
     const panel_type* panel;
@@ -70,41 +85,58 @@ class square_product {
         rows_(rows),
         row_(row),
         finish_(finish),
-        steps_(divide_up(weights.layout().quads(), edge)),
-        rows_beside_step_(divide_up(most_rows, std::max(steps_ - 1, index_t{1}))) {}
+        steps_(divide_up(weights.layout().quads(), edge)) {}
 
   void over(index_t first, index_t count) {
     const auto layout = weights_.layout();
     const bool stay = squares_stay(layout, count);
-    const index_t part = stay ? count : std::max(index_t{1}, square_part_bytes / layout.panel_bytes());
-    const index_t together = is_packed ? part : 1;
+    parts_ = square_depth_parts(layout, count, rows_);
+    rows_beside_step_ = divide_up(most_rows, std::max(part(parts_ - 1).steps - 1, index_t{1}));
+    const index_t some = parts_ > 1 ? square_panels_together
+                         : stay     ? count
+                                    : std::max(index_t{1}, square_part_bytes / layout.panel_bytes());
+    const index_t together = is_packed ? some : 1;
     alignas(64) std::int32_t room[most_rows * width];
     sums_ = room;
+    if (parts_ > 1) kept_ = line_array<std::int32_t>::for_overwrite(round_up(rows_, most_rows) * together * width);
     session_.emplace();
     for (index_t p = first; p < first + count; p += together) {
       prepare(p, std::min(together, first + count - p));
-      // Few rows do nothing but read: in order, and the CPU asks for what comes.
-      if (is_packed && rows_ > edge && p + together < first + count)
-        ask_for(std::min(together, first + count - p - together));
-      for (index_t m = 0; m < rows_; m += most_rows)
-        for (index_t i = 0; i < static_cast<index_t>(panels_.size()); ++i) sum_panel(p + i, i, m);
+      for (index_t k = 0; k < parts_; ++k) {
+        // Few rows do nothing but read: in order, and the CPU asks for what comes.
+        if (is_packed && rows_ > edge && !stay) ask_behind(k, std::min(together, first + count - p - together));
+        for (index_t m = 0; m < rows_; m += most_rows)
+          for (index_t i = 0; i < present(); ++i) sum_panel(p + i, i, m, part(k));
+      }
       drain();
     }
     session_.reset();
   }
 
  private:
-  /// From here on every step asks for its share of the `count` panels behind the present ones.
-  void ask_for(index_t count) {
-    const auto present = static_cast<index_t>(panels_.size()), bytes = weights_.layout().panel_bytes();
-    const index_t steps = divide_up(rows_, most_rows) * present * 2 * (steps_ - 1);
-    next_ = panels_.front().codes() + present * bytes;
-    next_left_ = count * bytes;
-    next_share_ = round_up(divide_up(next_left_, std::max(steps, index_t{1})), line);
+  index_t present() const { return static_cast<index_t>(panels_.size()); }
+  depth_part part(index_t k) const {
+    const index_t first = k * steps_ / parts_, next = (k + 1) * steps_ / parts_;
+    return {first, next - first, k == parts_ - 1};
+  }
+  /// From here on every step asks for its share of what follows part k of the depth: the next part of the same panels,
+  /// or the first one of the `count` behind them.
+  void ask_behind(index_t k, index_t count) {
+    const index_t bytes = weights_.layout().panel_bytes();
+    const std::int8_t* codes = panels_.front().codes();
+    if (k + 1 < parts_)
+      codes += part(k + 1).first * step_bytes, count = present();
+    else
+      codes += present() * bytes;
+    const depth_part next = part((k + 1) % parts_);
+    const index_t length = std::min(next.steps * step_bytes, bytes - next.first * step_bytes);
+    const index_t asks = std::max(divide_up(rows_, most_rows) * present() * 2 * (part(k).steps - 1), index_t{1});
+    const index_t share = round_up(divide_up(count * length, asks), line);
+    asks_left_ = count > 0 ? divide_up(count * length, share) : 0;
+    next_ = {reinterpret_cast<const std::uint8_t*>(codes), bytes, length, share};
   }
   QTENSOR_INLINE void ask() {
-    for (index_t n = std::min(next_share_, next_left_); n > 0; n -= line, next_ += line, next_left_ -= line)
-      simd::prefetch_second_level(next_);
+    if (asks_left_ > 0) --asks_left_, next_.ask();
   }
   void prepare(index_t p, index_t count) {
     const index_t rest = weights_.layout().quads() % edge;
@@ -120,13 +152,27 @@ class square_product {
     }
   }
 
-  void sum_panel(index_t number, index_t i, index_t m) {
+  /// Sums of the parts before, of rows from m on and the present panel i.
+  std::int32_t* kept_sums(index_t i, index_t m) {
+    return kept_.data() + (m / most_rows * present() + i) * most_rows * width;
+  }
+  simd::square_operands<A> operands(index_t i, index_t m, const depth_part& part) {
     const panel_type& panel = panels_[static_cast<std::size_t>(i)];
-    const std::int8_t* codes = panel.codes();
-    const std::int8_t* last = last_.size() > 0 ? last_.data() + i * step_bytes : codes + (steps_ - 1) * step_bytes;
-    const simd::square_operands<A> of{x_.from(m), codes, last, steps_, panel.start_or_null()};
+    const simd::unit_rows<A> rows = x_.from(m);
+    const std::int8_t *codes = panel.codes() + part.first * step_bytes, *last = codes + (part.steps - 1) * step_bytes;
+    if (part.is_last && last_.size() > 0) last = last_.data() + i * step_bytes;
+    if (part.first == 0) return {rows, codes, last, part.steps, panel.start_or_null()};
+    const simd::unit_rows<A> behind{rows.data + part.first * 4 * edge, rows.stride};
+    return {behind, codes, last, part.steps, kept_sums(i, m), width};
+  }
+
+  void sum_panel(index_t number, index_t i, index_t m, const depth_part& part) {
+    const panel_type& panel = panels_[static_cast<std::size_t>(i)];
+    const simd::square_operands<A> of = operands(i, m, part);
     const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
-    if (rows <= edge) {
+    if (!part.is_last) {
+      keep_sums(of, rows, kept_sums(i, m));
+    } else if (rows <= edge) {
       sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
     } else if constexpr (Finish::runs_beside) {
       sum<shape::two_by_two>(of, {&panel, number, m, rows, 0, half});
@@ -134,6 +180,15 @@ class square_product {
     } else {
       sum_beside_nothing(of, {&panel, number, m, rows, 0, width});
     }
+  }
+  /// Sums a part of the depth that is not the last one.
+  void keep_sums(const simd::square_operands<A>& of, index_t rows, std::int32_t* kept) {
+    const auto only_ask = [&]() QTENSOR_INLINE_LAMBDA { ask(); };
+    if (rows <= edge)
+      return squares_.template sum<shape::one_by_four, stays, Rows::unit_sign>(of, kept, width, only_ask);
+    constexpr index_t half = width / 2;
+    for (index_t col = 0; col < width; col += half)
+      squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(col), kept + col, width, only_ask);
   }
   /// Sums a block, while the one before it goes to memory.
   template <shape Shape>
@@ -226,14 +281,15 @@ class square_product {
   const Rows& x_;
   index_t rows_, row_;
   const Finish& finish_;
-  index_t steps_, rows_beside_step_;
+  index_t steps_, parts_ = 1, rows_beside_step_ = 1;
   std::vector<panel_type> panels_;
   line_array<std::int8_t> last_;
   std::optional<session> session_;
   simd::square_sums_in_turn<A> squares_;
   std::int32_t* sums_ = nullptr;
-  const std::int8_t* next_ = nullptr;  // what is asked for next, how much of it is left and each step's share
-  index_t next_left_ = 0, next_share_ = 0;
+  line_array<std::int32_t> kept_;  // sums of the parts before, of all rows and the present panels
+  simd::run_requests next_;        // what is asked for next, and how often
+  index_t asks_left_ = 0;
   block before_{};
 };
 

@@ -21,12 +21,14 @@ struct square_operands {
   const std::int8_t* last;    ///< the same of the last step, whose quads behind the depth are 0
   index_t steps;              ///< of 16 quads, at least 1
   const std::int32_t* start;  ///< of the first column, or null: sums begin at 0
+  index_t start_step = 0;     ///< from one row's to the next one's; 0: all rows begin alike
 
   /// Bytes from one quad of a column to the next.
   static constexpr index_t quad_step() { return int_tile<A>::panel * 4; }
   /// The same from a later column on.
   square_operands from(index_t column) const {
-    return {rows, quads + 4 * column, last + 4 * column, steps, start == nullptr ? nullptr : start + column};
+    return {rows,      quads + 4 * column, last + 4 * column, steps, start == nullptr ? nullptr : start + column,
+            start_step};
   }
   /// Calls first(units, quads) with where the operands of the first step begin, then(units, quads) for the others.
   template <class First, class Then>
@@ -50,6 +52,7 @@ struct square_taps {
   tap_segments taps;                     ///< of whole steps, at least one
   const std::int32_t* start;             ///< of the first column, never null
   index_t columns = int_tile<A>::panel;  ///< that lie side by side
+  static constexpr index_t start_step = 0;
 
   index_t quad_step() const { return 4 * columns; }
   square_taps from(index_t column) const { return {rows, quads + 4 * column, taps, start + column, columns}; }
@@ -75,10 +78,10 @@ class square_sums_in_turn {
   using unit = square_unit<A>;
 
  public:
-  /// sums[r * stride + c] = start[c] (0 where it is null) + sum over all quads of unit(r, k) * weight(k, c), modulo
-  /// 2^32, as dot_tile has it: in memory when the next call has made its first step. beside() is called after every
-  /// later step and must leave these registers alone. Operands: square_operands or square_taps; Units: what their rows'
-  /// bytes are.
+  /// sums[r * stride + c] = start[r * start_step + c] (0 where it is null) + sum over all quads of unit(r, k) *
+  /// weight(k, c), modulo 2^32, as dot_tile has it: in memory when the next call has made its first step. beside() is
+  /// called after every later step and must leave these registers alone. Operands: square_operands or square_taps;
+  /// Units: what their rows' bytes are.
   template <square_shape Shape, resident Stays, code_sign Units = code_sign::is_unsigned, class Operands, class Beside>
   QTENSOR_INLINE void sum(const Operands of, std::int32_t* sums, index_t stride, const Beside& beside) {
     const index_t rows_stride = of.rows.stride, quad_step = of.quad_step();
@@ -87,7 +90,7 @@ class square_sums_in_turn {
       if (of.start == nullptr)
         unit::template zero<t>();
       else
-        unit::template load<t>(of.start + column<Shape>(t), 0);
+        unit::template load<t>(of.start + row<Shape>(t) * of.start_step + column<Shape>(t), of.start_step * 4);
     };
     of.for_each_step(
         [&](const auto* rows, const std::int8_t* quads) QTENSOR_INLINE_LAMBDA {
@@ -115,9 +118,13 @@ class square_sums_in_turn {
   }
 
  private:
-  /// How many squares, and the column of one.
+  /// How many squares, and the row and column of one.
   template <square_shape Shape>
   static constexpr index_t count = Shape == square_shape::one_by_two ? 2 : 4;
+  template <square_shape Shape>
+  static constexpr index_t row(index_t square) {
+    return Shape == square_shape::two_by_two ? square_edge * (square / 2) : 0;
+  }
   template <square_shape Shape>
   static constexpr index_t column(index_t square) {
     return square_edge * (Shape == square_shape::one_by_four ? square : square % 2);
