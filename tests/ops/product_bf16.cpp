@@ -72,6 +72,26 @@ void check_parts(index_t outputs, index_t depth) {
   });
 }
 
+/// Rows that are more than stay in a cache have the results of fewer.
+template <class S>
+void check_many_rows(index_t outputs, index_t depth) {
+  constexpr index_t rows = 80, half = rows / 2;
+  REQUIRE(rows * depth * 2 > index_t{1} << 20);
+  const auto w = pack(weights<S>(outputs, depth));
+  const matrix x = matrix(rows, depth).fill(plain);
+  in_all_ways([&] {
+    const matrix y = product<best_arch>(w, x.ref());
+    for (const index_t first : {index_t{0}, half}) {
+      const matrix_ref<const float> some{x.data.data() + first * depth, half, depth, depth, 1};
+      const matrix part = product<best_arch>(w, some);
+      bool equal = true;
+      for (index_t r = 0; r < half; ++r)
+        for (index_t c = 0; c < outputs; ++c) equal = equal && bits_of(y(first + r, c)) == bits_of(part(r, c));
+      CHECK(equal);
+    }
+  });
+}
+
 }  // namespace
 
 TEST_CASE("multiply_bf16: every small shape within the bound, groups of any size") {
@@ -150,6 +170,12 @@ TEST_CASE("multiply_bf16: NaN and infinity reach the results they belong to, and
 TEST_CASE("multiply_bf16: weights from memory, whose codes are asked for, give the same bits as those in a cache") {
   check_parts<int4_group<32>>(1090, 2100);
   check_parts<uint4_group<5>>(1090, 2100);
+}
+
+TEST_CASE("multiply_bf16: rows that do not stay in a cache meet several panels in turn, with the same bits") {
+  check_many_rows<int4_group<64>>(8 * 64 + 70, 6600);
+  check_many_rows<scheme<e4m3, per_channel<0>>>(8 * 64 + 6, 6603);
+  check_many_rows<mxfp8_e4m3>(64, 6624);
 }
 
 TEST_CASE("multiply_bf16: no depth gives +0, sizes that disagree an error") {

@@ -62,95 +62,132 @@ class bf16_operand {
 
 /// Blocks in which weights are decoded, as measured: few rows want short ones, unless codes of a byte take long to
 /// decode, or to come from memory. Nibbles of a wide panel are two streams that change every few lines: where they are
-/// not near, those of the next block are asked for meanwhile.
+/// not near, those of the next block are asked for meanwhile. Where rows do not stay in the second cache, blocks of
+/// several panels meet the same part of them in turn.
 struct bf16_blocks {
-  index_t quads;
+  index_t rows, panels, quads;
   bool asks;
 
   template <class Tiles, class Panels>
   static bf16_blocks of(const typename Panels::layout_type& layout, index_t rows, bool scaled_last) {
+    using A = typename Panels::arch;
     constexpr bool is_nibble = Panels::layout_type::is_nibble, waits = Tiles::waits_for_codes;
-    constexpr index_t short_block = 32, few_rows = 4 * simd::float_tile<typename Panels::arch>::max_rows;
+    constexpr index_t short_block = 32, few_rows = 4 * simd::float_tile<A>::max_rows, staying_bytes = index_t{1} << 20;
     const bool comes_late = is_beyond_caches(layout.panels() * layout.panel_bytes() / index_t{sizeof(float)});
     const bool takes_long = waits && !is_nibble && (!scaled_last || comes_late);
     const index_t most = rows <= few_rows && !takes_long ? short_block : Tiles::quads_at_once;
-    return {std::min(most, layout.quads()), waits && is_nibble && !packs_panels<Panels> && !weights_are_near(layout)};
+    const index_t row_bytes = 2 * layout.depth, row_block = float_row_block<A>(rows, row_bytes, Tiles::row_step);
+    const bool stay = packs_panels<Panels> || row_block * row_bytes < staying_bytes;
+    return {row_block, stay ? 1 : Tiles::panels_together, std::min(most, layout.quads()),
+            waits && is_nibble && !packs_panels<Panels> && !weights_are_near(layout)};
   }
 };
 
-/// Rows [first, first + rows) of x times wide panels [panel, panel + panels), by simd::bf16_vectors or bf16_squares.
-template <class Tiles, tile_source X, class Sink, class Panels>
-void multiply_bf16_blocks(wide_panel<Panels>& weights, const typename Panels::layout_type& layout, index_t panel,
-                          index_t panels, const X& x, index_t first, index_t rows, const Sink& sink) {
+/// Rows times wide panels by simd::bf16_vectors or bf16_squares.
+template <class Tiles, class Panels, class Sink>
+class bf16_block_product {
   using A = typename Panels::arch;
   using S = typename Panels::scheme_type;
+  using layout_type = typename Panels::layout_type;
   using tile = simd::float_tile<A>;
-  constexpr index_t width = tile::panel, quad_bytes = Panels::layout_type::quad_bytes;
-  const index_t quads = layout.quads(), row_block = float_row_block<A>(rows, 2 * layout.depth, Tiles::row_step);
-  const bool scaled_last = has_bf16_numbers<S> && layout.groups() == 1;
-  const bf16_blocks blocks = bf16_blocks::of<Tiles, Panels>(layout, rows, scaled_last);
-  const index_t pairs_each = round_up(2 * blocks.quads, Tiles::pair_step);
-  const auto what = scaled_last ? simd::bf16_weights::numbers : simd::bf16_weights::values;
-  bf16_operand<A> values(row_block, layout.depth, layout.group, quads);
-  constexpr index_t stride = Tiles::panel_stride;
-  product_space space(row_block * width + pairs_each * stride);
-  float* const sums = space.data();
-  auto* const block = reinterpret_cast<std::uint32_t*>(sums + row_block * width);
+  static constexpr index_t width = tile::panel, quad_bytes = layout_type::quad_bytes, stride = Tiles::panel_stride;
 
-  for (index_t m = 0; m < rows; m += row_block) {
-    const index_t some = std::min(row_block, rows - m);
-    values.fill(x, first + m, some);
-    for (index_t p = panel; p < panel + panels; ++p) {
-      weights.go_to(p, layout.outputs);
-      alignas(64) float scales[width];
-      const auto give = [&](index_t r, index_t count) {
-        float* const tile_sums = sums + r * width;
-        if (scaled_last)
-          for (index_t i = 0; i < count; ++i)
-            for (index_t c = 0; c < weights.vectors() * simd::lanes<A>; c += simd::lanes<A>) {
-              float* at = tile_sums + i * width + c;
-              simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(scales + c)));
-            }
-        sink(product_tile{first + m + r, p * width, count, weights.cols(), tile_sums, width});
-      };
-      const auto decode = [&](index_t q, index_t end) {
-        // From a code to that of the next block in the same place: of this panel, or the first one of the next.
-        const index_t ahead = (end < quads ? blocks.quads : wide_panel<Panels>::parts * quads - q) * quad_bytes;
-        weights.for_groups(q, end,
-                           [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
-                               const auto& parameters) {
-                             const index_t at_once = blocks.asks ? 16 : depth;
-                             std::uint32_t* to = block + (from - q) * 2 * stride + col;
-                             for (index_t k = 0; k < depth; k += at_once) {
-                               const index_t n = std::min(at_once, depth - k);
-                               if (blocks.asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
-                               decoder.pairs_of(what, codes, n, parameters, to, stride);
-                               codes += at_once / 4 * quad_bytes, to += at_once / 2 * stride;
-                             }
-                             if (scaled_last)
-                               for (index_t c = 0; c < parameters.width; ++c) {
-                                 scales[col + c] = parameters.scales[c];
-                                 if constexpr (S::has_tensor_scale)
-                                   scales[col + c] = rounded(scales[col + c] * parameters.tensor_scale);
-                               }
-                           });
-        const index_t pairs = 2 * (end - q);
-        std::fill(block + pairs * stride, block + round_up(pairs, Tiles::pair_step) * stride, 0u);
-      };
-      for (index_t q = 0; q < quads; q += blocks.quads) {
-        const index_t end = std::min(q + blocks.quads, quads);
-        decode(q, end);
-        for (index_t r = 0, done = 0; r < some; r += done) {
-          done = Tiles::rows(some - r);
-          Tiles::sum(block, stride, weights.vectors(), values.from(r, q), done, 2 * (end - q), sums + r * width,
-                     q == 0);
-          if (end == quads)
-            for (index_t i = r, count = 0; i < r + done; i += count) give(i, count = tile::rows(r + done - i));
+ public:
+  /// For `rows` rows in all.
+  bf16_block_product(wide_panel<Panels>& weights, const layout_type& layout, index_t rows, const Sink& sink)
+      : weights_(weights),
+        layout_(layout),
+        sink_(sink),
+        scaled_last_(has_bf16_numbers<S> && layout.groups() == 1),
+        blocks_(bf16_blocks::of<Tiles, Panels>(layout, rows, scaled_last_)),
+        values_(blocks_.rows, layout.depth, layout.group, layout.quads()),
+        space_(blocks_.panels * blocks_.rows * width + round_up(2 * blocks_.quads, Tiles::pair_step) * stride),
+        block_(reinterpret_cast<std::uint32_t*>(sums_of(blocks_.panels))) {}
+
+  /// Rows [first, first + rows) of x times wide panels [panel, panel + panels).
+  template <tile_source X>
+  void over(index_t panel, index_t panels, const X& x, index_t first, index_t rows) {
+    for (index_t m = 0; m < rows; m += blocks_.rows) {
+      const index_t some = std::min(blocks_.rows, rows - m);
+      values_.fill(x, first + m, some);
+      for (index_t p = 0; p < panels; p += blocks_.panels)
+        sum_panels(panel + p, std::min(blocks_.panels, panels - p), first + m, some);
+    }
+  }
+
+ private:
+  float* sums_of(index_t i) { return space_.data() + i * blocks_.rows * width; }
+
+  /// The rows that are ready, the first of which is `row`, times panels [first, first + count).
+  void sum_panels(index_t first, index_t count, index_t row, index_t rows) {
+    const index_t quads = layout_.quads(), panel_quads = wide_panel<Panels>::parts * quads;
+    for (index_t q = 0; q < quads; q += blocks_.quads) {
+      const index_t end = std::min(q + blocks_.quads, quads), to_first = (count - 1) * panel_quads;
+      for (index_t i = 0; i < count; ++i) {
+        const index_t to_next = i + 1 < count ? panel_quads : end < quads ? blocks_.quads - to_first : panel_quads - q;
+        if (count > 1 || q == 0) weights_.go_to(first + i, layout_.outputs);
+        decode(q, end, to_next);
+        for (index_t r = 0, done = 0; r < rows; r += done) {
+          done = Tiles::rows(rows - r);
+          float* const sums = sums_of(i) + r * width;
+          Tiles::sum(block_, stride, weights_.vectors(), values_.from(r, q), done, 2 * (end - q), sums, q == 0);
+          if (end == quads) give(row + r, done, (first + i) * width, sums);
         }
       }
     }
   }
-}
+
+  /// Quads [q, end) of the present panel to the block. What is decoded next lies so many quads behind.
+  void decode(index_t q, index_t end, index_t to_next) {
+    const auto what = scaled_last_ ? simd::bf16_weights::numbers : simd::bf16_weights::values;
+    weights_.for_groups(q, end,
+                        [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
+                            const auto& parameters) {
+                          const index_t at_once = blocks_.asks ? 16 : depth, ahead = to_next * quad_bytes;
+                          std::uint32_t* to = block_ + (from - q) * 2 * stride + col;
+                          for (index_t k = 0; k < depth; k += at_once) {
+                            const index_t n = std::min(at_once, depth - k);
+                            if (blocks_.asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
+                            decoder.pairs_of(what, codes, n, parameters, to, stride);
+                            codes += at_once / 4 * quad_bytes, to += at_once / 2 * stride;
+                          }
+                          if (scaled_last_) keep_scales(col, parameters);
+                        });
+    const index_t pairs = 2 * (end - q);
+    std::fill(block_ + pairs * stride, block_ + round_up(pairs, Tiles::pair_step) * stride, 0u);
+  }
+  /// The scales of the panel's columns from col on, which sums are multiplied by.
+  void keep_scales(index_t col, const auto& parameters) {
+    for (index_t c = 0; c < parameters.width; ++c) {
+      scales_[col + c] = parameters.scales[c];
+      if constexpr (S::has_tensor_scale) scales_[col + c] = rounded(scales_[col + c] * parameters.tensor_scale);
+    }
+  }
+
+  /// Sums of rows from `row` on and of the present panel, whose first column is `col`, to the sink.
+  void give(index_t row, index_t rows, index_t col, float* sums) {
+    for (index_t r = 0, some = 0; r < rows; r += some, sums += some * width) {
+      some = tile::rows(rows - r);
+      if (scaled_last_)
+        for (index_t i = 0; i < some; ++i)
+          for (index_t c = 0; c < weights_.vectors() * simd::lanes<A>; c += simd::lanes<A>) {
+            float* at = sums + i * width + c;
+            simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(scales_ + c)));
+          }
+      sink_(product_tile{row + r, col, some, weights_.cols(), sums, width});
+    }
+  }
+
+  wide_panel<Panels>& weights_;
+  const layout_type& layout_;
+  const Sink& sink_;
+  const bool scaled_last_;
+  const bf16_blocks blocks_;
+  bf16_operand<A> values_;
+  product_space space_;
+  std::uint32_t* const block_;
+  alignas(64) float scales_[width];
+};
 
 /// Dots of pairs while codes are decoded to their numbers: a group's sum is multiplied by its scale and added to sums.
 struct direct_dots {
@@ -250,7 +287,8 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
     for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows, Tiles::row_step,
                       [&](index_t panel, index_t panels, index_t first, index_t count) {
                         wide weights(w);
-                        multiply_bf16_blocks<Tiles>(weights, layout, panel, panels, x, first, count, sink);
+                        bf16_block_product<Tiles, panels_type, Sink>(weights, layout, count, sink)
+                            .over(panel, panels, x, first, count);
                       });
   };
   if constexpr (simd::square_unit<arch>::exists)

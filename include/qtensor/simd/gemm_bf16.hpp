@@ -84,14 +84,14 @@ requires(bf16_dot<A>::exists) void bf16_tile(const std::uint32_t* panel, index_t
 }
 
 /// Sums of bf16 pairs by tiles of vectors, as ops/product_bf16.hpp takes them: how many rows at a time, up to which
-/// multiples of rows and pairs operands and sums have room, how many quads of depth are decoded at a time, how many
-/// words one pair of a decoded panel is from the next, and whether blocks pass so fast that it counts how soon codes
-/// come.
+/// multiples of rows and pairs operands and sums have room, how many quads of depth are decoded at a time, from how
+/// many panels in turn for rows that come from afar, how many words one pair of a decoded panel is from the next, and
+/// whether blocks pass so fast that it counts how soon codes come.
 template <usable_arch A>
 requires(bf16_dot<A>::exists) struct bf16_vectors {
   static constexpr index_t row_step = float_tile<A>::max_rows, pair_step = 1;
   static constexpr bool waits_for_codes = false;
-  static constexpr index_t quads_at_once = 256, panel_stride = float_tile<A>::panel;
+  static constexpr index_t quads_at_once = 256, panels_together = 1, panel_stride = float_tile<A>::panel;
   static index_t rows(index_t left) { return float_tile<A>::rows(left); }
   static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {

@@ -18,6 +18,7 @@ struct bf16_squares {
   static index_t rows(index_t left) { return std::min(left, index_t{128}); }
   /// Decoded columns of two squares stay in the first cache while rows pass by, and spread over it.
   static constexpr index_t quads_at_once = 128, panel_stride = float_tile<A>::panel + square_edge;
+  static constexpr index_t panels_together = 8;
 
   static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {
