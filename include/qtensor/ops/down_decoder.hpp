@@ -232,8 +232,8 @@ class down_decoder {
     /// Of groups down each column.
     void in_groups(const code_unit* codes, index_t col, index_t n, number* out, index_t step, simd::traffic t) const {
       constexpr index_t most = most_cols + simd::lanes<simd::best_arch>;
-      const index_t groups = blocks_down();
-      const auto turn_entries = [&](auto* to, const auto& load) {  // those of a column side by side
+      const index_t groups = std::min(blocks_down(), most_groups);  // never more: g++ warns of reads behind `found`
+      const auto turn_entries = [&](auto* to, const auto& load) {   // those of a column side by side
         std::remove_pointer_t<decltype(to)> found[most_groups * most];
         index_array row = at_;
         for (index_t g = 0; g < groups; ++g, row[last - 1] += block()) load(row, found + g * most);
