@@ -75,13 +75,6 @@ inline void unpack_eight(const std::uint8_t* from, std::uint8_t* codes) {
   std::memcpy(codes, &v, 8);
 }
 
-// Four 6-bit codes of a word, one per byte, to its lower 24 bits.
-template <class A>
-QTENSOR_INLINE bytes<A> packed_sixes(const words<A>& v) {
-  const words<A> six(0x3fu);
-  return simd::drop_top_bytes((v & six) | ((v >> 2) & (six << 6)) | ((v >> 4) & (six << 12)) |
-                              ((v >> 6) & (six << 18)));
-}
 template <int Bits>
 inline constexpr bool by_eights = Bits != 4 && std::endian::native == std::endian::little;
 
@@ -96,7 +89,7 @@ inline constexpr bool packs_registers = Bits == 4 || (Bits == 6 && has_join_sixe
 
 /// Widths whose codes are packed one batch at a time.
 template <class A, int Bits>
-inline constexpr bool by_batches = packs_in_registers<A>&& Bits < 8 && Bits != 4 && Bits != 6;
+inline constexpr bool by_batches = packs_in_registers<A>&& Bits < 8 && Bits != 4;
 
 /// `streams`: whole registers go past the caches; `to` is aligned to 64 bytes.
 template <class A, int Bits>
@@ -116,21 +109,15 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
                     simd::join_nibbles(simd::load_n<A>(codes + i, n - i), bytes<A>(std::uint8_t{0})));
     return;
   }
-  if constexpr (Bits == 6) {
-    if constexpr (has_join_sixes<A>) {
-      for (; i + 4 * step <= n; i += 4 * step) {
-        const std::uint8_t* from = codes + i;
-        const std::array<bytes<A>, 3> v =
-            simd::join_sixes(simd::load<A>(from), simd::load<A>(from + step), simd::load<A>(from + 2 * step),
-                             simd::load<A>(from + 3 * step));
+  if constexpr (Bits == 6 && has_join_sixes<A>)
+    for (; i + 4 * step <= n; i += 4 * step) {
+      const std::uint8_t* from = codes + i;
+      const std::array<bytes<A>, 3> v =
+          simd::join_sixes(simd::load<A>(from), simd::load<A>(from + step), simd::load<A>(from + 2 * step),
+                           simd::load<A>(from + 3 * step));
 #pragma GCC unroll 3
-        for (int k = 0; k < 3; ++k) simd::put(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)], streams);
-      }
+      for (int k = 0; k < 3; ++k) simd::put(to + i / 4 * 3 + k * step, v[static_cast<std::size_t>(k)], streams);
     }
-    // Whole batches are written, of which three quarters count: while there is room for them.
-    for (; i / 4 * 3 + step <= packed_bytes<6>(n); i += step)
-      simd::store(to + i / 4 * 3, packed_sixes<A>(simd::bits_as<std::uint32_t>(simd::load<A>(codes + i))));
-  }
   if constexpr (by_batches<A, Bits>) {
     const auto packed = [&] { return simd::packed_codes<Bits>(simd::load<A>(codes + i)); };
     // Whole batches are written, of which the first bytes count: while there is room for them.
@@ -178,8 +165,8 @@ inline constexpr bool packs_codes = Bits >= 2 && Bits <= 8;
 /// Packs a run: the low `Bits` bits of codes[0, n) to to[0, packed_bytes<Bits>(n)); upper bits are ignored, unused bits
 /// of the last byte are 0. Bits is 2 to 8; codes and to may not overlap. Rows: call once for each row.
 /// `past_caches`: what is packed bypasses the caches; call stream_fence<A>() after the last run.
-/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2, else 0.4; other widths
-/// 0.15 with AVX-512, 0.4 on AVX2, else 0.6.
+/// Cost: 4 bits 0.05 instructions per code with AVX-512, 6 bits 0.1 with VBMI, 0.2 on AVX2; else 0.15 with AVX-512, 0.4
+/// on AVX2 and 0.6.
 template <usable_arch A, int Bits>
 void pack_codes(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool past_caches) {
   static_assert(packs_codes<Bits>, "qtensor: codes are packed with 2 to 8 bits.");

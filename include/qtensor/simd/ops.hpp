@@ -643,15 +643,4 @@ QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(const bytes<A>& v) {
   return split_nibbles(detail::isa<A>{}, v);
 }
 
-/// The lower three bytes of every word side by side, 3 * lanes bytes in all, then anything; and the way back: words of
-/// the first 3 * lanes bytes, their top byte 0. Cost: 2 / 2 / 1 / 1.
-template <usable_arch A>
-QTENSOR_INLINE bytes<A> drop_top_bytes(const words<A>& v) {
-  return drop_top_bytes(detail::isa<A>{}, v);
-}
-template <usable_arch A>
-QTENSOR_INLINE words<A> give_top_bytes(const bytes<A>& v) {
-  return give_top_bytes(detail::isa<A>{}, v);
-}
-
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -532,17 +532,6 @@ QTENSOR_INLINE std::array<bytes512, 2> split_nibbles(avx512_isa isa, const bytes
   return {bytes512(_mm512_unpacklo_epi8(low, high)), bytes512(_mm512_unpackhi_epi8(low, high))};
 }
 
-// The top byte of every word out of the way, or back in as 0.
-QTENSOR_INLINE bytes512 drop_top_bytes(avx512_isa, const words512& v) {
-  const __m512i three = _mm512_shuffle_epi8(v.data, _mm512_broadcast_i32x4(without_fourths()));
-  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15), three);
-}
-QTENSOR_INLINE words512 give_top_bytes(avx512_isa, const bytes512& v) {
-  const __m512i quarters =
-      _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6, 6, 7, 8, 9, 9, 10, 11, 12), v.data);
-  return _mm512_shuffle_epi8(quarters, _mm512_broadcast_i32x4(with_fourths()));
-}
-
 template <class T>
 QTENSOR_INLINE void stream(avx512_isa, T* to, const xsimd::batch<T, avx512_arch>& v) {
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), std::bit_cast<__m512i>(v.data));

@@ -628,23 +628,6 @@ QTENSOR_INLINE std::array<bytes<A>, 2> split_nibbles(any_isa, const bytes<A>& v)
   return {r[0].batch(), r[1].batch()};
 }
 
-template <class A>
-QTENSOR_INLINE bytes<A> drop_top_bytes(any_isa, const words<A>& v) {
-  buffer<std::uint32_t, A> x(v);
-  buffer<std::uint8_t, A> r(bytes<A>(std::uint8_t{0}));
-  for (index_t i = 0; i < 3 * x.size; ++i) r[i] = static_cast<std::uint8_t>(x[i / 3] >> (8 * (i % 3)));
-  return r.batch();
-}
-template <class A>
-QTENSOR_INLINE words<A> give_top_bytes(any_isa, const bytes<A>& v) {
-  buffer<std::uint8_t, A> x(v);
-  buffer<std::uint32_t, A> r;
-  for (index_t i = 0; i < r.size; ++i)
-    r[i] = static_cast<std::uint32_t>(x[3 * i]) | static_cast<std::uint32_t>(x[3 * i + 1]) << 8 |
-           static_cast<std::uint32_t>(x[3 * i + 2]) << 16;
-  return r.batch();
-}
-
 template <class T, class A>
 QTENSOR_INLINE void stream(any_isa, T* to, const xsimd::batch<T, A>& v) {
   v.store_unaligned(to);

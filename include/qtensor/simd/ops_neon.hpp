@@ -249,14 +249,5 @@ QTENSOR_INLINE std::array<bytes_neon, 2> split_nibbles(neon_isa, const bytes_neo
   return {bytes_neon(vzip1q_u8(low, high)), bytes_neon(vzip2q_u8(low, high))};
 }
 
-QTENSOR_INLINE bytes_neon drop_top_bytes(neon_isa, const words_neon& v) {
-  static constexpr std::uint8_t three[16] = {0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 255, 255, 255, 255};
-  return vqtbl1q_u8(vreinterpretq_u8_u32(v.data), vld1q_u8(three));
-}
-QTENSOR_INLINE words_neon give_top_bytes(neon_isa, const bytes_neon& v) {
-  static constexpr std::uint8_t four[16] = {0, 1, 2, 255, 3, 4, 5, 255, 6, 7, 8, 255, 9, 10, 11, 255};
-  return vreinterpretq_u32_u8(vqtbl1q_u8(v.data, vld1q_u8(four)));
-}
-
 }  // namespace qtensor::inline QTENSOR_ABI::simd::detail
 #endif  // QTENSOR_LEVEL_NEON

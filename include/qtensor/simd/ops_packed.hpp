@@ -158,12 +158,13 @@ QTENSOR_INLINE std::array<bytes256, 3> join_sixes(avx2_isa, const bytes256& a, c
                                                   const bytes256& d) {
   // Pairs, then fours: first + 64 * second, first + 4096 * second. Of eight words six are left, and go where they are
   // wanted in one register or two.
-  const auto six = [](const bytes256& v, __m256i order) QTENSOR_INLINE_LAMBDA {
+  const __m256i threes =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+  const auto six = [&](const bytes256& v, __m256i order) QTENSOR_INLINE_LAMBDA {
     const __m256i clean = _mm256_and_si256(v.data, _mm256_set1_epi8(0x3f));
     const __m256i fours =
         _mm256_madd_epi16(_mm256_maddubs_epi16(clean, _mm256_set1_epi16(0x4001)), _mm256_set1_epi32(0x10000001));
-    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(without_fourths())),
-                                       order);
+    return _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(fours, threes), order);
   };
   const __m256i x = six(a, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7)),
                 y = six(b, _mm256_setr_epi32(2, 4, 5, 6, 7, 7, 0, 1)),

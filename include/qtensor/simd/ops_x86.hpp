@@ -281,17 +281,6 @@ QTENSOR_INLINE std::array<bytes128, 2> split_nibbles(sse42_isa, const bytes128& 
   return {bytes128(_mm_unpacklo_epi8(low, high)), bytes128(_mm_unpackhi_epi8(low, high))};
 }
 
-QTENSOR_INLINE __m128i without_fourths() {
-  return _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
-}
-QTENSOR_INLINE __m128i with_fourths() { return _mm_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1); }
-QTENSOR_INLINE bytes128 drop_top_bytes(sse42_isa, const words128& v) {
-  return _mm_shuffle_epi8(v.data, without_fourths());
-}
-QTENSOR_INLINE words128 give_top_bytes(sse42_isa, const bytes128& v) {
-  return _mm_shuffle_epi8(v.data, with_fourths());
-}
-
 template <class T>
 QTENSOR_INLINE void stream(sse42_isa, T* to, const xsimd::batch<T, sse42_arch>& v) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(to), std::bit_cast<__m128i>(v.data));
@@ -672,15 +661,6 @@ QTENSOR_INLINE std::array<bytes256, 2> split_nibbles(avx2_isa, const bytes256& v
   const __m256i mask = _mm256_set1_epi8(15), ordered = _mm256_permute4x64_epi64(v.data, 0xd8);
   const __m256i low = _mm256_and_si256(ordered, mask), high = _mm256_and_si256(_mm256_srli_epi16(ordered, 4), mask);
   return {bytes256(_mm256_unpacklo_epi8(low, high)), bytes256(_mm256_unpackhi_epi8(low, high))};
-}
-
-QTENSOR_INLINE bytes256 drop_top_bytes(avx2_isa, const words256& v) {
-  const __m256i three = _mm256_shuffle_epi8(v.data, _mm256_broadcastsi128_si256(without_fourths()));
-  return _mm256_permutevar8x32_epi32(three, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
-}
-QTENSOR_INLINE words256 give_top_bytes(avx2_isa, const bytes256& v) {
-  const __m256i halves = _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 1, 2, 3, 3, 4, 5, 6));
-  return _mm256_shuffle_epi8(halves, _mm256_broadcastsi128_si256(with_fourths()));
 }
 
 template <class T>
