@@ -316,6 +316,34 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
   CHECK(wide[2] == encode<bf16>(5.f));
 }
 
+namespace {
+
+/// Numbers of every upper half (signs, exponents, infinities, NaN of all kinds), several to a register or a kind alone.
+template <class S>
+void check_float_codes() {
+  using kernel = simd::kernel<simd::op::encode, S, simd::best_arch>;
+  std::vector<float> x;
+  for (std::uint32_t upper = 0; upper < 0x10000u; upper += 5)
+    for (const std::uint32_t lower : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      x.push_back(float_of(((upper * (lower % 2 == 0 ? 1u : 0x9e37u)) & 0xffffu) << 16 | lower));
+  const auto n = static_cast<index_t>(x.size());
+  std::vector<std::uint16_t> codes(x.size());
+  for (const float scale : {1.f, 0.5f, 1.7f, 0x1p-130f}) {
+    kernel::uniform(x.data(), n, {scale}, 0, codes.data());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (codes[i] != quantize_element<S>(x[i], {scale}, 0)) FAIL(name<S>.c_str(), ": ", x[i], " under ", scale);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bf16 and f16 under one scale: every kind of number, a mere cast or not") {
+  check_float_codes<scheme<bf16, per_tensor>>();
+  check_float_codes<scheme<bf16, per_tensor, to_special>>();
+  check_float_codes<scheme<f16, per_tensor>>();
+  check_float_codes<scheme<f16, per_tensor, to_special>>();
+}
+
 TEST_CASE("a user's own kernel is found for its scheme, and for no other") {
   CHECK(std::string(simd::kernel_name<simd::op::encode, signs>()) == "signs");
   CHECK(std::string(simd::kernel_name<simd::op::encode, other_signs>()) != "signs");

@@ -549,6 +549,10 @@ struct wide_encoder {
     if (detail::is_irregular<S, A>(s.scale, &zero_point, 0))
       return reference_encoder<S, From>::uniform(x, n, s, zero_point, codes);
     constexpr quotient_by safe = detail::safe_quotient<S>;
+    if constexpr (!detail::counting_format<typename S::code_format>)
+      if (s.scale == 1.f && s.tensor_scale == 1.f)  // a mere cast
+        return run<quotient_by::nothing>(x, n, detail::uniform_parameters<S, quotient_by::nothing, A>(s, zero_point),
+                                         codes, t);
     if constexpr (safe == quotient_by::division && !detail::has_own_inverse<S>)
       if (has_exact_inverse(s))
         return run<quotient_by::inverse>(x, n, detail::uniform_parameters<S, quotient_by::inverse, A>(s, zero_point),
