@@ -81,13 +81,11 @@ struct code_windows {
 /// Where the bytes of eight codes come from that lie in the lower bytes of a word of 64 bits, of so many such words:
 /// one behind the other. Bytes behind the last come from nowhere.
 template <int Bits, std::size_t Size>
-constexpr std::array<std::uint8_t, Size> joined_eights(std::size_t words, std::size_t first = 0) {
+constexpr std::array<std::uint8_t, Size> joined_eights(std::size_t words) {
   constexpr std::size_t each = Bits;
   std::array<std::uint8_t, Size> from{};
-  for (std::size_t i = 0; i < Size; ++i) {
-    const std::size_t byte = i + first;
-    from[i] = static_cast<std::uint8_t>(byte < words * each ? byte / each * 8 + byte % each : 0x80);
-  }
+  for (std::size_t i = 0; i < Size; ++i)
+    from[i] = static_cast<std::uint8_t>(i < words * each ? i / each * 8 + i % each : 0x80);
   return from;
 }
 /// Of a register whose halves (of 8 bytes, or of 4 where there are fewer) are the first and the last of the bytes.
@@ -119,8 +117,9 @@ QTENSOR_INLINE bytes<A> spread_codes(sse42_isa, const std::uint8_t* from) {
     return _mm_and_si128(_mm_or_si128(pairs, _mm_slli_epi16(pairs, 4)), _mm_set1_epi8(15));
   } else {
     constexpr auto& windows = windows_of_ends<Bits>;
+    const __m128i ends = ends_of<2 * Bits>(from);
     const auto words_at = [&](const auto& at, const auto& times) QTENSOR_INLINE_LAMBDA {
-      return _mm_mullo_epi16(_mm_shuffle_epi8(ends_of<2 * Bits>(from), load128(at.data())), load128(times.data()));
+      return _mm_mullo_epi16(_mm_shuffle_epi8(ends, load128(at.data())), load128(times.data()));
     };
     const __m128i even = _mm_srli_epi16(words_at(windows.even, windows.even_times), 8),
                   odd = words_at(windows.odd, windows.odd_times);
