@@ -318,7 +318,7 @@ TEST_CASE("run functions: nothing for n = 0, the reference for what vectors cann
 
 namespace {
 
-/// Numbers of every upper half (signs, exponents, infinities, NaN of all kinds), several to a register or a kind alone.
+/// Numbers of all signs and exponents, infinities and NaN of many kinds, neighbours alike and not.
 template <class S>
 void check_float_codes() {
   using kernel = simd::kernel<simd::op::encode, S, simd::best_arch>;

@@ -170,41 +170,35 @@ class square_product {
     const panel_type& panel = panels_[static_cast<std::size_t>(i)];
     const simd::square_operands<A> of = operands(i, m, part);
     const index_t rows = std::min(most_rows, rows_ - m), half = width / 2;
-    if (!part.is_last) {
-      keep_sums(of, rows, kept_sums(i, m));
+    if (!part.is_last) return sum_alone(of, rows, kept_sums(i, m));
+    if constexpr (!Finish::runs_beside) {
+      sum_alone(of, rows, sums_);
+      before_ = {&panel, number, m, rows, 0, width};
+      drain();
     } else if (rows <= edge) {
       sum<shape::one_by_four>(of, {&panel, number, m, rows, 0, width});
-    } else if constexpr (Finish::runs_beside) {
+    } else {
       sum<shape::two_by_two>(of, {&panel, number, m, rows, 0, half});
       sum<shape::two_by_two>(of.from(half), {&panel, number, m, rows, half, half});
-    } else {
-      sum_beside_nothing(of, {&panel, number, m, rows, 0, width});
     }
   }
-  /// Sums a part of the depth that is not the last one.
-  void keep_sums(const simd::square_operands<A>& of, index_t rows, std::int32_t* kept) {
+  /// Sums whole rows, which do not go to the sink yet or to one that may use the registers.
+  void sum_alone(const simd::square_operands<A>& of, index_t rows, std::int32_t* to) {
     const auto only_ask = [&]() QTENSOR_INLINE_LAMBDA { ask(); };
-    if (rows <= edge)
-      return squares_.template sum<shape::one_by_four, stays, Rows::unit_sign>(of, kept, width, only_ask);
+    if (rows <= edge) return squares_.template sum<shape::one_by_four, stays, Rows::unit_sign>(of, to, width, only_ask);
     constexpr index_t half = width / 2;
     for (index_t col = 0; col < width; col += half)
-      squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(col), kept + col, width, only_ask);
+      squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(col), to + col, width, only_ask);
   }
   /// Sums a block, while the one before it goes to memory.
   template <shape Shape>
   void sum(const simd::square_operands<A>& of, const block& b) {
-    if constexpr (!Finish::runs_beside) {
-      squares_.template sum<Shape, stays, Rows::unit_sign>(of, sums_, b.cols, [&] { ask(); });
-      before_ = b;
-      return drain();
-    } else {
-      if (before_.cols == width)
-        sum_beside<Shape, width>(of, b);
-      else
-        sum_beside<Shape, width / 2>(of, b);
-      finish_rows();
-      before_ = b;
-    }
+    if (before_.cols == width)
+      sum_beside<Shape, width>(of, b);
+    else
+      sum_beside<Shape, width / 2>(of, b);
+    finish_rows();
+    before_ = b;
   }
   template <shape Shape, index_t Columns>
   void sum_beside(const simd::square_operands<A>& of, const block& b) {
@@ -214,15 +208,6 @@ class square_product {
       turn.some(rows_beside_step_);
     });
     turn.some(turn.rows);
-  }
-  /// Sums two halves, which go to a sink that may use the registers.
-  void sum_beside_nothing(const simd::square_operands<A>& of, const block& b) {
-    const auto only_ask = [&] { ask(); };
-    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of, sums_, width, only_ask);
-    squares_.template sum<shape::two_by_two, stays, Rows::unit_sign>(of.from(width / 2), sums_ + width / 2, width,
-                                                                     only_ask);
-    before_ = b;
-    drain();
   }
   /// The last sums to the sink.
   void drain() {
