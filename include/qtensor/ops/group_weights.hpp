@@ -171,8 +171,7 @@ class group_block {
     }
     if constexpr (S::has_zero_point)
       for_each_group(first, count, [&](index_t from, index_t n, index_t to) {
-        for (index_t i = 0; i < n * width; ++i)
-          zeros_[to * width + i] = simd::small_factor<A>(-std::int32_t{panel.zeros[from * width + i]});
+        simd::negated_small_factors<A>(panel.zeros + from * width, n * width, zeros_ + to * width);
       });
     if (rows_have_zeros) load_sums(panel, first, count, codes);
     columns_ = {codes,

@@ -318,6 +318,11 @@ constexpr std::int32_t small_factor(std::int32_t v) {
   if constexpr (!detail::factors<A>::in_pairs) return v;
   return static_cast<std::int32_t>((static_cast<std::uint32_t>(v) & 0xffffu) | static_cast<std::uint32_t>(v) << 23);
 }
+/// to[i] = small_factor(-from[i]); they do not overlap.
+template <usable_arch A, class From>
+[[gnu::flatten]] QTENSOR_VECTOR_LOOPS void negated_small_factors(const From* from, index_t count, std::int32_t* to) {
+  for (index_t i = 0; i < count; ++i) to[i] = small_factor<A>(-static_cast<std::int32_t>(from[i]));
+}
 template <usable_arch A>
 constexpr std::int32_t large_factor(std::int32_t v) {
   if constexpr (!detail::factors<A>::in_pairs) return v;
