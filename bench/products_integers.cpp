@@ -100,6 +100,9 @@ void add_epilogues(const product& p) {
   };
   add_candidate(p, "qtensor f32", [=](index_t) { matmul(*w, *x, into(*y)); });
   add_candidate(p, "qtensor bias, ReLU -> f32", [=](index_t) { matmul(*w, *x, into(*y), activate); });
+  add_candidate(p, "qtensor stages of bias, ReLU -> f32", [=](index_t) {
+    matmul(*w, *x, into(*y), stages(stage::bias({bias->data(), static_cast<std::size_t>(p.n)}), stage::relu()));
+  });
   add_candidate(p, "qtensor bias, ReLU -> int8",
                 [=](index_t) { matmul(*w, *x, into(*codes), with_scales(), activate); });
 }

@@ -19,16 +19,18 @@ enum class stage_operation { add, subtract, multiply, divide, minimum, maximum }
 
 namespace ops {
 
-/// Applies `change` to whole batches of a tile's rows: change(values, row, col) with the tile's coordinates. Columns
-/// past the end are computed as well: what they hold means nothing.
+/// Changes whole batches of a tile's rows, in place or into rows of other memory: change(values, row, col) with the
+/// tile's coordinates. Columns past the end are computed as well: what they hold means nothing.
 template <class Change>
-void change_tile(const product_tile& t, const Change& change) {
+void change_tile(const product_tile& t, const Change& change, float* to, index_t stride) {
   using A = simd::best_arch;
   for (index_t r = 0; r < t.rows; ++r)
-    for (index_t c = 0; c < t.cols; c += simd::lanes<A>) {
-      float* at = t.values + r * t.stride + c;
-      simd::store(at, change(simd::load<A>(at), r, c));
-    }
+    for (index_t c = 0; c < t.cols; c += simd::lanes<A>)
+      simd::store(to + r * stride + c, change(simd::load<A>(t.values + r * t.stride + c), r, c));
+}
+template <class Change>
+void change_tile(const product_tile& t, const Change& change) {
+  change_tile(t, change, t.values, t.stride);
 }
 
 /// Numbers of the outputs of a tile from a range with one for each output, to be read in whole batches.
@@ -248,37 +250,56 @@ class epilogue_stages {
   void check(index_t rows, index_t outputs) const {
     std::apply([&](const auto&... one) { (one.check(rows, outputs), ...); }, list_);
   }
-  void operator()(const product_tile& whole) const {
-    ops::for_tile_parts(whole, index_t{1} << 20, [&](const product_tile& t) { run<0>(t); });
+  void operator()(const product_tile& t) const { over(t, nullptr); }
+  /// Whether the last stage can write elsewhere than into the tile: whole batches of columns.
+  static bool writes_rows(const product_tile& t) {
+    if constexpr (sizeof...(Stage) > 0)
+      return runs_with_others<sizeof...(Stage) - 1> && t.cols % simd::lanes<simd::best_arch> == 0;
+    else
+      return false;
   }
+  /// The same with the last values to rows of y, where writes_rows(t).
+  void operator()(const product_tile& t, const matrix_ref<float>& y) const { over(t, &y); }
 
  private:
+  /// Whether stage N changes one number after the other.
+  template <std::size_t N>
+  static constexpr bool runs_with_others = requires {
+    typename std::tuple_element_t<N, std::tuple<Stage...>>::on_tile;
+  };
+  void over(const product_tile& whole, const matrix_ref<float>* y) const {
+    ops::for_tile_parts(whole, index_t{1} << 20, [&](const product_tile& t) { run<0>(t, y); });
+  }
   /// Stages from First on, after those that wait to run as one.
   template <std::size_t First, class... Waiting>
-  void run(const product_tile& t, const Waiting&... waiting) const {
+  void run(const product_tile& t, const matrix_ref<float>* y, const Waiting&... waiting) const {
     if constexpr (First < sizeof...(Stage)) {
-      using stage_type = std::tuple_element_t<First, std::tuple<Stage...>>;
-      const stage_type& stage = std::get<First>(list_);
-      if constexpr (requires { typename stage_type::on_tile; }) {
-        const typename stage_type::on_tile next(stage, t);
-        run<First + 1>(t, waiting..., next);
+      const auto& stage = std::get<First>(list_);
+      if constexpr (runs_with_others<First>) {
+        const typename std::tuple_element_t<First, std::tuple<Stage...>>::on_tile next(stage, t);
+        run<First + 1>(t, y, waiting..., next);
       } else {
-        change(t, waiting...);
+        change(t, nullptr, waiting...);
         stage(t);
-        run<First + 1>(t);
+        run<First + 1>(t, y);
       }
     } else {
-      change(t, waiting...);
+      change(t, y, waiting...);
     }
   }
   template <class... Waiting>
-  static void change(const product_tile& t, const Waiting&... waiting) {
-    if constexpr (sizeof...(Waiting) > 0)
-      ops::change_tile(t, [&](const auto& from, index_t r, index_t c) {
+  static void change(const product_tile& t, const matrix_ref<float>* y, const Waiting&... waiting) {
+    if constexpr (sizeof...(Waiting) > 0) {
+      const auto all = [&](const auto& from, index_t r, index_t c) {
         auto v = from;
         ((v = waiting(v, r, c)), ...);
         return v;
-      });
+      };
+      if (y == nullptr)
+        ops::change_tile(t, all);
+      else
+        ops::change_tile(t, all, &(*y)(t.row, t.col), y->row_stride);
+    }
   }
 
   std::tuple<Stage...> list_;
@@ -299,6 +320,8 @@ struct staged {
   const Stages& stages;
   const Sink& sink;
   void operator()(const product_tile& t) const {
+    if constexpr (requires { sink.keeps_rows(); })
+      if (sink.keeps_rows() && Stages::writes_rows(t)) return stages(t, sink.y);
     stages(t);
     sink(t);
   }
