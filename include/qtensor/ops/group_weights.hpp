@@ -244,8 +244,9 @@ class group_block {
         return t;
       }();
       const simd::byte_table<A, S::code_format::bits <= 6 ? 64 : 256> number(table.data());
+      std::uint8_t* const to = expanded_;  // bytes that are stored might be of the member
       for (index_t at = 0; at < quads * 4 * width; at += 4 * simd::lanes<A>)
-        simd::store(expanded_ + at, number(simd::load<A>(codes + at)));
+        simd::store(to + at, number(simd::load<A>(codes + at)));
     }
   }
   /// Sums of the weights less their zero points: those of integers are packed with them, unless groups are cut.
