@@ -113,6 +113,21 @@ class channel_scales {
   line_array<std::int32_t> sum_bias_;
 };
 
+/// Copies some values, in pieces of sizes that need no call.
+template <class T, class U>
+QTENSOR_INLINE void copy_channels(const U* values, index_t channels, T* to) {
+  index_t c = 0;
+  const auto pieces_of = [&]<std::size_t Bytes>(std::integral_constant<std::size_t, Bytes>) QTENSOR_INLINE_LAMBDA {
+    constexpr index_t piece = Bytes / sizeof(T);
+    if constexpr (piece > 0)
+      for (; c + piece <= channels; c += piece) std::memcpy(to + c, values + c, Bytes);
+  };
+  pieces_of(std::integral_constant<std::size_t, 64>{});
+  pieces_of(std::integral_constant<std::size_t, 16>{});
+  pieces_of(std::integral_constant<std::size_t, 4>{});
+  pieces_of(std::integral_constant<std::size_t, sizeof(T)>{});
+}
+
 /// Values of a tile to where they belong.
 template <class T, class U>
 void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, index_t channel, index_t pixels,
@@ -120,15 +135,7 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
   static_assert(sizeof(T) == sizeof(U));
   T* to = y.at(batch, pixel, channel);
   if (y.channel_stride == 1) {
-    constexpr index_t at_once = 64 / sizeof(T);  // of a size that needs no call
-    for (index_t p = 0; p < pixels; ++p) {
-      index_t c = 0;
-      for (; c + at_once <= channels; c += at_once)
-        std::memcpy(to + p * y.pixel_stride + c, values + p * stride + c, 64);
-      if (c < channels)
-        std::memcpy(to + p * y.pixel_stride + c, values + p * stride + c,
-                    static_cast<std::size_t>(channels - c) * sizeof(T));
-    }
+    for (index_t p = 0; p < pixels; ++p) copy_channels(values + p * stride, channels, to + p * y.pixel_stride);
   } else if (y.pixel_stride == 1) {
     // Elements move as others of their size do: nothing is computed with them.
     using unit =
@@ -302,26 +309,28 @@ class code_sink {
 
   bool is_direct() const { return is_regular_ && !scales_.has_sum_bias() && to_.y.channel_stride == 1; }
   template <index_t Channels>
-  QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel) const {
+  QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel, index_t stride = Channels) const {
     static_assert(Channels == block || Channels == block / 2);
     constexpr index_t pixels = block / Channels;
     return
         [codes = coder<pixels, false, encoder::fast>(scales_, channel, regular_), to = bytes_at(batch, pixel, channel),
-         apart = to_.y.pixel_stride](index_t p, index_t count, const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
+         apart = to_.y.pixel_stride, stride](index_t p, index_t count, const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
           std::uint8_t* at = to + p * apart;
-          for (; count >= pixels; count -= pixels, sums += block, at += pixels * apart)
+          for (; count >= pixels; count -= pixels, sums += pixels * stride, at += pixels * apart)
             if constexpr (pixels == 1)
               simd::store(at, codes(sums, sums + block / 2));
             else
-              simd::store_halves(at, at + apart, codes(sums, sums + block / 2));
+              simd::store_halves(at, at + apart, codes(sums, sums + stride));
           if (count > 0) simd::store_n(at, Channels, codes(sums, sums));
         };
   }
 
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
-    // Where a pixel's channels are a whole block and lie side by side, codes go to their place at once.
-    if (t.channels == block && t.stride == block && is_direct())
-      direct<block>(t.batch, t.pixel, t.channel)(0, t.pixels, t.sums);
+    // Where a pixel's channels are a whole block or half of one and lie side by side, codes go to their place at once.
+    if (t.channels == block && is_direct())
+      direct<block>(t.batch, t.pixel, t.channel, t.stride)(0, t.pixels, t.sums);
+    else if (2 * t.channels == block && is_direct())
+      direct<block / 2>(t.batch, t.pixel, t.channel, t.stride)(0, t.pixels, t.sums);
     else
       encode_and_place(t);
   }
