@@ -23,6 +23,8 @@ void check_both_ways(const problem& p, const By& by = {}) {
   const auto want = data.expected(p);
   const qt::convolution_shape& s = data.plan.shape;
   const auto packed = qt::pack_convolution<arch>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
+  check::fenced<std::uint8_t> source(data.x);
+  const qt::convolution_input x{source.data(), p.x_sign, p.x_zero};
   for (const bool allowed : {true, false}) {
     qt::simd::squares_allowed = allowed;
     compare<arch>(p, data, want, by);
@@ -31,8 +33,8 @@ void check_both_ways(const problem& p, const By& by = {}) {
     const index_t pixels = s.pixels(), outputs = s.outputs, all = outputs * pixels;
     const qt::convolution_result<std::int32_t> to{y.data(), pixels, all, 1, pixels},
         to_last{last.data(), pixels, all, outputs, 1};
-    qt::convolve_into(packed, {data.x.data(), p.x_sign, p.x_zero}, to, by);
-    qt::convolve_into(packed, {data.x.data(), p.x_sign, p.x_zero}, to_last, by);
+    qt::convolve_into(packed, x, to, by);
+    qt::convolve_into(packed, x, to_last, by);
     REQUIRE(std::equal(y.begin(), y.end(), want.begin()));
     for (index_t i = 0; i < s.result_batch() * all; ++i)
       REQUIRE(*to_last.at(i / all, i % pixels, i / pixels % outputs) == y[static_cast<std::size_t>(i)]);
@@ -47,7 +49,8 @@ void check_results(const problem& p) {
   const auto want = data.expected(p);
   const qt::convolution_shape& s = data.plan.shape;
   const auto packed = qt::pack_convolution<A>(data.plan, {data.w.data(), p.w_sign, p.w_zeros});
-  const qt::convolution_input x{data.x.data(), p.x_sign, p.x_zero};
+  check::fenced<std::uint8_t> source(data.x);
+  const qt::convolution_input x{source.data(), p.x_sign, p.x_zero};
   const index_t pixels = s.pixels(), outputs = s.outputs, all = outputs * pixels;
   std::vector<float> scales(static_cast<std::size_t>(outputs)), bias(static_cast<std::size_t>(outputs));
   for (std::size_t c = 0; c < scales.size(); ++c)
@@ -122,6 +125,52 @@ TEST_CASE("convolution_squares: channels of every number on both sides, of a tap
                          .x_sign = is_unsigned,
                          .x_zero = 255,
                          .kind = codes::extreme});
+}
+TEST_CASE("convolution_squares: sources that are read where they lie, of both signs, up to their ends") {
+  const std::vector<problem> in_place = {
+      {.inputs = 64, .outputs = 48, .sizes = {13, 11}},
+      {.batch = 3, .inputs = 36, .outputs = 65, .sizes = {7, 9}},
+      {.inputs = 128, .outputs = 64, .sizes = {9, 17}, .how = {{2, 2}}},
+      {.inputs = 40, .outputs = 64, .sizes = {12, 15}, .taps = {3, 3}},
+      {.batch = 2, .inputs = 64, .outputs = 64, .sizes = {5, 40}, .taps = {2, 2}, .how = {{1, 3}}},
+      {.inputs = 32, .outputs = 32, .sizes = {14, 12}, .taps = {3, 3}, .how = {{}, {2, 2}}},
+      {.inputs = 64, .outputs = 64, .sizes = {10, 9}, .taps = {3, 2}, .how = {{}, {}, {}, {-1, -1}, {0, -1}}},
+      {.batch = 2, .inputs = 128, .outputs = 128, .sizes = {8, 9}, .how = {{}, {}, {}, {}, {}, 2}},
+      {.x_order = "NDHWC",
+       .w_order = "OIDHW",
+       .y_order = "NDHWC",
+       .inputs = 64,
+       .outputs = 64,
+       .sizes = {3, 5, 9},
+       .taps = {1, 1, 1},
+       .how = {{2, 1, 1}}},
+      {.inputs = 64, .outputs = 256, .sizes = {16, 17}}};
+  for (problem p : in_place)
+    for (const auto sign : {qt::simd::code_sign::is_signed, is_unsigned})
+      for (const std::int32_t zero : {0, 3, 300}) {
+        p.x_sign = sign, p.x_zero = zero;
+        if constexpr (qt::simd::square_unit<arch>::exists)
+          CHECK(qt::ops::squares_read_in_place(packed_of(p)) == qt::simd::uses_squares<arch>());
+        check_both_ways(p);
+        check_both_ways(p, qt::parallel_for(3, pool::thread_each{}));
+      }
+}
+TEST_CASE("squares_read_in_place: neither padding nor holes, dense rows, whole quads side by side, no zero points") {
+  const auto reads = [](const problem& p) { return qt::ops::squares_read_in_place(packed_of(p)); };
+  const problem p{.inputs = 64, .outputs = 64, .sizes = {12, 12}, .taps = {3, 3}};
+  const auto with = [&](auto change) {
+    problem other = p;
+    change(other);
+    return reads(other);
+  };
+  CHECK(reads(p) == qt::simd::uses_squares<arch>());
+  CHECK(!with([](problem& o) { o.how.pad_low = {0, 1}; }));
+  CHECK(!with([](problem& o) { o.how.pad_high = {1, 0}; }));
+  CHECK(!with([](problem& o) { o.how.input_dilations = {1, 2}; }));
+  CHECK(!with([](problem& o) { o.x_order = "NCHW"; }));
+  CHECK(!with([](problem& o) { o.inputs = 62; }));
+  CHECK(!with([](problem& o) { o.w_zeros = {1}; }));
+  CHECK(!with([](problem& o) { o.inputs = o.outputs = 128, o.how.groups = 2; }));
 }
 TEST_CASE("convolution_squares: so many steps that sums are given away behind them") {
   for (const index_t inputs : {128, 256, 300})

@@ -53,9 +53,11 @@ class convolution_run {
   convolution_run(const packed_convolution<A>& w, const convolution_input& x, const Sink& sink,
                   std::int64_t distance = 0)
       : w_(w), x_(x), sink_(sink), s_(w.shape()) {
-    // Units are codes plus an offset; sums start at what that and the zero point add.
+    // Units are codes plus an offset, or as they are; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
-    const std::int64_t added = zero + simd::quad_dot<A>::unit_offset;
+    if constexpr (simd::square_unit<A>::exists) in_place_ = squares_read_in_place(w);
+    const bool are_signed = in_place_ && x.sign == simd::code_sign::is_signed;
+    const std::int64_t added = zero + (are_signed ? 0 : simd::quad_dot<A>::unit_offset);
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
     for (index_t i = 0; i < start_.size(); ++i) {
       const std::int64_t sum = w.sums(0, 0)[i], weights = sum - s_.depth() * w.zeros(0, 0)[i];
@@ -142,7 +144,11 @@ class convolution_run {
     const index_t parts = qtensor::detail::part_count(by, items, 1, work);
     std::vector<Band> memory;
     memory.reserve(static_cast<std::size_t>(parts));
-    for (index_t i = 0; i < parts; ++i) memory.emplace_back(w_, x_, rows);
+    for (index_t i = 0; i < parts; ++i)
+      if constexpr (std::same_as<Band, unit_rows_of<A>>)
+        memory.emplace_back(w_, x_, rows, in_place_);
+      else
+        memory.emplace_back(w_, x_, rows);
     qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
       for (index_t item = begin; item < begin + count; ++item) {
         const index_t first = item % bands * rows, d = item / bands % depth;
@@ -205,9 +211,16 @@ class convolution_run {
                                   start_.data() + g * w_.panels() * width + first + c,
                                   squares_.columns()};
     };
+    const auto sum_units = [&]<index_t Columns, simd::code_sign Units>(const auto& give_channels) {
+      square_convolution<A, Sink, Columns, Units>(fewest_pixels(sink_))
+          .over(
+              band.places(rows), [&](index_t n) { return band.square_at(n); }, channels, panel, give_channels);
+    };
     const auto sum = [&]<index_t Columns>(const auto& give_channels) {
-      square_convolution<A, Sink, Columns>(fewest_pixels(sink_))
-          .over(band.places(rows), band.first_pixel(), channels, panel, give_channels);
+      if (in_place_ && x_.sign == simd::code_sign::is_signed)
+        sum_units.template operator()<Columns, simd::code_sign::is_signed>(give_channels);
+      else
+        sum_units.template operator()<Columns, simd::code_sign::is_unsigned>(give_channels);
     };
     if constexpr (direct_sink<Sink>)
       if (is_direct() && channels == width) {
@@ -268,6 +281,7 @@ class convolution_run {
   line_array<unit> wide_;    // panels for products of sums, where tiles are
   index_t panel_units_ = 0;  // of each; 0: none
   square_panels<A> squares_;
+  bool in_place_ = false;         // whether squares read the source where it lies
   line_array<std::int8_t> ones_;  // a panel of channels that sums windows, where weights have zero points
   std::int32_t window_start_ = 0;
 };

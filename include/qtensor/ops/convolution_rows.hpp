@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <qtensor/ops/convolution_squares.hpp>
 #include <qtensor/simd/gemm_sums.hpp>
 #include <qtensor/simd/memory.hpp>
@@ -155,28 +156,24 @@ class unit_rows_of {
   using unit = typename simd::quad_dot<A>::unit;
 
  public:
-  unit_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows)
-      : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows) {
+  /// in_place: as squares_read_in_place(w) has it.
+  unit_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows, bool in_place)
+      : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows), in_place_(in_place) {
     const convolution_shape& s = w.shape();
     const index_t taps = s.axes[2].taps, inputs = s.group_inputs();
     by_rows_ = w.form() == convolution_form::rows;
     by_sums_ = convolves_by_sums(w);
-    step_ = by_rows_ ? inputs : round_up(inputs, 4);
-    pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
-    by_squares_ = convolves_by_squares(w);
-    // Rows of squares run on from row to row where these lie a number of pixels apart.
-    row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
-                          by_squares_ ? pixel_step_ : index_t{64});
-    line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 64);
-    if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
-    units_ = line_array<unit>::for_overwrite(
-        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
-        (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
-    if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
-    if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
-    if (w.has_zeros() || by_sums_) columns_ = line_array<std::int32_t>(std::max(bytes_.width(), s.axes[2].out()) + 1);
-    if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
-    if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    by_squares_ = in_place || convolves_by_squares(w);
+    if (in_place) {
+      step_ = s.inputs, row_units_ = s.axes[2].in * step_, pixel_step_ = step_ * s.axes[2].stride;
+    } else {
+      step_ = by_rows_ ? inputs : round_up(inputs, 4);
+      pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
+      // Rows of squares run on from row to row where these lie a number of pixels apart.
+      row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
+                            by_squares_ ? pixel_step_ : index_t{64});
+      make_room(w, rows);
+    }
     offsets_.reserve(static_cast<std::size_t>(w.segments()));
     for (index_t d = 0; d < s.axes[0].taps; ++d)
       for (index_t h = 0; h < s.axes[1].taps; ++h) {
@@ -198,7 +195,11 @@ class unit_rows_of {
     return pixels_.data();
   }
   /// Those of the first one.
-  const unit* first_pixel() const { return units_.data(); }
+  const unit* first_pixel() const { return first_; }
+  /// The same and `offset` units on, where a square begins.
+  const unit* square_at(index_t offset) const {
+    return offset < copied_from_ ? first_ + offset : units_.data() + (offset - copied_from_);
+  }
   /// Whether there is room for squares, which are read to 16 places and whole steps.
   bool by_squares() const { return by_squares_; }
   /// From one pixel of a row to the next.
@@ -216,6 +217,8 @@ class unit_rows_of {
 
   void fill(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
     const convolution_shape& s = weights_->shape();
+    if constexpr (simd::square_unit<A>::exists)
+      if (in_place_) return find(batch, first_channel, d, first, n);
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       fill_row(slot, batch, first_channel, from_d, from_h);
       if constexpr (simd::sum_dot<A>::exists)
@@ -230,6 +233,38 @@ class unit_rows_of {
   }
 
  private:
+  void make_room(const packed_convolution<A>& w, index_t rows) {
+    const convolution_shape& s = w.shape();
+    line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 64);
+    if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
+    units_ = line_array<unit>::for_overwrite(
+        qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
+        (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
+    if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
+    if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    if (w.has_zeros() || by_sums_) columns_ = line_array<std::int32_t>(std::max(bytes_.width(), s.axes[2].out()) + 1);
+    if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
+    if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    first_ = units_.data();
+  }
+  /// Where the units of a band lie. Squares read rows of two of them and whole steps: from where on that may leave the
+  /// source, it is copied.
+  void find(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
+    constexpr index_t line = 64;
+    const convolution_shape& s = weights_->shape();
+    const activation_map& m = weights_->plan().input;
+    const auto at = [&](std::size_t axis, index_t o) { return s.axes[axis].source(o, 0); };
+    const index_t begin = m.at(batch, first_channel, {at(0, d), at(1, first), at(2, 0)});
+    const index_t left = m.batch * m.sizes[0] * m.sizes[1] * m.sizes[2] * m.channels - begin;
+    const index_t read = (2 * simd::square_edge - 1) * pixel_step_ + offsets_.back() +
+                         4 * round_up(weights_->segment_quads(), simd::square_edge);
+    const index_t last = (n - 1) * row_step() + (s.axes[2].out() - 1) * pixel_step_;
+    first_ = static_cast<const std::uint8_t*>(x_.codes) + begin;
+    copied_from_ = std::max(index_t{0}, left - read) / line * line;
+    if (last < copied_from_) return;
+    if (units_.size() < last + read - copied_from_) units_ = line_array<unit>(last + read - copied_from_);
+    std::memcpy(units_.data(), first_ + copied_from_, static_cast<std::size_t>(left - copied_from_));
+  }
   /// From one row of pixels to the next.
   index_t row_step() const { return row_units_ * weights_->shape().axes[1].stride; }
   unit zero_unit() const {
@@ -368,10 +403,12 @@ class unit_rows_of {
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  bool by_rows_ = false, by_sums_ = false, by_squares_ = false;
+  bool in_place_, by_rows_ = false, by_sums_ = false, by_squares_ = false;
   index_t step_ = 0, pixel_step_ = 0, row_units_ = 0;
   line_array<std::uint8_t> line_, terms_;
   line_array<unit> units_;
+  const unit* first_ = nullptr;
+  index_t copied_from_ = std::numeric_limits<index_t>::max();  // from these units on they are in units_
   std::vector<const unit*> pixels_;
   line_array<std::int32_t> place_sums_, window_sums_, place_products_, window_products_, columns_;
   std::vector<index_t> offsets_;

@@ -21,6 +21,24 @@ bool convolves_by_squares(const packed_convolution<A>& w) {
   return dots > 0 && dots >= least_gain * steps * pairs && dots * s.pixels() >= least_dots;
 }
 
+/// Whether these registers can read the source where it lies: it is dense with channels innermost, no tap meets padding
+/// or holes, the terms of a segment are whole quads side by side, and nothing but products is asked of the codes.
+template <simd::usable_arch A>
+bool squares_read_in_place(const packed_convolution<A>& w) {
+  if (!convolves_by_squares(w) || w.form() != convolution_form::pixels || w.has_zeros()) return false;
+  const convolution_shape& s = w.shape();
+  for (const convolution_axis& a : s.axes)
+    if (a.input_dilation != 1 || a.source(0, 0) < 0 || a.source(a.out() - 1, a.taps - 1) < 0) return false;
+  const activation_map& m = w.plan().input;
+  const auto lies_behind = [&](index_t size, index_t stride, index_t inner) { return size == 1 || stride == inner; };
+  const index_t pixel = m.channels, row = m.sizes[2] * pixel, plane = m.sizes[1] * row;
+  const bool is_dense = m.channel_stride == 1 && lies_behind(m.sizes[2], m.spatial[2], pixel) &&
+                        lies_behind(m.sizes[1], m.spatial[1], row) && lies_behind(m.sizes[0], m.spatial[0], plane) &&
+                        lies_behind(m.batch, m.batch_stride, m.sizes[0] * plane);
+  const bool segments_are_dense = s.axes[2].taps == 1 || s.axes[2].tap_dilation != 1 || s.groups == 1;
+  return is_dense && segments_are_dense && s.axes[0].taps == 1 && s.group_inputs() % 4 == 0;
+}
+
 /// Channels of half a panel, which are summed together.
 inline constexpr index_t square_channels = 2 * simd::square_edge;
 
@@ -105,8 +123,8 @@ struct place_runs {
 };
 
 /// The squares of one panel and band, so many columns at a time, for a Sink: it gets sums while others are summed, if
-/// it leaves matrix registers alone.
-template <simd::usable_arch A, class Sink, index_t Columns>
+/// it leaves matrix registers alone. Units: what the bytes of pixels are.
+template <simd::usable_arch A, class Sink, index_t Columns, simd::code_sign Units>
 class square_convolution {
   static_assert(Columns == square_channels || Columns == 2 * square_channels);
   static constexpr bool beside = simd::runs_beside<Sink>;
@@ -120,11 +138,11 @@ class square_convolution {
   /// So many pixels are given away at once, or a multiple, where there are as many.
   explicit square_convolution(index_t fewest_pixels) : fewest_pixels_(fewest_pixels) {}
 
-  /// All places of some runs, the first of which begins at the units of a pixel, and the first `channels` of a panel.
+  /// All places of some runs, and the first `channels` of a panel. units(n) are those n units behind the first place's;
   /// panel(c) are its operands from channel c on, a multiple of Columns; give(c)(pixel, count, sums) gets the sums of
   /// pixels [pixel, pixel + count), at most 16, and of channels from c on, Columns apart.
-  template <class Unit, class Panel, class Give>
-  void over(const place_runs& runs, const Unit* first, index_t channels, const Panel& panel, const Give& give) {
+  template <class UnitsAt, class Panel, class Give>
+  void over(const place_runs& runs, const UnitsAt& units, index_t channels, const Panel& panel, const Give& give) {
     for (index_t c = 0; c < channels; c += Columns) {
       simd::square_taps<A> operands = panel(c);
       const index_t halves = std::min(channels - c, Columns) > square_channels ? 2 : 1;
@@ -133,7 +151,7 @@ class square_convolution {
           std::min(round_up(divide_up(most_places, std::max(steps - 1, index_t{1})), fewest_pixels_), edge);
       for (index_t r = 0; r < runs.count(); ++r)
         for (index_t m = 0; m < runs.places(); m += most_places) {
-          operands.rows.data = first + r * runs.row_step + m * operands.rows.stride;
+          operands.rows.data = units(r * runs.row_step + m * operands.rows.stride);
           const index_t places = std::min(most_places, runs.places() - m);
           sum(operands, places, halves, share, give(channel_));
           channel_ = c;
@@ -164,12 +182,12 @@ class square_convolution {
     };
     if (places > edge) {
       for (index_t h = 0; h < halves; ++h)
-        squares_.template sum<shape::two_by_two, stays>(panel.from(h * square_channels), sums + h * square_channels,
-                                                        Columns, give_share);
+        squares_.template sum<shape::two_by_two, stays, Units>(panel.from(h * square_channels),
+                                                               sums + h * square_channels, Columns, give_share);
     } else if (halves == 1) {
-      squares_.template sum<shape::one_by_two, stays>(panel, sums, Columns, give_share);
+      squares_.template sum<shape::one_by_two, stays, Units>(panel, sums, Columns, give_share);
     } else {
-      squares_.template sum<shape::one_by_four, stays>(panel, sums, Columns, give_share);
+      squares_.template sum<shape::one_by_four, stays, Units>(panel, sums, Columns, give_share);
     }
     *next = now;
     give_rest(next, give);
