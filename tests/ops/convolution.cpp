@@ -21,15 +21,15 @@ TEST_CASE("convolution: every small axis of taps, strides, dilations and padding
           for (index_t hole = 1; hole <= 2; ++hole)
             for (index_t low = -1; low <= 2; ++low)
               for (index_t high = -1; high <= 1; ++high)
-                check({.x_order = "NCW",
-                       .w_order = "OIW",
-                       .inputs = 1 + in % 2 * 4,
-                       .outputs = 3,
-                       .sizes = {in},
-                       .taps = {taps},
-                       .how = {{stride}, {dilation}, {hole}, {low}, {high}},
-                       .x_zero = 5,
-                       .w_zeros = {-3}});
+                check_sums({.x_order = "NCW",
+                            .w_order = "OIW",
+                            .inputs = 1 + in % 2 * 4,
+                            .outputs = 3,
+                            .sizes = {in},
+                            .taps = {taps},
+                            .how = {{stride}, {dilation}, {hole}, {low}, {high}},
+                            .x_zero = 5,
+                            .w_zeros = {-3}});
 }
 
 TEST_CASE("convolution: two axes that differ in everything") {
@@ -41,7 +41,7 @@ TEST_CASE("convolution: two axes that differ in everything") {
     p.how = {{1 + bit(5), 2 - bit(5)}, {1 + bit(6), 1 + bit(7)}, {}, {1, 0}, {0, 2}};
     p.x_sign = bit(3) ? is_unsigned : is_signed;
     p.x_zero = p.x_sign == is_unsigned ? 130 : -9;
-    check(p);
+    check_sums(p);
   }
 }
 
@@ -49,15 +49,15 @@ TEST_CASE("convolution: channels of every number, few and many outputs") {
   for (index_t inputs = 1; inputs <= 18; ++inputs)
     for (const index_t outputs : {1, 15, 65})
       for (const char* order : {"NHWC", "NCHW"})
-        check({.x_order = order,
-               .inputs = inputs,
-               .outputs = outputs,
-               .sizes = {3, 9},
-               .taps = {2, 3},
-               .how = {{}, {}, {}, {0, 1}, {1, 1}},
-               .x_sign = is_unsigned,
-               .x_zero = 255,
-               .w_zeros = {7}});
+        check_sums({.x_order = order,
+                    .inputs = inputs,
+                    .outputs = outputs,
+                    .sizes = {3, 9},
+                    .taps = {2, 3},
+                    .how = {{}, {}, {}, {0, 1}, {1, 1}},
+                    .x_sign = is_unsigned,
+                    .x_zero = 255,
+                    .w_zeros = {7}});
 }
 
 TEST_CASE("convolution: groups, depthwise with multipliers, grouped weight layouts") {
@@ -65,27 +65,27 @@ TEST_CASE("convolution: groups, depthwise with multipliers, grouped weight layou
     for (const index_t inputs : {1, 2, 4})
       for (const index_t outputs : {1, 2, 5})
         for (const char* order : {"OIHW", "GOIHW", "HWIO"})
-          check({.w_order = order,
-                 .batch = 2,
-                 .inputs = inputs * groups,
-                 .outputs = outputs * groups,
-                 .sizes = {4, 5},
-                 .taps = {3, 3},
-                 .how = {{2, 1}, {}, {}, {1, 1}, {1, 1}, groups},
-                 .w_sign = is_unsigned,
-                 .x_zero = -128,
-                 .w_zeros = {100}});
+          check_sums({.w_order = order,
+                      .batch = 2,
+                      .inputs = inputs * groups,
+                      .outputs = outputs * groups,
+                      .sizes = {4, 5},
+                      .taps = {3, 3},
+                      .how = {{2, 1}, {}, {}, {1, 1}, {1, 1}, groups},
+                      .w_sign = is_unsigned,
+                      .x_zero = -128,
+                      .w_zeros = {100}});
 }
 
 TEST_CASE("convolution: depthwise sums beyond 2^24") {
-  check({.inputs = 5,
-         .outputs = 5,
-         .sizes = {20, 20},
-         .taps = {17, 17},
-         .how = {.groups = 5},
-         .x_zero = -128,
-         .w_zeros = {127},
-         .kind = codes::extreme});
+  check_sums({.inputs = 5,
+              .outputs = 5,
+              .sizes = {20, 20},
+              .taps = {17, 17},
+              .how = {.groups = 5},
+              .x_zero = -128,
+              .w_zeros = {127},
+              .kind = codes::extreme});
 }
 
 TEST_CASE("convolution: outputs on lanes of their own, by taps and by input channels, zero points of weights") {
@@ -96,41 +96,59 @@ TEST_CASE("convolution: outputs on lanes of their own, by taps and by input chan
         for (const auto& [inputs, outputs] :
              {std::pair<index_t, index_t>{1, 1}, {1, 3}, {2, 2}, {3, 1}, {4, 4}, {9, 1}}) {
           const index_t groups = ++turn % 3 == 0 ? 70 : 5;
-          check({.x_order = turn % 2 == 0 ? "NHWC" : "NCHW",
-                 .inputs = inputs * groups,
-                 .outputs = outputs * groups,
-                 .sizes = {3, 7 + turn % 30},
-                 .taps = {1 + turn % 3, taps},
-                 .how = {{1, stride}, {1, dilation}, {}, {1, 2}, {1, dilation * taps}, groups},
-                 .x_sign = turn % 4 < 2 ? is_signed : is_unsigned,
-                 .w_sign = turn % 5 < 2 ? is_signed : is_unsigned,
-                 .x_zero = turn % 7,
-                 .w_zeros = turn % 3 == 1 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{40 * (turn % 9)}});
+          check_sums(
+              {.x_order = turn % 2 == 0 ? "NHWC" : "NCHW",
+               .inputs = inputs * groups,
+               .outputs = outputs * groups,
+               .sizes = {3, 7 + turn % 30},
+               .taps = {1 + turn % 3, taps},
+               .how = {{1, stride}, {1, dilation}, {}, {1, 2}, {1, dilation * taps}, groups},
+               .x_sign = turn % 4 < 2 ? is_signed : is_unsigned,
+               .w_sign = turn % 5 < 2 ? is_signed : is_unsigned,
+               .x_zero = turn % 7,
+               .w_zeros = turn % 3 == 1 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{40 * (turn % 9)}});
+        }
+}
+TEST_CASE("convolution: rows of many channels, each on a lane of its own, that meet padding or not") {
+  int turn = 0;
+  for (const index_t width : {1, 2, 3, 5, 8, 13, 20})
+    for (const index_t taps : {1, 2, 3, 5})
+      for (const index_t stride : {1, 2, 3})
+        for (const auto& [low, high] : {std::pair<index_t, index_t>{0, 0}, {1, 1}, {2, 0}, {0, 3}, {-1, 4}}) {
+          const index_t dilation = 1 + ++turn % 2, groups = turn % 3 == 0 ? 80 : 16;
+          check_sums({.batch = 1 + turn % 2,
+                      .inputs = groups,
+                      .outputs = groups,
+                      .sizes = {3, width},
+                      .taps = {1 + turn % 3, taps},
+                      .how = {{1, stride}, {1, dilation}, {}, {1, low}, {0, high + dilation * (taps - 1)}, groups},
+                      .x_sign = turn % 5 < 2 ? is_signed : is_unsigned,
+                      .x_zero = turn % 11});
         }
 }
 TEST_CASE("convolution: batch groups") {
   for (const index_t groups : {2, 3})
-    check({.batch = 6,
-           .inputs = 4,
-           .outputs = 6,
-           .sizes = {4, 3},
-           .taps = {2, 2},
-           .how = {.batch_groups = groups},
-           .x_zero = 1});
+    check_sums({.batch = 6,
+                .inputs = 4,
+                .outputs = 6,
+                .sizes = {4, 3},
+                .taps = {2, 2},
+                .how = {.batch_groups = groups},
+                .x_zero = 1});
 }
 
 TEST_CASE("convolution: three axes") {
   for (const char* order : {"NDHWC", "NCDHW"})
-    check({.x_order = order,
-           .w_order = "OIDHW",
-           .batch = 2,
-           .inputs = 5,
-           .outputs = 7,
-           .sizes = {4, 5, 6},
-           .taps = {2, 3, 2},
-           .how = {{1, 2, 1}, {2, 1, 3}, {1, 1, 2}, {1, 1, 0}, {0, 1, 2}},
-           .x_zero = 3,
-           .w_zeros = {-1}});
+    check_sums({.x_order = order,
+                .w_order = "OIDHW",
+                .batch = 2,
+                .inputs = 5,
+                .outputs = 7,
+                .sizes = {4, 5, 6},
+                .taps = {2, 3, 2},
+                .how = {{1, 2, 1}, {2, 1, 3}, {1, 1, 2}, {1, 1, 0}, {0, 1, 2}},
+                .x_zero = 3,
+                .w_zeros = {-1}});
 }
 
 TEST_CASE("convolution: work enough for products of sums, a few input channels, many, in groups") {
@@ -138,16 +156,16 @@ TEST_CASE("convolution: work enough for products of sums, a few input channels, 
     for (const index_t inputs : {2, 7, 30})
       for (const std::int32_t w_zero : {0, 9})
         for (const index_t dilation : {1, 2})
-          check({.batch = 2,
-                 .inputs = inputs * groups,
-                 .outputs = 46 * groups,
-                 .sizes = {9, 13},
-                 .taps = {5, 9},
-                 .how = {{2, 1}, {1, dilation}, {}, {2, 7}, {1, 6}, groups},
-                 .x_sign = is_unsigned,
-                 .x_zero = 255,
-                 .w_zeros = {w_zero},
-                 .kind = inputs == 7 ? codes::extreme : codes::any});
+          check_sums({.batch = 2,
+                      .inputs = inputs * groups,
+                      .outputs = 46 * groups,
+                      .sizes = {9, 13},
+                      .taps = {5, 9},
+                      .how = {{2, 1}, {1, dilation}, {}, {2, 7}, {1, 6}, groups},
+                      .x_sign = is_unsigned,
+                      .x_zero = 255,
+                      .w_zeros = {w_zero},
+                      .kind = inputs == 7 ? codes::extreme : codes::any});
 }
 
 TEST_CASE("convolution: extreme codes, zero points on both sides at both ends") {
@@ -158,37 +176,38 @@ TEST_CASE("convolution: extreme codes, zero points on both sides at both ends") 
           for (const index_t groups : {1, 12}) {
             const std::int32_t x_zero = x_sign == is_signed ? end - 128 : end;
             const std::int32_t w_zero = w_sign == is_signed ? w_end - 128 : w_end;
-            check({.inputs = 12,
-                   .outputs = 24,
-                   .sizes = {5, 5},
-                   .taps = {3, 3},
-                   .how = {{}, {}, {}, {2, 2}, {2, 2}, groups},
-                   .x_sign = x_sign,
-                   .w_sign = w_sign,
-                   .x_zero = x_zero,
-                   .w_zeros = {w_zero},
-                   .kind = codes::extreme});
+            check_sums({.inputs = 12,
+                        .outputs = 24,
+                        .sizes = {5, 5},
+                        .taps = {3, 3},
+                        .how = {{}, {}, {}, {2, 2}, {2, 2}, groups},
+                        .x_sign = x_sign,
+                        .w_sign = w_sign,
+                        .x_zero = x_zero,
+                        .w_zeros = {w_zero},
+                        .kind = codes::extreme});
           }
 }
 
 TEST_CASE("convolution: a zero point for every output") {
   problem p{.inputs = 6, .outputs = 67, .sizes = {3, 4}, .taps = {2, 2}, .x_zero = -7};
   for (index_t o = 0; o < p.outputs; ++o) p.w_zeros.push_back(static_cast<std::int32_t>(o * 3 - 100));
-  check(p);
+  check_sums(p);
   p.how.groups = 2, p.outputs = 134;
   for (index_t o = 0; o < 67; ++o) p.w_zeros.push_back(static_cast<std::int32_t>(90 - o));
-  check(p);
+  check_sums(p);
 }
 
 TEST_CASE("convolution: nothing to sum, nothing to compute") {
-  check({.inputs = 0, .outputs = 3, .sizes = {2, 2}});
-  check({.inputs = 3, .outputs = 0, .sizes = {2, 2}});
-  check({.batch = 0, .inputs = 3, .outputs = 3, .sizes = {2, 2}});
-  check({.inputs = 3, .outputs = 3, .sizes = {2, 2}, .taps = {3, 3}});
+  check_sums({.inputs = 0, .outputs = 3, .sizes = {2, 2}});
+  check_sums({.inputs = 3, .outputs = 0, .sizes = {2, 2}});
+  check_sums({.batch = 0, .inputs = 3, .outputs = 3, .sizes = {2, 2}});
+  check_sums({.inputs = 3, .outputs = 3, .sizes = {2, 2}, .taps = {3, 3}});
   for (const std::vector<index_t>& taps : {std::vector<index_t>{0, 2}, {2, 0}, {0, 0}})
     for (const index_t groups : {1, 3}) {
-      check({.inputs = 3, .outputs = 6, .sizes = {2, 3}, .taps = taps, .how = {.groups = groups}});
-      check({.inputs = 3, .outputs = 6, .sizes = {1, 1}, .taps = taps, .how = {.groups = groups}, .w_zeros = {300}});
+      check_sums({.inputs = 3, .outputs = 6, .sizes = {2, 3}, .taps = taps, .how = {.groups = groups}});
+      check_sums(
+          {.inputs = 3, .outputs = 6, .sizes = {1, 1}, .taps = taps, .how = {.groups = groups}, .w_zeros = {300}});
     }
 }
 
@@ -200,13 +219,13 @@ TEST_CASE("convolution: taps that read nothing but padding take no rows, however
         for (const std::vector<std::int32_t>& w_zeros : {std::vector<std::int32_t>{}, {5}}) {
           const auto run = [&](const std::vector<index_t>& sizes, const std::vector<index_t>& taps,
                                const qt::convolution_options& how) {
-            check({.inputs = inputs,
-                   .outputs = 2 * inputs,
-                   .sizes = sizes,
-                   .taps = taps,
-                   .how = how,
-                   .x_zero = x_zero,
-                   .w_zeros = w_zeros});
+            check_sums({.inputs = inputs,
+                        .outputs = 2 * inputs,
+                        .sizes = sizes,
+                        .taps = taps,
+                        .how = how,
+                        .x_zero = x_zero,
+                        .w_zeros = w_zeros});
           };
           run({3, 4}, {3, 3}, {{}, {far, far}, {}, {far, far}, {far, far}, groups});
           run({3, 4}, {2, 3}, {{}, {1, far}, {}, {0, far - 1}, {0, far + 1}, groups});
@@ -258,39 +277,39 @@ TEST_CASE("convolution: zero points of the source that are no codes, near and fa
                       .w_zeros = {-3},
                       .kind = codes::extreme};
             if (holes) p.how.input_dilations = {2, 3}, p.how.pad_low = {-1, 2}, p.w_zeros = {};
-            check(p);
+            check_sums(p);
           }
-  check({.x_order = "NCW",
-         .w_order = "OIW",
-         .batch = 4,
-         .inputs = 3,
-         .outputs = 6,
-         .sizes = {4},
-         .taps = {3},
-         .how = {.pad_low = {2}, .batch_groups = 2},
-         .x_zero = 128});
-  check({.x_order = "NCDHW",
-         .w_order = "OIDHW",
-         .inputs = 5,
-         .outputs = 20,
-         .sizes = {3, 4, 5},
-         .taps = {2, 3, 2},
-         .how = {{1, 2, 1}, {}, {}, {1, 1, 0}, {0, 1, 2}},
-         .x_zero = 300,
-         .w_zeros = {-500}});
+  check_sums({.x_order = "NCW",
+              .w_order = "OIW",
+              .batch = 4,
+              .inputs = 3,
+              .outputs = 6,
+              .sizes = {4},
+              .taps = {3},
+              .how = {.pad_low = {2}, .batch_groups = 2},
+              .x_zero = 128});
+  check_sums({.x_order = "NCDHW",
+              .w_order = "OIDHW",
+              .inputs = 5,
+              .outputs = 20,
+              .sizes = {3, 4, 5},
+              .taps = {2, 3, 2},
+              .how = {{1, 2, 1}, {}, {}, {1, 1, 0}, {0, 1, 2}},
+              .x_zero = 300,
+              .w_zeros = {-500}});
   // Few pixels at a border of any width, in many tiles, panels and rows at once.
   for (const index_t outputs : {1, 15, 33, 70})
     for (const index_t groups : {1, 3})
       for (index_t width = 1; width <= 40; width += 1 + width / 8)
         for (const index_t low : {-2, 0, 1, 3})
-          check({.inputs = 3 * groups,
-                 .outputs = outputs * groups,
-                 .sizes = {7, width},
-                 .taps = {3, 4},
-                 .how = {{1 + width % 2, 1 + width % 3}, {}, {}, {1, low}, {width % 3, 3}, groups},
-                 .x_sign = width % 2 ? is_signed : is_unsigned,
-                 .x_zero = width % 4 < 2 ? 300 : -300,
-                 .w_zeros = {width % 5 < 2 ? 9 : 0}});
+          check_sums({.inputs = 3 * groups,
+                      .outputs = outputs * groups,
+                      .sizes = {7, width},
+                      .taps = {3, 4},
+                      .how = {{1 + width % 2, 1 + width % 3}, {}, {}, {1, low}, {width % 3, 3}, groups},
+                      .x_sign = width % 2 ? is_signed : is_unsigned,
+                      .x_zero = width % 4 < 2 ? 300 : -300,
+                      .w_zeros = {width % 5 < 2 ? 9 : 0}});
 }
 
 TEST_CASE("convolution: zero points of weights that are no codes") {
@@ -299,10 +318,10 @@ TEST_CASE("convolution: zero points of weights that are no codes") {
       problem p{.inputs = 2 * groups, .outputs = 3 * groups, .sizes = {4, 5}, .taps = {3, 3}};
       p.how = {{}, {}, {}, {1, 1}, {1, 1}, groups};
       p.x_sign = is_unsigned, p.x_zero = 3, p.w_zeros = {zero};
-      check(p);
+      check_sums(p);
       p.w_zeros.assign(static_cast<std::size_t>(p.outputs), 5);
       p.w_zeros[1] = zero;
-      check(p);
+      check_sums(p);
     }
 }
 

@@ -58,13 +58,14 @@ TEST_CASE("unit_rows_of: sums of windows where weights have zero points: places 
       for (const index_t taps : {1, 2, 3, 9, 34})
         for (const index_t high : {1, 3})
           for (const index_t stride : {1, 3})
-            check({.x_order = width % 3 ? "NHWC" : "NCHW",
-                   .inputs = inputs,
-                   .outputs = 3,
-                   .sizes = {4, width},
-                   .taps = {high, taps},
-                   .how = {{high, stride}, {1, taps < 9 ? 2 : 1}, {}, {0, taps / 2}, {0, taps - taps / 2 + width % 5}},
-                   .x_sign = width % 2 ? qt::simd::code_sign::is_signed : qt::simd::code_sign::is_unsigned,
-                   .x_zero = width % 2 ? -7 : 250,
-                   .w_zeros = {-200}});
+            check_sums(
+                {.x_order = width % 3 ? "NHWC" : "NCHW",
+                 .inputs = inputs,
+                 .outputs = 3,
+                 .sizes = {4, width},
+                 .taps = {high, taps},
+                 .how = {{high, stride}, {1, taps < 9 ? 2 : 1}, {}, {0, taps / 2}, {0, taps - taps / 2 + width % 5}},
+                 .x_sign = width % 2 ? qt::simd::code_sign::is_signed : qt::simd::code_sign::is_unsigned,
+                 .x_zero = width % 2 ? -7 : 250,
+                 .w_zeros = {-200}});
 }

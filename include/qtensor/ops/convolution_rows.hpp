@@ -69,6 +69,8 @@ class byte_rows {
     if (end > begin && w.input_dilation == 1) from += m.at(batch, first, {d, h, begin - w.pad_low});
     return {begin, end, from};
   }
+  /// Whether the places of a row that are not padding are pixels with their channels side by side.
+  bool has_pixels() const { return plan_->input.channel_stride == 1 && plan_->shape.axes[2].input_dilation == 1; }
   /// Whether a row's channels are all its bytes, one place after the other.
   bool is_dense(index_t channels) const {
     const activation_map& m = plan_->input;
@@ -462,6 +464,8 @@ class channel_rows_of {
         return;
       }
       if (per_group == 1) {
+        if (outputs % step == 0 && bytes_.has_pixels())
+          return join_where_they_lie(bytes_.inside(batch, channel, from_d, from_h), outputs, flip, to);
         bytes_.read(batch, channel, channels, from_d, from_h, lanes_.data(), width);
       } else {
         bytes_.read(batch, channel, channels, from_d, from_h, line_.data(), channels);
@@ -470,17 +474,46 @@ class channel_rows_of {
           for (index_t at = 0; at < bytes_.width(); ++at, from += channels) lanes_[at * width + o] = *from;
         }
       }
-      simd::flip_bits<A>(lanes_.data(), bytes_.width() * width, flip);
-      join_taps(lanes_.data(), place_step_ * width, s.axes[2].tap_dilation * width, outputs, places_, to);
+      join_lanes(0, places_, outputs, flip, to);
     });
   }
 
  private:
+  index_t tap_apart() const { return weights_->shape().axes[2].tap_dilation; }
+  /// Quads of places [first, end) from lanes_.
+  void join_lanes(index_t first, index_t end, index_t outputs, std::uint8_t flip, std::uint8_t* to) const {
+    join_taps(lanes_.data() + first * place_step_ * width, place_step_ * width, tap_apart() * width, outputs,
+              end - first, flip, to + first * quad);
+  }
+  /// Quads of a row of dense pixels: those that meet padding from copies, the others from the source itself.
+  void join_where_they_lie(const byte_rows::inside_places& at, index_t outputs, std::uint8_t flip, std::uint8_t* to) {
+    const index_t apart = weights_->plan().input.spatial[2], last_tap = 3 * tap_apart();
+    const index_t first = std::min(divide_up(at.begin, place_step_), places_);
+    const index_t whole = at.end - last_tap;  // places before it have all four taps inside
+    const index_t end = std::clamp(divide_up(std::max(whole, index_t{0}), place_step_), first, places_);
+    const auto copy = [&](index_t begin, index_t behind) {
+      for (index_t p = begin; p < std::min(behind, bytes_.width()); ++p)
+        if (p < at.begin || p >= at.end)
+          std::memset(lanes_.data() + p * width, bytes_.zero_code(), static_cast<std::size_t>(outputs));
+        else
+          for (index_t c = 0; c < outputs; c += step)
+            std::memcpy(lanes_.data() + p * width + c, at.from + (p - at.begin) * apart + c, std::size_t{step});
+    };
+    if (first > 0) copy(0, (first - 1) * place_step_ + last_tap + 1);
+    if (end < places_) copy(end * place_step_, bytes_.width());
+    join_lanes(0, first, outputs, flip, to);
+    if (first < end)
+      join_taps(at.from + (first * place_step_ - at.begin) * apart, place_step_ * apart, tap_apart() * apart, outputs,
+                end - first, flip, to + first * quad);
+    join_lanes(end, places_, outputs, flip, to);
+  }
   /// The lanes of four taps, `apart` bytes from each other, as quads, at places `from_step` from each other.
   static void join_taps(const std::uint8_t* from, index_t from_step, index_t apart, index_t outputs, index_t places,
-                        std::uint8_t* to) {
+                        std::uint8_t flip, std::uint8_t* to) {
+    const simd::bytes<A> flips(flip);
     for (; places > 0; --places, from += from_step, to += quad)
-      for (index_t o = 0; o < outputs; o += step) simd::store(to + 4 * o, simd::load_interleaved<A>(from + o, apart));
+      for (index_t o = 0; o < outputs; o += step)
+        simd::store(to + 4 * o, simd::load_interleaved<A>(from + o, apart) ^ flips);
   }
 
   const packed_convolution<A>* weights_;
