@@ -179,7 +179,7 @@ OF_BOUND = [
     ("int4 g128 x f32", r"128x.*", r"qtensor bf16_math", 0.90),
     (r"(int4 g32|int4 g128|MXFP4|NVFP4) x f32", r"128x.*", r"qtensor fixed order", 0.92),
     (r"(int4 g32|int4 g128|MXFP4|NVFP4) x f32", r"1x4096x4096.*", r"qtensor fixed order", 0.75),
-    (r"conv .*", r".*", r"qtensor s32", 0.92),
+    (r"conv 56x56x64 k3", r".*", r"qtensor s32", 0.92),
 ]
 
 # (product, shape, candidate, the other, goal)
@@ -190,7 +190,7 @@ AGAINST = [
     ("int4 g32 x f32", "1x512x1024", "qtensor int8_activations", "ONNX Runtime int8 inside", 2),
     ("int4 g32 x f32", "1x512x1024", "qtensor int8_activations", "ggml rearranged", 4),
     ("int4 g128 x f32", "1x512x1024", "qtensor int8_activations", "ONNX Runtime int8 inside", 2),
-    (r"conv .*", r".*", "qtensor bias and int8", "oneDNN bias and int8", 1),
+    (r"conv 56x56x64 k3", r".*", "qtensor bias and int8", "oneDNN bias and int8", 1),
     ("int8 x int8 with epilogues", r".*x512", "qtensor bias, ReLU -> f32", "qtensor f32", 1 / 1.05),
     ("int8 x int8 with epilogues", r".*x512", "qtensor bias, ReLU -> int8", "qtensor f32", 1 / 1.05),
     ("int8 x int8 with epilogues", r".*x4096", "qtensor bias, ReLU -> f32", "qtensor f32", 1 / 1.01),

@@ -77,6 +77,31 @@ inline const std::vector<product>& integer_shapes() {
   };
   return all;
 }
+/// A convolution of one picture, height and width alike in everything.
+struct convolution_problem {
+  const char* name;
+  index_t side, inputs, outputs, taps, stride, padding, groups;
+
+  index_t result_side() const { return (side + 2 * padding - taps) / stride + 1; }
+  index_t group_inputs() const { return inputs / groups; }
+  product as_product() const {
+    return {name, result_side() * result_side(), outputs, taps * taps * group_inputs(), bound::integer_dot};
+  }
+};
+/// Those that everybody computes: what networks begin with, what they are made of.
+inline const std::vector<convolution_problem>& convolution_problems() {
+  static const std::vector<convolution_problem> all = {
+      {"conv 56x56x64 k3", 56, 64, 64, 3, 1, 1, 1},
+      {"conv 224x224x3 k3 stride 2", 224, 3, 32, 3, 2, 1, 1},
+      {"conv 56x56x256 k1", 56, 256, 64, 1, 1, 0, 1},
+      {"conv 28x28x512 k1 stride 2", 28, 512, 1024, 1, 2, 0, 1},
+      {"conv 56x56x24 k1", 56, 24, 144, 1, 1, 0, 1},
+      {"conv 14x14x512 k3, 32 groups", 14, 512, 512, 3, 1, 1, 32},
+      {"conv 56x56x144 k3, depthwise", 56, 144, 144, 3, 1, 1, 144},
+      {"conv 112x112x96 k3 stride 2, depthwise", 112, 96, 96, 3, 2, 1, 96},
+  };
+  return all;
+}
 /// Those of weight-only products; `weight_bytes` are left to who knows them.
 inline std::vector<product> weight_shapes(const std::string& name) {
   return {{name, 1, 512, 1024, bound::reading},

@@ -76,30 +76,42 @@ void add_matmul(const product& p, type source, type result, const std::string& w
   add_candidate(p, who, runner(r));
 }
 
-void add_convolution() {
-  const dnnl::memory::desc src({1, 64, 56, 56}, type::s8, tag::nhwc), any({64, 64, 3, 3}, type::s8, tag::any),
-      bias({64}, type::f32, tag::a), dst({1, 64, 56, 56}, type::s8, tag::nhwc);
+void add_convolution(const convolution_problem& c, type source, const std::string& who) {
+  const index_t result = c.result_side();
+  const dnnl::memory::dims weights =
+      c.groups > 1 ? dnnl::memory::dims{c.groups, c.outputs / c.groups, c.group_inputs(), c.taps, c.taps}
+                   : dnnl::memory::dims{c.outputs, c.inputs, c.taps, c.taps};
+  const dnnl::memory::dims strides(2, c.stride), padding(2, c.padding);
+  const dnnl::memory::desc src({1, c.inputs, c.side, c.side}, source, tag::nhwc), any(weights, type::s8, tag::any),
+      bias({c.outputs}, type::f32, tag::a), dst({1, c.outputs, result, result}, type::s8, tag::nhwc);
   auto r = std::make_shared<running>();
   dnnl::primitive_attr attributes;
 #if DNNL_VERSION_MAJOR >= 3
+  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, c.groups > 1 ? 3 : 1);
   const dnnl::convolution_forward::primitive_desc description(engine(), dnnl::prop_kind::forward_inference,
                                                               dnnl::algorithm::convolution_direct, src, any, bias, dst,
-                                                              {1, 1}, {1, 1}, {1, 1}, attributes);
+                                                              strides, padding, padding, attributes);
 #else
-  attributes.set_output_scales(2, std::vector<float>(64, 0.01f));
+  attributes.set_output_scales(2, std::vector<float>(static_cast<std::size_t>(c.outputs), 0.01f));
   const dnnl::convolution_forward::primitive_desc description(
       dnnl::convolution_forward::desc(dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, src, any,
-                                      bias, dst, {1, 1}, {1, 1}, {1, 1}),
+                                      bias, dst, strides, padding, padding),
       attributes, engine());
 #endif
   r->primitive = dnnl::convolution_forward(description);
-  dnnl::memory shift(description.bias_desc(), engine());
-  std::fill_n(static_cast<float*>(shift.get_data_handle()), 64, 0.5f);
+  const auto numbers = [&](float value) {
+    dnnl::memory m({{c.outputs}, type::f32, tag::a}, engine());
+    std::fill_n(static_cast<float*>(m.get_data_handle()), c.outputs, value);
+    return m;
+  };
   r->arguments = {{DNNL_ARG_SRC, random_memory(description.src_desc())},
                   {DNNL_ARG_WEIGHTS, random_memory(description.weights_desc())},
-                  {DNNL_ARG_BIAS, shift},
+                  {DNNL_ARG_BIAS, numbers(0.5f)},
                   {DNNL_ARG_DST, dnnl::memory(description.dst_desc(), engine())}};
-  add_candidate({"conv 56x56x64 k3", 56 * 56, 64, 9 * 64, bound::integer_dot}, "oneDNN bias and int8", runner(r));
+#if DNNL_VERSION_MAJOR >= 3
+  r->arguments[DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS] = numbers(0.01f);
+#endif
+  add_candidate(c.as_product(), who, runner(r));
 }
 
 }  // namespace
@@ -116,7 +128,10 @@ void add_onednn_products() {
     add_matmul(p, type::s8, type::s32, "oneDNN s8 x s8 -> s32");
     add_matmul(p, type::u8, type::s32, "oneDNN u8 x s8 -> s32");
   }
-  add_convolution();
+  for (const convolution_problem& c : convolution_problems()) {
+    add_convolution(c, type::s8, "oneDNN bias and int8");
+    add_convolution(c, type::u8, "oneDNN u8, bias and int8");
+  }
 }
 
 }  // namespace bench
