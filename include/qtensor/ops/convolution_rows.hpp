@@ -174,7 +174,7 @@ class unit_rows_of {
       // Rows of squares run on from row to row where these lie a number of pixels apart.
       row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
                             by_squares_ ? pixel_step_ : index_t{64});
-      make_room(w, rows);
+      make_room(rows);
     }
     offsets_.reserve(static_cast<std::size_t>(w.segments()));
     for (index_t d = 0; d < s.axes[0].taps; ++d)
@@ -235,16 +235,18 @@ class unit_rows_of {
   }
 
  private:
-  void make_room(const packed_convolution<A>& w, index_t rows) {
-    const convolution_shape& s = w.shape();
+  /// Memory for a band of so many rows of output.
+  void make_room(index_t rows) {
+    const convolution_shape& s = weights_->shape();
+    const bool has_zeros = weights_->has_zeros();
     line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 64);
     if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
     units_ = line_array<unit>::for_overwrite(
         qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
         (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
-    if (w.has_zeros()) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
-    if (w.has_zeros()) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
-    if (w.has_zeros() || by_sums_) columns_ = line_array<std::int32_t>(std::max(bytes_.width(), s.axes[2].out()) + 1);
+    if (has_zeros) place_sums_ = line_array<std::int32_t>(band_.slot_count * bytes_.width());
+    if (has_zeros) window_sums_ = line_array<std::int32_t>(rows * s.axes[2].out());
+    if (has_zeros || by_sums_) columns_ = line_array<std::int32_t>(std::max(bytes_.width(), s.axes[2].out()) + 1);
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
     if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
     first_ = units_.data();
