@@ -87,12 +87,16 @@ class byte_rows {
         index_t p = 0;
         // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
         const index_t apart = m.spatial[2];  // bytes are stored below, which might be of m
-        if (step == round_up(channels, 4) && apart >= channels)
+        if (step == 4 && apart >= channels) {
+          QTENSOR_KEEP_LOOP
+          for (; p + 3 < pixels; ++p) std::memcpy(to + p * 4, from + p * apart, 4);
+        } else if (step == round_up(channels, 4) && apart >= channels) {
           for (; p + 3 < pixels; ++p) {
             index_t c = 0;
             for (; c + 16 <= step; c += 16) std::memcpy(to + p * step + c, from + p * apart + c, 16);
             for (; c < step; c += 4) std::memcpy(to + p * step + c, from + p * apart + c, 4);
           }
+        }
         for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * apart, static_cast<std::size_t>(channels));
       }
     } else if (m.spatial[2] == 1) {
