@@ -318,10 +318,10 @@ class code_sink {
           std::uint8_t* at = to + p * apart;
           for (; count >= pixels; count -= pixels, sums += pixels * stride, at += pixels * apart)
             if constexpr (pixels == 1)
-              simd::store(at, codes(sums, sums + block / 2));
+              simd::store(at, codes(sums, stride));
             else
-              simd::store_halves(at, at + apart, codes(sums, sums + stride));
-          if (count > 0) simd::store_n(at, Channels, codes(sums, sums));
+              simd::store_halves(at, at + apart, codes(sums, stride));
+          if (count > 0) simd::store_n(at, Channels, codes(sums, stride, 1));
         };
   }
 
@@ -336,21 +336,26 @@ class code_sink {
   }
 
  private:
-  /// What makes blocks of codes of the sums of one pixel's channels or, of half as many, of two pixels'.
+  /// What makes a block of codes of the sums of one pixel's channels or, of a half or a quarter as many, of two or four
+  /// pixels'.
   template <index_t Pixels, bool HasSumBias, simd::quotient_by By>
   struct coder {
-    using scales = typename channel_scales<A>::template part<HasSumBias>;
+    static constexpr index_t vectors = 4 / Pixels;  // of one pixel
     parameters<By> by;
-    scales first, second, third, fourth;
-    QTENSOR_INLINE coder(const channel_scales<A>& of, index_t channel, const parameters<By>& p)
-        : by(p),
-          first(of.template at<HasSumBias>(channel)),
-          second(of.template at<HasSumBias>(channel + step)),
-          third(of.template at<HasSumBias>(channel + (Pixels == 1 ? 2 * step : 0))),
-          fourth(of.template at<HasSumBias>(channel + (Pixels == 1 ? 3 * step : step))) {}
-    QTENSOR_INLINE simd::bytes<A> operator()(const std::int32_t* half, const std::int32_t* other) const {
-      const std::array<simd::floats<A>, 4> y{first.numbers(half), second.numbers(half + step), third.numbers(other),
-                                             fourth.numbers(other + step)};
+    typename channel_scales<A>::template part<HasSumBias> of[vectors];
+    QTENSOR_INLINE coder(const channel_scales<A>& scales, index_t channel, const parameters<By>& p) : by(p) {
+      for (index_t v = 0; v < vectors; ++v) of[v] = scales.template at<HasSumBias>(channel + v * step);
+    }
+    /// Of `pixels` whose sums are `stride` apart; the last one fills up the block.
+    QTENSOR_INLINE simd::bytes<A> operator()(const std::int32_t* sums, index_t stride, index_t pixels = Pixels) const {
+      const auto numbers = [&]<index_t V>(std::integral_constant<index_t, V>) QTENSOR_INLINE_LAMBDA {
+        constexpr index_t pixel = V / vectors, vector = V % vectors;
+        const index_t at = pixel == 0 ? 0 : std::min(pixel, pixels - 1) * stride;
+        return of[vector].numbers(sums + at + vector * step);
+      };
+      const std::array<simd::floats<A>, 4> y{
+          numbers(std::integral_constant<index_t, 0>{}), numbers(std::integral_constant<index_t, 1>{}),
+          numbers(std::integral_constant<index_t, 2>{}), numbers(std::integral_constant<index_t, 3>{})};
       return simd::encode_codes<S, By, A>(y, by);
     }
   };
@@ -366,8 +371,11 @@ class code_sink {
       else
         encode_tile<Pixels, false>(t, p, codes);
     };
+    const index_t pixels = t.channels <= step ? 4 : t.channels <= 2 * step ? 2 : 1;  // of a block
     const auto encode_by = [&](const auto& p) {
-      if (pixels_of_block(t) == 2)
+      if (pixels == 4)
+        encode.template operator()<4>(p);
+      else if (pixels == 2)
         encode.template operator()<2>(p);
       else
         encode.template operator()<1>(p);
@@ -376,16 +384,15 @@ class code_sink {
       encode_by(regular_);
     else
       encode_by(parameters<encoder::safe>(to_.scale, to_.zero_point));
-    place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, block / pixels_of_block(t));
+    place_tile(to_.y, t.batch, t.pixel, t.channel, t.pixels, t.channels, codes, block / pixels);
   }
-  static index_t pixels_of_block(const convolution_tile& t) { return t.channels <= 2 * step ? 2 : 1; }
   /// Codes of all pixels, block by block.
   template <index_t Pixels, bool HasSumBias, simd::quotient_by By>
   QTENSOR_INLINE void encode_tile(const convolution_tile& t, const parameters<By>& p, std::uint8_t* to) const {
     const coder<Pixels, HasSumBias, By> codes(scales_, t.channel, p);
     const std::int32_t* sums = t.sums;
     for (index_t r = 0; r < t.pixels; r += Pixels, sums += Pixels * t.stride, to += block)
-      simd::store(to, codes(sums, sums + (Pixels == 1 ? 2 * step : r + 1 < t.pixels ? t.stride : 0)));
+      simd::store(to, codes(sums, t.stride, t.pixels - r));
   }
 
   const channel_scales<A>& scales_;
