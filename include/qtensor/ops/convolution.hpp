@@ -56,8 +56,7 @@ class convolution_run {
     // Units are codes plus an offset, or as they are; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
     if constexpr (simd::square_unit<A>::exists) in_place_ = squares_read_in_place(w);
-    const bool are_signed = in_place_ && x.sign == simd::code_sign::is_signed;
-    const std::int64_t added = zero + (are_signed ? 0 : simd::quad_dot<A>::unit_offset);
+    const std::int64_t added = zero + (takes_signed_codes() ? 0 : simd::quad_dot<A>::unit_offset);
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
     for (index_t i = 0; i < start_.size(); ++i) {
       const std::int64_t sum = w.sums(0, 0)[i], weights = sum - s_.depth() * w.zeros(0, 0)[i];
@@ -91,9 +90,10 @@ class convolution_run {
         channels(band, n, d, first, count);
       });
     else
-      over_bands<unit_rows_of<A>>(by, rows, [&](auto& band, index_t n, index_t d, index_t first, index_t count) {
-        dots(band, n, d, first, count);
-      });
+      over_bands<unit_rows_of<A>>(
+          by, rows,
+          [&](auto& band, index_t n, index_t d, index_t first, index_t count) { dots(band, n, d, first, count); },
+          in_place_);
   }
 
  private:
@@ -128,6 +128,8 @@ class convolution_run {
     const index_t kept = w_.panels() == 1 ? most : std::clamp(result_bytes / row, index_t{1}, most);
     return divide_up(s_.axes[1].out(), divide_up(s_.axes[1].out(), kept));
   }
+  /// Whether units are signed codes as they are.
+  bool takes_signed_codes() const { return in_place_ && x_.sign == simd::code_sign::is_signed; }
   /// Whether the sink says beforehand where the sums of whole panels go.
   bool is_direct() const {
     if constexpr (direct_sink<Sink>)
@@ -136,19 +138,16 @@ class convolution_run {
       return false;
   }
 
-  template <class Band, class By, class Body>
-  void over_bands(const By& by, index_t rows, const Body& body) const {
+  /// `more`: what a band is made of besides.
+  template <class Band, class By, class Body, class... More>
+  void over_bands(const By& by, index_t rows, const Body& body, const More&... more) const {
     const index_t height = s_.axes[1].out(), depth = s_.axes[0].out(), bands = divide_up(height, rows);
     const index_t items = s_.result_batch() * depth * bands;
     const index_t work = rows * s_.axes[2].out() * s_.outputs * std::max(index_t{1}, s_.depth() / 16);
     const index_t parts = qtensor::detail::part_count(by, items, 1, work);
     std::vector<Band> memory;
     memory.reserve(static_cast<std::size_t>(parts));
-    for (index_t i = 0; i < parts; ++i)
-      if constexpr (std::same_as<Band, unit_rows_of<A>>)
-        memory.emplace_back(w_, x_, rows, in_place_);
-      else
-        memory.emplace_back(w_, x_, rows);
+    for (index_t i = 0; i < parts; ++i) memory.emplace_back(w_, x_, rows, more...);
     qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
       for (index_t item = begin; item < begin + count; ++item) {
         const index_t first = item % bands * rows, d = item / bands % depth;
@@ -217,7 +216,7 @@ class convolution_run {
               band.places(rows), [&](index_t n) { return band.square_at(n); }, channels, panel, give_channels);
     };
     const auto sum = [&]<index_t Columns>(const auto& give_channels) {
-      if (in_place_ && x_.sign == simd::code_sign::is_signed)
+      if (takes_signed_codes())
         sum_units.template operator()<Columns, simd::code_sign::is_signed>(give_channels);
       else
         sum_units.template operator()<Columns, simd::code_sign::is_unsigned>(give_channels);

@@ -38,20 +38,15 @@ class byte_rows {
     const activation_map& m = plan_->input;
     const convolution_axis& w = plan_->shape.axes[2];
     const inside_places at = inside(batch, first, d, h);
-    const auto fill = [&](index_t place, index_t n) {
-      if (n > 0) std::memset(to + place * step, zero_code(), static_cast<std::size_t>(n * step));
-    };
     if (w.input_dilation != 1) {
-      fill(0, width_);
+      std::memset(to, zero_code(), static_cast<std::size_t>(width_ * step));
       const auto* from = static_cast<const std::uint8_t*>(x_.codes) + m.at(batch, first, {d, h, 0});
       for (index_t p = at.begin; p < at.end; ++p)
         if (const index_t i = w.source(p); i >= 0)
           for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[i * m.spatial[2] + c * m.channel_stride];
       return;
     }
-    fill(0, at.begin);
-    fill(at.end, width_ - at.end);
-    if (at.end > at.begin && channels > 0) copy(at.from, at.end - at.begin, channels, to + at.begin * step, step);
+    read_places(at, 0, width_, channels, to, step);
   }
 
   /// The places [begin, end) of a row that are not padding. Without input dilation the first of them is at `from`.
@@ -68,6 +63,18 @@ class byte_rows {
     const auto* from = static_cast<const std::uint8_t*>(x_.codes);
     if (end > begin && w.input_dilation == 1) from += m.at(batch, first, {d, h, begin - w.pad_low});
     return {begin, end, from};
+  }
+  /// Places [begin, end) of a row without holes, as `read` has them.
+  void read_places(const inside_places& at, index_t begin, index_t end, index_t channels, std::uint8_t* to,
+                   index_t step) const {
+    const index_t first = std::clamp(at.begin, begin, end), last = std::clamp(at.end, first, end);
+    const auto fill = [&](index_t place, index_t n) {
+      if (n > 0) std::memset(to + place * step, zero_code(), static_cast<std::size_t>(n * step));
+    };
+    fill(begin, first - begin);
+    fill(last, end - last);
+    if (last > first && channels > 0)
+      copy(at.from + (first - at.begin) * plan_->input.spatial[2], last - first, channels, to + first * step, step);
   }
   /// Whether the places of a row that are not padding are pixels with their channels side by side.
   bool has_pixels() const { return plan_->input.channel_stride == 1 && plan_->shape.axes[2].input_dilation == 1; }
@@ -197,12 +204,10 @@ class unit_rows_of {
     const index_t cols = weights_->shape().axes[2].out(), all = band_.rows * cols;
     pixels_.reserve(static_cast<std::size_t>(all));
     for (index_t i = static_cast<index_t>(pixels_.size()); i < all; ++i)
-      pixels_.push_back(first_pixel() + i / cols * row_step() + i % cols * pixel_step_);
+      pixels_.push_back(first_ + i / cols * row_step() + i % cols * pixel_step_);
     return pixels_.data();
   }
-  /// Those of the first one.
-  const unit* first_pixel() const { return first_; }
-  /// The same and `offset` units on, where a square begins.
+  /// So many units behind those of the first one, where a square begins.
   const unit* square_at(index_t offset) const {
     return offset < copied_from_ ? first_ + offset : units_.data() + (offset - copied_from_);
   }
@@ -498,12 +503,7 @@ class channel_rows_of {
     const index_t whole = at.end - last_tap;  // places before it have all four taps inside
     const index_t end = std::clamp(divide_up(std::max(whole, index_t{0}), place_step_), first, places_);
     const auto copy = [&](index_t begin, index_t behind) {
-      for (index_t p = begin; p < std::min(behind, bytes_.width()); ++p)
-        if (p < at.begin || p >= at.end)
-          std::memset(lanes_.data() + p * width, bytes_.zero_code(), static_cast<std::size_t>(outputs));
-        else
-          for (index_t c = 0; c < outputs; c += step)
-            std::memcpy(lanes_.data() + p * width + c, at.from + (p - at.begin) * apart + c, std::size_t{step});
+      bytes_.read_places(at, begin, std::clamp(behind, begin, bytes_.width()), outputs, lanes_.data(), width);
     };
     if (first > 0) copy(0, (first - 1) * place_step_ + last_tap + 1);
     if (end < places_) copy(end * place_step_, bytes_.width());
