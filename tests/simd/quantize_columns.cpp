@@ -63,6 +63,31 @@ void check_columns(index_t rows, index_t cols, index_t col, index_t gap, bool od
   }
 }
 
+/// Rows that go past the caches one by one, as some CPUs like it, in parts of many columns.
+template <class S, class Arch>
+void check_in_order(index_t rows, index_t n) {
+  if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
+    using form = simd::detail::encoding_form<S>;
+    using encoder = simd::column_encoder<S, simd::from_f32, simd::kernel<simd::op::encode, S, Arch>>;
+    constexpr auto by = simd::detail::fast_quotient<form, Arch>;
+    const column_input<S> in(rows, n, false);
+    check::fenced<float> x(in.x);
+    std::vector<float> memory(static_cast<std::size_t>(encoder::memory_for(n) + 1));
+    const encoder columns(in.scales.data(), nullptr, n, 1.f, memory.data());
+    const index_t step = (n + 63) / 64 * 64;
+    alignas(64) static std::uint8_t got[1 << 16];
+    std::memset(got, 0x5a, static_cast<std::size_t>(rows * step));
+    std::vector<std::uint8_t> want(static_cast<std::size_t>(rows * step), 0x5a);
+    const auto all = columns.template prepared<by>(0);
+    constexpr auto any = simd::numbers::any;
+    simd::detail::encode_rows_in_order<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, got, step);
+    simd::stream_fence<Arch>();
+    simd::detail::encode_near_rows<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, want.data(), step);
+    INFO(rows, " rows of ", n);
+    CHECK(std::memcmp(got, want.data(), want.size()) == 0);
+  }
+}
+
 /// Scales that columns share, `length` each: codes, and divisors, are those of their copies.
 template <class S, class Arch>
 void check_shared(index_t n, index_t length, bool odd) {
@@ -175,6 +200,16 @@ TEST_CASE("column_encoder: any number of rows and columns, whole or in part, str
   check_all<scheme<int4, per_channel<1>>>();
   check_all<along<0, mxfp8_e4m3>>();
   check_all<along<0, mxfp4>>();
+}
+
+TEST_CASE("encode_rows_in_order: parts of long rows, and what is left of them, as rows in a cache") {
+  check::archs::for_each([](auto arch) {
+    for (const index_t n : {64, 100, 1100, 4096, 4097, 4160, 8192 + 130})
+      for (const index_t rows : {1, 3}) {
+        check_in_order<int8_per_channel<1>, decltype(arch)>(rows, n);
+        check_in_order<with<int8_per_channel<1>, reciprocal>, decltype(arch)>(rows, n);
+      }
+  });
 }
 
 TEST_CASE("column_encoder: codes of rows that share scales in blocks, turned, are those of the rows") {

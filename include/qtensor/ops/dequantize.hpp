@@ -132,14 +132,14 @@ class number_writer {
     if (begin == 0 || (decode_.rows_have_one_entry() && begin < length)) {
       simd::fetch_shared_lines(to, length);
       if (begin > 0) decode_(at, 0, begin, to);
-      return decode_(at, begin, length - begin, to + begin, {simd::best_requests().once, true});
+      return decode_(at, begin, length - begin, to + begin, simd::reads_once(true));
     }
     constexpr index_t most = tile_floats / 2;
     alignas(64) number tile[static_cast<std::size_t>(most)];
     for (index_t col = 0; col < length; col += most) {
       const index_t n = std::min(most, length - col);
       simd::fetch_shared_lines(to + col, n);
-      decode_(at, col, n, tile, {simd::best_requests().once, false});
+      decode_(at, col, n, tile, simd::reads_once(false));
       simd::stream_bytes(tile, n * static_cast<index_t>(sizeof *to), to + col);
     }
   }
@@ -149,8 +149,7 @@ class number_writer {
     if constexpr (last > 0) {
       const index_t step = steps_[last - 1], together = step == extents_[last] ? decode_.rows_as_one(rows) : 1;
       if (together > 1) {
-        const simd::fetch how = streams_ ? simd::best_requests().once : simd::fetch::nothing;
-        return decode_.narrow_columns(at, rows, together, to, {how, streams_});
+        return decode_.narrow_columns(at, rows, together, to, streams_ ? simd::reads_once(true) : simd::traffic{});
       }
       if (decode_.ends_inside_bytes())
         return decode_.for_each_tile_alike(at, rows, [&](index_t row, index_t n, number* numbers, index_t length) {
@@ -173,7 +172,7 @@ class number_writer {
           number* first = to + row * step + col;
           const index_t count = std::min(at_once, rows - row);
           for (index_t r = 0; r < count; ++r) simd::fetch_shared_lines(first + r * step, cols);
-          decode(row, count, direct ? first : tile, step, simd::traffic{simd::best_requests().once, direct});
+          decode(row, count, direct ? first : tile, step, simd::reads_once(direct));
           if (!direct) simd::stream_bytes(tile, cols * static_cast<index_t>(sizeof *to), first);
         }
       });

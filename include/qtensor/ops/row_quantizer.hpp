@@ -275,7 +275,7 @@ class row_quantizer {
   /// How numbers further on are asked for while codes are made, where they are read once.
   simd::traffic asks_in_order() const {
     if (!streams_ || !direct_) return {};
-    return {simd::best_requests().once};
+    return simd::reads_once(false);
   }
   /// The same while codes of n numbers are made that statistics have read.
   simd::traffic asks_behind_statistics(index_t n) const {
@@ -287,8 +287,11 @@ class row_quantizer {
     const index_t bytes = rows_.row_length * index_t{sizeof(element)};
     if (!streams_ || !direct_ || panel_rows() > 1 || bytes > box_floats * index_t{sizeof(float)})
       return asks_in_order();
+    const simd::requests best = simd::best_requests();
+    if (best.next_piece == simd::fetch::near)  // of what the first-level cache has no room for, only the beginning
+      return {simd::fetch::near, false, bytes <= 2 * best.ahead ? std::max(bytes, best.ahead) : best.ahead};
     constexpr index_t near_bytes = 16384;
-    return {bytes <= near_bytes ? simd::best_requests().next_piece : simd::fetch::far, false, bytes};
+    return {bytes <= near_bytes ? best.next_piece : simd::fetch::far, false, bytes};
   }
 
   /// Codes of one piece of a row, of at most encode_length() elements; `length` elements share an entry of p. `asks`:

@@ -226,13 +226,13 @@ class block_decoder {
  public:
   /// At most block_chunk elements.
   template <number_format F>
-  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, bool past_caches) {
+  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, const traffic& t) {
     const index_t n = blocks * b::elements, whole = n / step * step;
     find_parameters(from, blocks);
     if (std::same_as<F, bf16> && !S::has_offset && products_are_plain<S, A>(scales_, n / b::group, 1.f))
-      values<F, numbers_are::plain>(from, blocks, whole, out, past_caches);
+      values<F, numbers_are::plain>(from, blocks, whole, out, t);
     else
-      values<F, numbers_are::any>(from, blocks, whole, out, past_caches);
+      values<F, numbers_are::any>(from, blocks, whole, out, t);
     if (whole == n) return;
     std::memset(codes_ + n, 0, static_cast<std::size_t>(whole + step - n));
     std::fill(scales_ + n / b::group, scales_ + divide_up(whole + step, b::group), 0.f);
@@ -261,14 +261,17 @@ class block_decoder {
   /// values: different units of the CPU do it, as long as parts of registers have left the store buffer before they are
   /// loaded together.
   template <number_format F, numbers_are Known>
-  QTENSOR_INLINE void values(const std::uint8_t* from, index_t blocks, index_t n, storage_t<F>* out, bool past_caches) {
+  QTENSOR_INLINE void values(const std::uint8_t* from, index_t blocks, index_t n, storage_t<F>* out, const traffic& t) {
     constexpr index_t piece = 8 * std::max(step, b::elements), of_piece = piece / b::elements;
     static_assert(piece % step == 0 && piece % b::elements == 0);
     for (index_t block = 0, i = 0; block < blocks; block += of_piece, i += piece) {
       QTENSOR_KEEP_LOOP
-      for (index_t k = block; k < std::min(block + of_piece, blocks); ++k) split(from + k * b::bytes, k * b::elements);
+      for (index_t k = block; k < std::min(block + of_piece, blocks); ++k) {
+        fetch_ahead<b::bytes>(from + k * b::bytes, t);
+        split(from + k * b::bytes, k * b::elements);
+      }
       for (index_t at = i; at < std::min(i + piece, n); at += step)
-        store_four<F, Known, A>(out + at, four(at), past_caches);
+        store_four<F, Known, A>(out + at, four(at), t.streams);
     }
   }
   /// The codes of one block, one per byte.
@@ -316,11 +319,10 @@ void decode_interleaved(const std::uint8_t* bytes, index_t n, storage_t<F>* out,
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
-  past_caches = past_caches && begins_line(out, most * b::elements);
+  traffic t = past_caches ? reads_once(begins_line(out, most * b::elements)) : traffic{};
   detail::block_decoder<S, A> decode;
   for (index_t first = 0; first < blocks; first += most)
-    decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements,
-                             past_caches);
+    decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements, t);
   if (const index_t rest = n - blocks * b::elements; rest > 0)
     reference::dequantize(
         b::template row<read_only>(bytes + blocks * b::bytes, rest),

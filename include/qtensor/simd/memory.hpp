@@ -46,27 +46,28 @@ enum class fetch { nothing, near, far, pages };
 
 /// How a CPU is best asked for what a kernel reads in order, from memory where nothing else is said.
 struct requests {
-  fetch once;        ///< how far, where numbers are read once
-  fetch only;        ///< how far, where they are only read, as by statistics
-  fetch beyond;      ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
-  index_t rows;      ///< how many are encoded together, block by block down them, where columns have scales
-  index_t piece;     ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
-  fetch next_piece;  ///< how far, while codes of a piece are made
-  index_t ahead;     ///< how many bytes further on then
-  index_t part;      ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
-  index_t box;       ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
-  bool in_order;     ///< whether rows that share the given scales of groups are encoded one by one all the same
+  fetch once;          ///< how far, where numbers are read once
+  index_t once_ahead;  ///< how many bytes further on then, but for pages in turn
+  fetch only;          ///< how far, where they are only read, as by statistics
+  fetch beyond;        ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
+  index_t rows;        ///< how many are encoded together, block by block down them, where columns have scales
+  index_t piece;       ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
+  fetch next_piece;    ///< how far, while codes of a piece are made
+  index_t ahead;       ///< how many bytes further on then
+  index_t part;        ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
+  index_t box;         ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
+  bool in_order;       ///< whether rows that share the given scales of groups are encoded one by one all the same
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
 /// alternate quickly, Intel's where blocks are longer, too; Zen 4 sees by itself what is read in order, and likes whole
-/// rows where there are several.
+/// rows where there are several. Zen 5 likes rows one by one, too, and is best asked for a few lines further on.
 QTENSOR_INLINE requests best_requests() {
   if (simd::is_intel())
-    return {fetch::pages, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768, false};
+    return {fetch::pages, 16384, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768, false};
   if (simd::is_zen4())
-    return {fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19, true};
-  return {fetch::near, fetch::nothing, fetch::near, 4, 8192, fetch::near, 12288, 0, 32768, false};
+    return {fetch::nothing, 16384, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19, true};
+  return {fetch::near, 6144, fetch::nothing, fetch::near, 1, 8192, fetch::near, 16384, 0, 32768, true};
 }
 
 /// How a kernel of runs treats the caches.
@@ -75,6 +76,12 @@ struct traffic {
   bool streams = false;   ///< what is written goes past the caches; call stream_fence() afterwards
   index_t ahead = 16384;  ///< how many bytes further on it asks, but for pages in turn
 };
+
+/// That of one that reads what comes from memory once, in order.
+QTENSOR_INLINE traffic reads_once(bool streams) {
+  const requests best = best_requests();
+  return {best.once, streams, best.once_ahead};
+}
 
 /// Runs of bytes that are asked for by and by, to the second level: `next` and what lies behind it, a few at a time.
 struct run_requests {

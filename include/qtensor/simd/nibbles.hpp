@@ -130,21 +130,24 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
     pack_group<Bits>(codes + i, n - i < group ? n - i : group, to + i / group * packed_bytes<Bits>(group));
 }
 
-/// `streams`: whole registers go past the caches; `codes` is aligned to 64 bytes.
+/// Where whole registers go past the caches, `codes` is aligned to 64 bytes.
 template <class A, int Bits>
-void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, bool streams = false) {
+void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, const traffic& t = {}) {
   if constexpr (Bits == 8) return void(std::memcpy(codes, from, static_cast<std::size_t>(n)));
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
   index_t i = 0;
   if constexpr (Bits == 4) {
     for (; i + 2 * step <= n; i += 2 * step) {
       const auto both = simd::split_nibbles(load<A>(from + i / 2));
-      simd::put(codes + i, both[0], streams);
-      simd::put(codes + i + step, both[1], streams);
+      simd::put(codes + i, both[0], t.streams);
+      simd::put(codes + i + step, both[1], t.streams);
     }
   }
   if constexpr (spreads_codes<Bits, A>)
-    for (; i + step <= n; i += step) simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), streams);
+    for (; i + step <= n; i += step) {
+      fetch_ahead<step * Bits / 8>(from + i * Bits / 8, t);
+      simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), t.streams);
+    }
   if constexpr (Bits == 4)
     if (i < n) {
       const auto both = simd::split_nibbles(simd::load_n<A>(from + i / 2, divide_up(n - i, 2)));
@@ -197,7 +200,7 @@ void unpack_codes(const std::uint8_t* from, index_t n, std::uint8_t* codes) {
   if (n < detail::streaming_codes) return detail::unpack_run<A, Bits>(from, n, codes);
   if constexpr (spreads_codes<Bits, A>)
     if (begins_line(codes)) {
-      detail::unpack_run<A, Bits>(from, n, codes, true);
+      detail::unpack_run<A, Bits>(from, n, codes, reads_once(true));
       return simd::stream_fence<A>();
     }
   alignas(64) std::uint8_t tile[static_cast<std::size_t>(detail::codes_at_once)];

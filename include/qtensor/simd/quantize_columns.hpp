@@ -17,6 +17,8 @@ inline constexpr index_t rows_together = 4;
 /// Columns whose parameters a first-level cache holds easily. Rows of no more are encoded one by one, so that those
 /// from memory come like one long row.
 inline constexpr index_t near_columns = 1024;
+/// Columns whose parameters it holds beside little else.
+inline constexpr index_t most_near_columns = 4096;
 
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
@@ -113,41 +115,66 @@ void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows
   }
 }
 
-/// The same for rows that come from memory or go there, block by block down a few of them. `streams`: whole blocks go
-/// past the caches, and to + r * to_step are aligned to them. `asks`: for what meanwhile.
+/// The same for rows that come from memory and go past the caches, one after the other, as memory likes best; of so
+/// many columns at a time that their parameters stay in a cache, where the CPU does not want pages in turn. Parts that
+/// are no whole rows are asked for as far as they go, then where they go on in the next row.
+template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
+void encode_rows_in_order(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
+                          std::uint8_t* to, index_t to_step) {
+  using element = typename From::type;
+  constexpr index_t step = 4 * lanes<A>, size = sizeof(element);
+  const traffic asks = reads_once(true);
+  const index_t wide = asks.fetches == fetch::pages ? n : most_near_columns;
+  for (index_t first = 0; first < n; first += wide) {
+    const index_t end = std::min(first + wide, n), to_next_row = x_step - (end - first);
+    const Parameters some = all.from(first), last = all.from(end - step);
+    for (index_t r = 0; r < rows; ++r) {
+      const element* from = x + r * x_step;
+      std::uint8_t* codes = to + r * to_step;
+      Parameters p = some;
+      index_t i = first;
+      for (; i + step <= end; i += step, p.next()) {
+        fetch_ahead<step * size>(from + i + (i * size + asks.ahead < end * size ? 0 : to_next_row), asks);
+        simd::put(codes + i, codes_of_four<S, By, A, From, Which>(from + i, p), true);
+      }
+      if (i < end) simd::store(codes + end - step, codes_of_four<S, By, A, From, Which>(from + end - step, last));
+    }
+  }
+}
+
+/// The same for rows that come from memory or go there, block by block down a few of them, as many as `asks` or the CPU
+/// like. `streams`: whole blocks go past the caches, and to + r * to_step are aligned to them. `asks`: for what
+/// meanwhile.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
                      std::uint8_t* to, index_t to_step, bool streams, box_requests asks) {
   using element = typename From::type;
   using held_type = std::conditional_t<holds_divisors<By, A>, held_parameters<By, S, A, Parameters>, Parameters>;
   constexpr index_t step = 4 * lanes<A>, fetched = step * index_t{sizeof(element)};
-  const auto down = [&](auto is_alone, index_t high) QTENSOR_INLINE_LAMBDA {
-    const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
-    for (index_t row = 0; row < rows; row += high) {
-      const index_t count = std::min(high, rows - row);
-      for (index_t end = step; end < n + step; end += step) {
-        const index_t i = std::min(end, n) - step;
-        const Parameters p = all.from(i);
-        const held_type held(p);
-        const element* from = x + row * x_step + i;
-        std::uint8_t* codes = to + row * to_step + i;
-        for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
-          if (!asks.runs.empty())
-            for (run_requests& one : asks.runs) one.ask();
-          else if (is_alone && asks.ahead == 0)
-            fetch_ahead<fetched>(from, {best_requests().once, true});
-          else
-            fetch_lines<fetched>(from + ahead, asks.fetches);
-          simd::put(codes, codes_of_four<S, By, A, From, Which>(from, held), streams && end <= n);
-        }
+  // Where there is little to share, or the CPU likes it, rows that come from memory are done alone: they come in order,
+  // and what goes past the caches fills its lines at once.
+  const index_t likes = !has_many_registers<A> ? 1 : best_requests().rows;
+  if (streams && likes == 1 && asks.ahead == 0 && asks.runs.empty())
+    return encode_rows_in_order<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
+  const index_t high = streams && (asks.ahead == 0 || likes == 1) ? likes : rows_together;
+  const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
+  for (index_t row = 0; row < rows; row += high) {
+    const index_t count = std::min(high, rows - row);
+    for (index_t end = step; end < n + step; end += step) {
+      const index_t i = std::min(end, n) - step;
+      const Parameters p = all.from(i);
+      const held_type held(p);
+      const element* from = x + row * x_step + i;
+      std::uint8_t* codes = to + row * to_step + i;
+      for (index_t r = 0; r < count; ++r, from += x_step, codes += to_step) {
+        if (!asks.runs.empty())
+          for (run_requests& one : asks.runs) one.ask();
+        else
+          fetch_lines<fetched>(from + ahead, asks.fetches);
+        simd::put(codes, codes_of_four<S, By, A, From, Which>(from, held), streams && end <= n);
       }
     }
-  };
-  // Where there is little to share, rows that come from memory are done alone: they come in order, and what goes past
-  // the caches fills its lines at once.
-  if constexpr (!has_many_registers<A>)
-    if (streams) return down(std::true_type{}, 1);
-  down(std::false_type{}, streams && asks.ahead == 0 ? best_requests().rows : rows_together);
+  }
 }
 
 /// Codes of the first n elements of some rows, one per byte.
@@ -455,7 +482,7 @@ class basic_column_encoder {
   void encode_inside_lines(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                            index_t to_step, box_requests asks) const {
     constexpr index_t line = 64;
-    const index_t alike = line / std::gcd(line, to_step), high = best_requests().rows;
+    const index_t high = best_requests().rows, alike = high == 1 ? 1 : line / std::gcd(line, to_step);
     for (index_t first = 0; first < std::min(alike, rows); ++first)
       for (index_t row = first; row < rows; row += alike * high) {
         const index_t count = std::min(high, divide_up(rows - row, alike));
