@@ -80,7 +80,7 @@ void check_in_order(index_t rows, index_t n) {
     std::vector<std::uint8_t> want(static_cast<std::size_t>(rows * step), 0x5a);
     const auto all = columns.template prepared<by>(0);
     constexpr auto any = simd::numbers::any;
-    simd::detail::encode_rows_in_order<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, got, step);
+    simd::detail::encode_rows_in_order<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, got, step, {});
     simd::stream_fence<Arch>();
     simd::detail::encode_near_rows<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, want.data(), step);
     INFO(rows, " rows of ", n);

@@ -116,17 +116,19 @@ void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows
 }
 
 /// The same for rows that come from memory and go past the caches, one after the other, as memory likes best; of so
-/// many columns at a time that their parameters stay in a cache, where the CPU does not want pages in turn. Parts that
-/// are no whole rows are asked for as far as they go, then where they go on in the next row.
+/// many columns at a time that their parameters stay in a cache, where the CPU does not want pages in turn. Where
+/// `asks` has no place of its own, parts that are no whole rows are asked for as far as they go, then where they go on
+/// in the next row.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 void encode_rows_in_order(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
-                          std::uint8_t* to, index_t to_step) {
+                          std::uint8_t* to, index_t to_step, const box_requests& asks) {
   using element = typename From::type;
   constexpr index_t step = 4 * lanes<A>, size = sizeof(element);
-  const traffic asks = reads_once(true);
-  const index_t wide = asks.fetches == fetch::pages ? n : most_near_columns;
+  const bool in_order = asks.ahead == 0;
+  const traffic t = in_order ? reads_once(true) : traffic{asks.fetches, true, asks.ahead * size};
+  const index_t wide = t.fetches == fetch::pages ? n : most_near_columns;
   for (index_t first = 0; first < n; first += wide) {
-    const index_t end = std::min(first + wide, n), to_next_row = x_step - (end - first);
+    const index_t end = std::min(first + wide, n), to_next_row = in_order ? x_step - (end - first) : 0;
     const Parameters some = all.from(first), last = all.from(end - step);
     for (index_t r = 0; r < rows; ++r) {
       const element* from = x + r * x_step;
@@ -134,7 +136,7 @@ void encode_rows_in_order(const typename From::type* x, index_t x_step, index_t 
       Parameters p = some;
       index_t i = first;
       for (; i + step <= end; i += step, p.next()) {
-        fetch_ahead<step * size>(from + i + (i * size + asks.ahead < end * size ? 0 : to_next_row), asks);
+        fetch_ahead<step * size>(from + i + (i * size + t.ahead < end * size ? 0 : to_next_row), t);
         simd::put(codes + i, codes_of_four<S, By, A, From, Which>(from + i, p), true);
       }
       if (i < end) simd::store(codes + end - step, codes_of_four<S, By, A, From, Which>(from + end - step, last));
@@ -154,9 +156,9 @@ void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows,
   // Where there is little to share, or the CPU likes it, rows that come from memory are done alone: they come in order,
   // and what goes past the caches fills its lines at once.
   const index_t likes = !has_many_registers<A> ? 1 : best_requests().rows;
-  if (streams && likes == 1 && asks.ahead == 0 && asks.runs.empty())
-    return encode_rows_in_order<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step);
-  const index_t high = streams && (asks.ahead == 0 || likes == 1) ? likes : rows_together;
+  if (streams && likes == 1 && asks.runs.empty())
+    return encode_rows_in_order<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, asks);
+  const index_t high = streams && asks.ahead == 0 ? likes : rows_together;
   const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
   for (index_t row = 0; row < rows; row += high) {
     const index_t count = std::min(high, rows - row);
