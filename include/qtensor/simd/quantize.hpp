@@ -119,40 +119,66 @@ QTENSOR_INLINE bytes<A> codes_of_four(const typename From::type* x, const Parame
 /// statistics, which is the usual case, conditions would count.
 enum class loop_knows { nothing, asks_near, asks_near_and_streams };
 
-/// Codes of whole blocks of four batches, x[0, n), `Bits` each; a block is aligned to its size where they are streamed.
-/// Not inline, one loop, and nothing is called here, so that numbers and constants stay in registers. Parameters are
-/// copied here, not by the caller: clang++ does that by halves of vectors, which CPUs wait for.
+/// Calls run(what is known of the traffic).
+template <numbers Which, class Run>
+QTENSOR_INLINE void with_known_traffic(const traffic& t, const Run& run) {
+  if constexpr (Which == numbers::fitting)
+    if (t.fetches == fetch::near) {
+      if (t.streams) return run(std::integral_constant<loop_knows, loop_knows::asks_near_and_streams>{});
+      return run(std::integral_constant<loop_knows, loop_knows::asks_near>{});
+    }
+  run(std::integral_constant<loop_knows, loop_knows::nothing>{});
+}
+
+/// Codes of one block of four batches, `Bits` each; it is aligned to its size where it is streamed.
+template <class S, quotient_by By, class A, class From, numbers Which, int Bits, loop_knows Known, class Parameters>
+QTENSOR_INLINE void encode_block(const typename From::type* x, const Parameters& p, std::uint8_t* to,
+                                 const traffic& t) {
+  constexpr index_t read = 4 * lanes<A> * index_t{sizeof(typename From::type)};
+  if constexpr (Known == loop_knows::nothing)
+    fetch_ahead<read>(x, t);
+  else
+    fetch_lines<read>(x, t.ahead);
+  const bytes<A> c = codes_of_four<S, By, A, From, Which>(x, p);
+  const bool streams = Known == loop_knows::nothing ? t.streams : Known == loop_knows::asks_near_and_streams;
+  if constexpr (Bits == 4)
+    simd::put_nibbles(to, c, streams);
+  else
+    simd::put(to, c, streams);
+}
+
+/// Codes of whole blocks, x[0, n). Not inline, one loop, and nothing is called here, so that numbers and constants stay
+/// in registers. Parameters are copied here, not by the caller: clang++ does that by halves of vectors, which CPUs wait
+/// for.
 template <class S, quotient_by By, class A, class From, numbers Which, int Bits, loop_knows Known, class Parameters>
 [[gnu::noinline]] void encode_whole_blocks(const typename From::type* x, index_t n, const Parameters& of_run,
                                            std::uint8_t* to, traffic t) {
-  constexpr index_t step = 4 * lanes<A>, read = step * index_t{sizeof(typename From::type)};
+  constexpr index_t step = 4 * lanes<A>;
   Parameters p = of_run;
-  for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next()) {
-    if constexpr (Known == loop_knows::nothing)
-      fetch_ahead<read>(x, t);
-    else
-      fetch_lines<read>(x, t.ahead);
-    const bytes<A> c = codes_of_four<S, By, A, From, Which>(x, p);
-    const bool streams = Known == loop_knows::nothing ? t.streams : Known == loop_knows::asks_near_and_streams;
-    if constexpr (Bits == 4)
-      simd::put_nibbles(to, c, streams);
-    else
-      simd::put(to, c, streams);
-  }
+  for (const auto* const end = x + n; x != end; x += step, to += step * Bits / 8, p.next())
+    encode_block<S, By, A, From, Which, Bits, Known>(x, p, to, t);
 }
 /// The same by the loop that suits the traffic.
 template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Parameters>
 void encode_whole_blocks(const typename From::type* x, index_t n, const Parameters& of_run, std::uint8_t* to,
                          traffic t) {
-  if constexpr (Which == numbers::fitting)
-    if (t.fetches == fetch::near) {
-      if (t.streams)
-        encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::asks_near_and_streams>(x, n, of_run, to, t);
-      else
-        encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::asks_near>(x, n, of_run, to, t);
-      return;
+  with_known_traffic<Which>(
+      t, [&](auto known) { encode_whole_blocks<S, By, A, From, Which, Bits, known>(x, n, of_run, to, t); });
+}
+
+/// The same of whole groups of whole blocks: what each shares is kept in registers, and nothing else is done between
+/// them.
+template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Groups>
+[[gnu::noinline]] void encode_whole_groups(const typename From::type* x, index_t n, index_t group, Groups groups,
+                                           std::uint8_t* to, traffic t) {
+  constexpr index_t step = 4 * lanes<A>;
+  with_known_traffic<Which>(t, [&](auto known) QTENSOR_INLINE_LAMBDA {
+    for (const auto* const end = x + n; x != end; ++groups.group) {
+      const auto own = groups.of_group();
+      for (const auto* const last = x + group; x != last; x += step, to += step * Bits / 8)
+        encode_block<S, By, A, From, Which, Bits, known>(x, own, to, t);
     }
-  encode_whole_blocks<S, By, A, From, Which, Bits, loop_knows::nothing>(x, n, of_run, to, t);
+  });
 }
 
 /// The same for rows under parameters that all share, x_step and to_step apart, a byte a code: what short rows would
@@ -459,6 +485,12 @@ struct vector_encoder {
                                             to);
                                      }
                                    });
+      return true;
+    }
+    if (groups > 1 && n % group == 0 && group % (4 * lanes<A>) == 0 &&
+        detail::encodes_in_place<S, A>(codes, group, t) && !detail::any_irregular<S, A>(scales, zeros, groups)) {
+      auto* const to = reinterpret_cast<std::uint8_t*>(codes);
+      detail::encode_whole_groups<S, By, A, From, Which, stored>(x, n, group, p, to, t);
       return true;
     }
     for (index_t first = 0; first < n; first += group, ++p.group) {
