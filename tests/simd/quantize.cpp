@@ -12,7 +12,7 @@ namespace {
 
 /// One run at both ends of guarded memory, with every architecture; group 0: uniform, 1: vector.
 template <class S, class Arch>
-void check_run(index_t n, index_t group) {
+void check_run(index_t n, index_t group, bool streams) {
   if constexpr (!std::is_same_v<Arch, simd::scalar_arch>) {
     using reference = simd::kernel<simd::op::encode, S, simd::scalar_arch>;
     using kernel = simd::kernel<simd::op::encode, S, Arch>;
@@ -20,7 +20,7 @@ void check_run(index_t n, index_t group) {
     const run_input in = run_input::make<S>(n, group == 0 ? n + 1 : group);
     const float tensor_scale = S::has_tensor_scale ? 0.37f : 1.f;
     for (const bool at_start : {false, true}) {
-      const simd::traffic streamed{simd::fetch::near, true}, t = n % 2 == 0 ? streamed : simd::traffic{};
+      const simd::traffic streamed{simd::fetch::near, true}, t = streams ? streamed : simd::traffic{};
       check::fenced<float> x(in.x, at_start), scales(in.scales, at_start);
       check::fenced<std::int32_t> zeros(in.zeros, at_start);
       check::fenced<unit> got(units<S>(n), at_start);
@@ -56,13 +56,15 @@ void check_runs() {
     using A = decltype(arch);
     constexpr index_t longest = 16 * simd::lanes<A> + 3;
     for (index_t n = 1; n <= longest; ++n)
-      for (const index_t group : {0, 1}) check_run<S, A>(n, group);
+      for (const index_t group : {0, 1}) check_run<S, A>(n, group, n % 2 == 0);
     for (const index_t group :
          {2, 3, 4, 5, 7, 8, 15, 16, 24, 32, 33, 48, 64, 80, 100, 128, 272, 512, 600, 2048, 2049, 2056})
-      for (const index_t n : {1, 31, 64, 65, 127, 130, 515, 2048, 2051, 4131}) check_run<S, A>(n, group);
+      for (const index_t n : {1, 31, 64, 65, 127, 130, 515, 2048, 2051, 4131}) check_run<S, A>(n, group, n % 2 == 0);
+    for (const index_t group : {512, 768})  // whole groups, of many scales
+      for (const bool streams : {false, true}) check_run<S, A>(30 * group, group, streams);
     if constexpr (simd::turns_codes<S>)  // longer than what is turned at a time
       for (const index_t group : {0, 1, 32, 33, 1001, 4095, 4096, 4097, 9001})
-        for (const index_t n : {8192, 20002, 20003}) check_run<S, A>(n, group);
+        for (const index_t n : {8192, 20002, 20003}) check_run<S, A>(n, group, n % 2 == 0);
   });
   CHECK(std::string(simd::kernel_name<simd::op::encode, S>()) ==
         std::string(simd::arch_name<simd::best_arch> == "portable" ? "reference" : simd::arch_name<simd::best_arch>));
@@ -176,6 +178,10 @@ struct qtensor::simd::kernel<qtensor::simd::op::encode, signs, A> {
 };
 
 TEST_CASE("int8: every length and granularity, both ends fenced") { check_runs<int8_group<32>>(); }
+TEST_CASE("int8 and int4 whose groups are not in their types: every length and granularity, both ends fenced") {
+  check_runs<int8_per_channel<0>>();
+  check_runs<scheme<int4, per_channel<0>>>();
+}
 TEST_CASE("uint8 with zero points: every length and granularity, both ends fenced") {
   check_runs<scheme<uint8, group<32>, zero_point<int32>, static_only>>();
 }
