@@ -319,7 +319,7 @@ void decode_interleaved(const std::uint8_t* bytes, index_t n, storage_t<F>* out,
   using b = detail::blocks_of<S>;
   constexpr index_t most = detail::block_chunk / b::elements;
   const index_t blocks = n / b::elements;
-  traffic t = past_caches ? reads_once(begins_line(out, most * b::elements)) : traffic{};
+  const traffic t = past_caches ? reads_once(begins_line(out, most * b::elements)) : traffic{};
   detail::block_decoder<S, A> decode;
   for (index_t first = 0; first < blocks; first += most)
     decode.template chunk<F>(bytes + first * b::bytes, std::min(most, blocks - first), out + first * b::elements, t);

@@ -125,7 +125,8 @@ void encode_rows_in_order(const typename From::type* x, index_t x_step, index_t 
   using element = typename From::type;
   constexpr index_t step = 4 * lanes<A>, size = sizeof(element);
   const bool in_order = asks.ahead == 0;
-  const traffic t = in_order ? reads_once(true) : traffic{asks.fetches, true, asks.ahead * size};
+  const traffic t =
+      in_order && asks.fetches != fetch::nothing ? reads_once(true) : traffic{asks.fetches, true, asks.ahead * size};
   const index_t wide = t.fetches == fetch::pages ? n : most_near_columns;
   for (index_t first = 0; first < n; first += wide) {
     const index_t end = std::min(first + wide, n), to_next_row = in_order ? x_step - (end - first) : 0;
