@@ -22,12 +22,14 @@ void join_maxima(const std::uint32_t* magnitudes, index_t n, std::uint32_t* best
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
 /// columns. Start from zeros. `fetches`: how far rows further on are asked for.
 ///
-/// Reads the rows, updates best[0, n). Cost: 2 operations per register of elements, and 2 for every eight rows.
+/// Reads the rows, updates best[0, n). Cost: 2 operations per register of elements, and 2 for every eight rows, or for
+/// each of long ones where the CPU likes to read them one by one (best_requests).
 template <usable_arch A, float_source Source = from_f32>
 void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n, std::uint32_t* best,
                           fetch fetches = fetch::nothing) {
   using batch = detail::magnitudes<Source, A>;
-  constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size), at_once = 8;
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size), long_row = 2048;
+  const index_t at_once = n >= long_row && best_requests().rows == 1 ? 1 : 8;
   constexpr index_t parts = 4 * step / size;  // rows at powers of two fill the ways of a cache: eight of them
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = rows - row < at_once ? rows - row : at_once;
