@@ -143,11 +143,18 @@ void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, const 
       simd::put(codes + i + step, both[1], t.streams);
     }
   }
-  if constexpr (spreads_codes<Bits, A>)
-    for (; i + step <= n; i += step) {
-      fetch_ahead<step * Bits / 8>(from + i * Bits / 8, t);
-      simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), t.streams);
-    }
+  if constexpr (spreads_codes<Bits, A>) {
+    const auto spread = [&](auto asks) QTENSOR_INLINE_LAMBDA {  // in a cache the question would count
+      for (; i + step <= n; i += step) {
+        if constexpr (asks) fetch_ahead<step * Bits / 8>(from + i * Bits / 8, t);
+        simd::put(codes + i, simd::spread_codes<Bits, A>(from + i * Bits / 8), t.streams);
+      }
+    };
+    if (t.fetches == fetch::nothing)
+      spread(std::false_type{});
+    else
+      spread(std::true_type{});
+  }
   if constexpr (Bits == 4)
     if (i < n) {
       const auto both = simd::split_nibbles(simd::load_n<A>(from + i / 2, divide_up(n - i, 2)));
