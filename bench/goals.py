@@ -232,8 +232,8 @@ def section(title, results, every):
 
 def markdown(sections, command, every):
     out = ["# Goals of speed", "", f"`{command}`", "",
-           "- The goals were set by what prototypes reached on another maker's CPU; ratios to libraries and loops depend "
-           "on the CPU. The tables list those that are not reached.",
+           "- The goals were set by what prototypes reached on Zen 5; ratios to libraries and loops depend on the CPU. "
+           "The tables list those that are not reached.",
            "- *To be had*: what a loop that moves the same bytes with no arithmetic would reach, of products the peak of "
            "the CPU or reading the weights, where that is less than the goal. *Short*: measured over goal, or over what "
            "is to be had.", ""]
