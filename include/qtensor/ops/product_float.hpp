@@ -337,7 +337,8 @@ struct direct_chains {
   [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
                                     const float* const (&rows)[Rows], index_t group, index_t depth, float* sums) {
     using A = typename Decoder::arch;
-    constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width, ahead = 2048;
+    constexpr index_t step = simd::lanes<A>, vectors = Decoder::vectors, width = Decoder::width;
+    constexpr index_t ahead = Decoder::quad_bytes > 2 * width ? 4096 : 2048;  // bytes, of codes of a byte twice as many
     simd::floats<A> sum[Rows][Streams][vectors];
     Run at[Streams];
     const float* x[Rows];

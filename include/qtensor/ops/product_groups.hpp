@@ -195,8 +195,12 @@ class group_engine {
   }
   /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
   /// for. One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs.
+  /// Short ones are asked for as the CPU likes what it reads once.
   index_t codes_ahead(index_t rows) const {
+    constexpr index_t long_group = 64;
     if (rows > few_rows) return 0;
+    if (const simd::requests best = simd::best_requests(); rows == 1 && best.once == simd::fetch::near)
+      if (form_.group < long_group && !weights_are_near(layout_)) return best.once_ahead;
     if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
     return rows <= tile::max_rows ? 8192 : 16384;
   }
