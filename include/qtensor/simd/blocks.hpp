@@ -226,7 +226,7 @@ class block_decoder {
  public:
   /// At most block_chunk elements.
   template <number_format F>
-  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, const traffic& t) {
+  void chunk(const std::uint8_t* from, index_t blocks, storage_t<F>* out, traffic t) {
     const index_t n = blocks * b::elements, whole = n / step * step;
     find_parameters(from, blocks);
     if (std::same_as<F, bf16> && !S::has_offset && products_are_plain<S, A>(scales_, n / b::group, 1.f))
@@ -261,7 +261,7 @@ class block_decoder {
   /// values: different units of the CPU do it, as long as parts of registers have left the store buffer before they are
   /// loaded together.
   template <number_format F, numbers_are Known>
-  QTENSOR_INLINE void values(const std::uint8_t* from, index_t blocks, index_t n, storage_t<F>* out, const traffic& t) {
+  QTENSOR_INLINE void values(const std::uint8_t* from, index_t blocks, index_t n, storage_t<F>* out, traffic t) {
     constexpr index_t piece = 8 * std::max(step, b::elements), of_piece = piece / b::elements;
     static_assert(piece % step == 0 && piece % b::elements == 0);
     for (index_t block = 0, i = 0; block < blocks; block += of_piece, i += piece) {

@@ -130,9 +130,10 @@ void pack_run(const std::uint8_t* codes, index_t n, std::uint8_t* to, bool strea
     pack_group<Bits>(codes + i, n - i < group ? n - i : group, to + i / group * packed_bytes<Bits>(group));
 }
 
-/// Where whole registers go past the caches, `codes` is aligned to 64 bytes.
+/// Where whole registers go past the caches, `codes` is aligned to 64 bytes. `t` is a copy: stores of bytes might
+/// change what a reference refers to, which would be read again for each.
 template <class A, int Bits>
-void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, const traffic& t = {}) {
+void unpack_run(const std::uint8_t* from, index_t n, std::uint8_t* codes, traffic t = {}) {
   if constexpr (Bits == 8) return void(std::memcpy(codes, from, static_cast<std::size_t>(n)));
   constexpr index_t group = codes_per_group<Bits>, step = 4 * lanes<A>;
   index_t i = 0;
