@@ -199,10 +199,11 @@ class group_engine {
   index_t codes_ahead(index_t rows) const {
     constexpr index_t long_group = 64;
     if (rows > few_rows) return 0;
-    if (const simd::requests best = simd::best_requests(); rows == 1 && best.once == simd::fetch::near)
-      if (form_.group < long_group && !weights_are_near(layout_)) return best.once_ahead;
-    if (rows == 1 && form_.group >= 32 && (sees_streams<tile>() || weights_are_near(layout_))) return 0;
-    return rows <= tile::max_rows ? 8192 : 16384;
+    if (rows > 1) return rows <= tile::max_rows ? 8192 : 16384;
+    const simd::requests best = simd::best_requests();
+    const bool near = weights_are_near(layout_);
+    if (form_.group < long_group && best.once == simd::fetch::near && !near) return best.once_ahead;
+    return form_.group >= 32 && (near || sees_streams<tile>()) ? 0 : 8192;
   }
   /// What squares ask for: the codes of the next block, a share with each group and in each of a panel's tiles.
   simd::run_requests codes_behind(const packed_panel<S, A>& panel, index_t group, index_t groups) const {

@@ -50,7 +50,7 @@ struct requests {
   index_t once_ahead;  ///< how many bytes further on then, but for pages in turn
   fetch only;          ///< how far, where they are only read, as by statistics
   fetch beyond;        ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
-  index_t rows;        ///< how many are encoded together, block by block down them, where columns have scales
+  index_t rows;        ///< how many are encoded together where columns have scales; 1: long ones are read one by one
   index_t piece;       ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
   fetch next_piece;    ///< how far, while codes of a piece are made
   index_t ahead;       ///< how many bytes further on then

@@ -487,8 +487,8 @@ struct vector_encoder {
                                    });
       return true;
     }
-    if (groups > 1 && n % group == 0 && group % (4 * lanes<A>) == 0 &&
-        detail::encodes_in_place<S, A>(codes, group, t) && !detail::any_irregular<S, A>(scales, zeros, groups)) {
+    if (n % group == 0 && group % (4 * lanes<A>) == 0 && detail::encodes_in_place<S, A>(codes, group, t) &&
+        !detail::any_irregular<S, A>(scales, zeros, groups)) {
       auto* const to = reinterpret_cast<std::uint8_t*>(codes);
       detail::encode_whole_groups<S, By, A, From, Which, stored>(x, n, group, p, to, t);
       return true;
