@@ -7,8 +7,9 @@
 using namespace halves_check;
 
 TEST_CASE("16-bit sources: blocks of 2 and 128") { check_scheme<fp8_block<2, 128>, orders::both>(); }
-TEST_CASE("16-bit sources: hif8, reciprocals") {
+TEST_CASE("16-bit sources: hif8, zero points of blocks, reciprocals") {
   check_scheme<hif8_block<1, 64>>();
+  check_scheme<scheme<uint8, block<8, 16>, zero_point<uint8>>>();
   check::in_full<with<int8_per_channel<0>, reciprocal>>([]<class S>() { check_scheme<S>(); });
 }
 TEST_CASE("16-bit sources: ggml's blocks") {

@@ -10,6 +10,7 @@ TEST_CASE("quantize: elements that do not count") {
   special_blocks::check_scheme<with<int8_group<32>, block_ignores>>();
   special_blocks::check_scheme<with<uint4_group<32>, block_ignores_nan>>();
   special_blocks::check_scheme<with<uint4_group<32>, block_ignores>>();
+  special_blocks::check_scheme<scheme<uint8, block<8, 16>, zero_point<uint8>, block_literal>>();
   check::in_full<with<mxfp4, block_ignores>, with<nvfp4, block_ignores>, with<uint4_group<32>, block_literal>>(
       []<class S>() { special_blocks::check_scheme<S>(); });
   special_blocks::check_scheme<with<int8_per_channel<1>, block_ignores>>();

@@ -69,7 +69,7 @@ template <class Accumulate, class IsRight>
 void every_width(index_t rows, std::uint32_t first_low, Accumulate accumulate, IsRight is_right) {
   check::on_every_arch([&](auto arch) {
     every_source([&](auto source) {
-      for (index_t n = 0; n <= 4 * simd::lanes<decltype(arch)> + 3; ++n)
+      const auto compare = [&](index_t n) {
         for (const index_t gap : {0, 3}) {
           CAPTURE(n);
           const index_t stride = n + gap;
@@ -82,6 +82,9 @@ void every_width(index_t rows, std::uint32_t first_low, Accumulate accumulate, I
           for (index_t i = 0; i < n; ++i)
             if (!is_right(source, v.data() + i, stride, low[i], high[i])) FAIL("column ", i);
         }
+      };
+      for (index_t n = 0; n <= 9 * simd::lanes<decltype(arch)> + 3; ++n) compare(n);
+      compare(2048 + 75);  // which some CPUs read row by row
     });
   });
 }

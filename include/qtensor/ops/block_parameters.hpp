@@ -114,31 +114,41 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
   }
 }
 
-/// Joins the extremes of columns, whose rows lie at x + r * step, and their magnitudes. False, with some of them
-/// joined, where one holds a NaN or an infinity.
-template <simd::float_source From>
-bool join_column_extremes(const typename From::type* x, index_t step, index_t rows, index_t n,
-                          const statistics_view& seen) {
+/// Joins the extremes with 0 of n neighbouring blocks, given by their magnitudes (simd::range_magnitudes), and the
+/// largest of these.
+inline void join_ranges(const std::uint32_t* of_low, const std::uint32_t* of_high, index_t n,
+                        const statistics_view& seen) {
+  constexpr index_t lanes = simd::lanes<simd::best_arch>;
+  const auto load = [](const auto* from, index_t left) { return simd::load_n<simd::best_arch>(from, left); };
+  for (index_t i = 0; i < n; i += lanes) {
+    const index_t left = std::min(lanes, n - i);
+    const statistics_view to = seen.from(i);
+    const auto down = load(of_low + i, left), up = load(of_high + i, left);
+    const auto low = simd::sub(simd::floats<simd::best_arch>(0.f), simd::bits_as<float>(down));
+    simd::store_n(to.amax, left, simd::max(load(to.amax, left), simd::max(down, up)));
+    simd::store_n(to.low, left, simd::min(load(to.low, left), low));
+    simd::store_n(to.high, left, simd::max(load(to.high, left), simd::bits_as<float>(up)));
+  }
+}
+
+/// The extremes with 0 of columns, whose rows lie at x + r * step, by their magnitudes: calls join(first column, how
+/// many, magnitudes of low, of high) for some at a time. False, with some of them joined, where one holds a NaN or an
+/// infinity.
+template <simd::float_source From, class Join>
+bool join_column_ranges(const typename From::type* x, index_t step, index_t rows, index_t n, simd::fetch fetches,
+                        Join join) {
   using A = simd::best_arch;
-  constexpr index_t wide = 512, lanes = simd::lanes<A>;
+  constexpr index_t wide = 2048, lanes = simd::lanes<A>;
+  alignas(64) std::uint32_t low[wide], high[wide];
   for (index_t first = 0; first < n; first += wide) {
     const index_t count = std::min(wide, n - first);
-    alignas(64) std::uint32_t low[wide] = {}, high[wide] = {};
-    simd::accumulate_range_bits<A, From>(x + first, step, rows, count, low, high);
+    std::fill_n(low, round_up(count, lanes), 0u), std::fill_n(high, round_up(count, lanes), 0u);
+    simd::accumulate_range_bits<A, From>(x + first, step, rows, count, low, high, fetches);
     simd::words<A> worst(0u);
     for (index_t i = 0; i < count; i += lanes)
       worst = simd::max(worst, simd::max(simd::load<A>(low + i), simd::load<A>(high + i)));
     if (simd::reduce_max(worst) >= infinity_bits) return false;
-    for (index_t i = 0; i < count; i += lanes) {
-      const index_t left = std::min(lanes, count - i);
-      const statistics_view to = seen.from(first + i);
-      const auto down = simd::load<A>(low + i), up = simd::load<A>(high + i);
-      simd::store_n(to.amax, left, simd::max(simd::load_n<A>(to.amax, left), simd::max(down, up)));
-      simd::store_n(
-          to.low, left,
-          simd::min(simd::load_n<A>(to.low, left), simd::sub(simd::floats<A>(0.f), simd::bits_as<float>(down))));
-      simd::store_n(to.high, left, simd::max(simd::load_n<A>(to.high, left), simd::bits_as<float>(up)));
-    }
+    join(first, count, low, high);
   }
   return true;
 }
@@ -152,7 +162,11 @@ void join_column_statistics(const typename From::type* x, index_t step, index_t 
     if constexpr (!leaves_out<S> && !needs_extremes<S>)
       return simd::accumulate_amax_bits<simd::best_arch, From>(first, apart, count, cols, to.amax, fetches);
     if constexpr (needs_extremes<S>)
-      if (count > 1 && join_column_extremes<From>(first, apart, count, cols, to)) return;
+      if (count > 1 && join_column_ranges<From>(first, apart, count, cols, fetches,
+                                                [&](index_t i, index_t some, const auto* low, const auto* high) {
+                                                  join_ranges(low, high, some, to.from(i));
+                                                }))
+        return;
     for (index_t r = 0; r < count; ++r) join_statistics<S, From>(first + r * apart, cols, 1, to);
   };
   const index_t together = step == n ? rows_as_one(n, rows) : 1;

@@ -182,6 +182,18 @@ void encode_padded_rows(const X& x, const Quantizer& q, const padded_rows& tile)
   });
 }
 
+/// Calls visit(i, blocks, part, block) for what n columns from `col` on are of blocks of `length`: column i and those
+/// behind it are `blocks` of them whole, or a part of one, `part` columns each; the first is block `block`.
+template <class Visit>
+void for_each_run_of_blocks(index_t col, index_t n, index_t length, Visit visit) {
+  for (index_t i = 0, blocks, part; i < n; i += blocks * part) {
+    const index_t at = col + i;
+    part = std::min(length - at % length, n - i);
+    blocks = part == length ? (n - i) / length : 1;
+    visit(i, blocks, part, at / length);
+  }
+}
+
 /// The largest magnitudes of blocks over all rows of a box, joined to those of the row's blocks: down the columns
 /// first, which takes a fraction of the look-ups along each row.
 template <simd::float_source From>
@@ -192,13 +204,30 @@ void join_box_down(index_t col, const matrix_ref<const typename From::type>& box
     const index_t n = std::min(wide, box.cols() - first);
     alignas(64) std::uint32_t best[wide] = {};
     simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
-    for (index_t i = 0, blocks, part; i < n; i += blocks * part) {
-      const index_t at = col + first + i;
-      part = std::min(length - at % length, n - i);
-      blocks = part == length ? (n - i) / length : 1;
-      simd::join_block_maxima<simd::best_arch>(best + i, blocks, part, seen.amax + at / length);
-    }
+    for_each_run_of_blocks(col + first, n, length, [&](index_t i, index_t blocks, index_t part, index_t block) {
+      simd::join_block_maxima<simd::best_arch>(best + i, blocks, part, seen.amax + block);
+    });
   }
+}
+
+/// The same of extremes. False, with some of them joined, where an element is a NaN or an infinity.
+template <simd::float_source From>
+bool join_box_ranges_down(index_t col, const matrix_ref<const typename From::type>& box, index_t length,
+                          const statistics_view& seen, simd::fetch fetches) {
+  constexpr index_t most = 64;  // blocks at a time
+  return join_column_ranges<From>(
+      box.data, box.row_stride, box.rows(), box.cols(), fetches,
+      [&](index_t first, index_t n, const std::uint32_t* low, const std::uint32_t* high) {
+        for_each_run_of_blocks(col + first, n, length, [&](index_t i, index_t blocks, index_t part, index_t block) {
+          for (index_t b = 0; b < blocks; b += most, i += most * part) {
+            const index_t count = std::min(most, blocks - b);
+            alignas(64) std::uint32_t of_low[most] = {}, of_high[most] = {};
+            simd::join_block_maxima<simd::best_arch>(low + i, count, part, of_low);
+            simd::join_block_maxima<simd::best_arch>(high + i, count, part, of_high);
+            join_ranges(of_low, of_high, count, seen.from(block + b));
+          }
+        });
+      });
 }
 
 /// The statistics of a box whose first column is `col`, joined to those of the row's blocks. `fetches`: how far
@@ -209,9 +238,11 @@ void join_box(index_t col, const matrix_ref<const typename From::type>& box, ind
   constexpr index_t short_block = 256, several = 4;
   if constexpr (!has_one_scale<S>)
     if (length == 1)
-      return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col));
-  if constexpr (!leaves_out<S> && !needs_extremes<S>)
-    if (box.rows() >= several && length <= short_block) return join_box_down<From>(col, box, length, seen, fetches);
+      return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col), fetches);
+  if (!leaves_out<S> && box.rows() >= several && length <= short_block) {
+    if constexpr (!needs_extremes<S>) return join_box_down<From>(col, box, length, seen, fetches);
+    if (join_box_ranges_down<From>(col, box, length, seen, fetches)) return;
+  }
   for (index_t r = 0; r < box.rows(); ++r)
     for_each_part(col, box.cols(), length, box.data + r * box.row_stride, [&](index_t at, index_t n, const auto* part) {
       join_statistics<S, From>(part, n, length, seen.from(at / length), fetches);
@@ -223,7 +254,7 @@ template <class S, tile_source X>
 void join_rows(const X& x, index_t start, index_t rows, index_t step, index_t length, const statistics_view& seen) {
   box_reader<X>(x, box_shape::of(x, step))
       .for_each_box(start, rows, 0, x.cols(), [&](index_t, index_t col, const auto& box) {
-        join_box<S, source_elements<X>>(col, box, length, seen, fetches_while_reading(x));
+        join_box<S, source_elements<X>>(col, box, length, seen, fetches_while_reading(x, length == 1));
       });
 }
 

@@ -352,17 +352,53 @@ ordered_extremes extremes_in_order(const typename Source::type* x, index_t n) {
 
 namespace detail {
 
-// Positive numbers are the largest integers; negative ones the largest words, if there are any.
-template <class T, class A>
-QTENSOR_INLINE xsimd::batch<T, A> with_extremes(const xsimd::batch<T, A>& m, const floats<A>& v) {
-  return simd::max(m, simd::bits_as<T>(v));
-}
 /// The largest word as the magnitude of the negative number that it is, 0 where it is none: the sign is bit Sign.
 template <int Sign = 31, class A>
 QTENSOR_INLINE words<A> magnitude_of_negative(const words<A>& largest) {
   const ints<A> magnitude = simd::bits_as<std::int32_t>(largest - words<A>(1u << Sign));
   return simd::bits_as<std::uint32_t>(simd::max(magnitude, ints<A>(0)));
 }
+
+/// The extremes with 0 of what lanes have seen, by their magnitudes, all of elements as they are stored. Positive
+/// numbers are the largest integers; negative ones the largest words, if there are any.
+template <class Source, class A>
+class extremes {
+ public:
+  using batch = magnitudes<Source, A>;
+  using word = typename batch::value_type;
+  using number = std::make_signed_t<word>;
+  using numbers = xsimd::batch<number, A>;
+
+  QTENSOR_INLINE void include(const batch& v) {
+    positive_ = simd::max(positive_, simd::bits_as<number>(v));
+    negative_ = simd::max(negative_, v);
+  }
+  QTENSOR_INLINE void include(const typename Source::type* p) {
+    if constexpr (sizeof(*p) == 2)
+      include(simd::load<A>(p));
+    else  // rounded: in a register; g++ would read memory again for each use
+      include(simd::bits_as<std::uint32_t>(simd::rounded(Source::template load<A>(p))));
+  }
+  /// The first n elements of a batch; others are 0.
+  QTENSOR_INLINE void include_n(const typename Source::type* p, index_t n) {
+    if constexpr (sizeof(*p) == 2)
+      include(simd::load_n<A>(p, n));
+    else
+      include(simd::bits_as<std::uint32_t>(simd::rounded(Source::template load_n<A>(p, n))));
+  }
+  QTENSOR_INLINE void join(const extremes& other) {
+    positive_ = simd::max(positive_, other.positive_), negative_ = simd::max(negative_, other.negative_);
+  }
+  QTENSOR_INLINE batch low() const {
+    constexpr word sign = word{1} << (8 * sizeof(word) - 1);
+    return simd::bits_as<word>(simd::max(simd::bits_as<number>(negative_ - batch(sign)), numbers(number{0})));
+  }
+  QTENSOR_INLINE batch high() const { return simd::bits_as<word>(positive_); }
+
+ private:
+  numbers positive_ = numbers(number{0});
+  batch negative_ = batch(word{0});
+};
 
 }  // namespace detail
 
@@ -374,24 +410,19 @@ struct range_magnitudes {
 
 /// Those of x[0, n). `fetches`: how far numbers further on are asked for.
 ///
-/// Reads x[0, n). Cost: 2 operations per batch, 2 independent chains each.
+/// Reads x[0, n). Cost: 2 operations per register of elements, 2 independent chains each.
 template <usable_arch A, float_source Source = from_f32>
 range_magnitudes range_bits(const typename Source::type* x, index_t n, fetch fetches = fetch::nothing) {
-  constexpr index_t step = lanes<A>;
-  ints<A> positive[2] = {ints<A>(0), ints<A>(0)};
-  words<A> negative[2] = {words<A>(0u), words<A>(0u)};
-  const auto include = [&](index_t c, const floats<A>& x) QTENSOR_INLINE_LAMBDA {
-    const floats<A> v = simd::rounded(x);  // in a register: g++ would read memory again for each use
-    positive[c] = detail::with_extremes(positive[c], v);
-    negative[c] = detail::with_extremes(negative[c], v);
-  };
+  using extremes = detail::extremes<Source, A>;
+  constexpr index_t step = static_cast<index_t>(extremes::batch::size);
+  extremes found, beside;
   index_t i = detail::for_each_step<2 * step>(x, n, fetches, [&](const auto* from) QTENSOR_INLINE_LAMBDA {
-    include(0, Source::template load<A>(from));
-    include(1, Source::template load<A>(from + step));
+    found.include(from);
+    beside.include(from + step);
   });
-  for (; i < n; i += step) include(0, Source::template load_n<A>(x + i, std::min(step, n - i)));  // others are 0
-  return {simd::reduce_max(detail::magnitude_of_negative(simd::max(negative[0], negative[1]))),
-          simd::reduce_max(simd::bits_as<std::uint32_t>(simd::max(positive[0], positive[1])))};
+  for (; i < n; i += step) found.include_n(x + i, std::min(step, n - i));
+  found.join(beside);
+  return {detail::largest_of<Source, A>(found.low()), detail::largest_of<Source, A>(found.high())};
 }
 
 namespace detail {

@@ -19,6 +19,38 @@ void join_maxima(const std::uint32_t* magnitudes, index_t n, std::uint32_t* best
   for (; i < n; ++i) best[i] = std::max(best[i], magnitudes[i]);
 }
 
+namespace detail {
+
+/// How many rows of n elements are read together.
+inline index_t rows_at_once(index_t n) {
+  constexpr index_t long_row = 2048;
+  return n >= long_row && best_requests().rows == 1 ? 1 : 8;
+}
+
+/// The registers that 4 * lanes magnitudes of elements take, and these joined to best[0, 4 * lanes).
+template <class A, class Source>
+inline constexpr int registers_of_four = 4 * lanes<A> / static_cast<int>(magnitudes<Source, A>::size);
+template <class A, class Source>
+QTENSOR_INLINE void join_four(const std::array<magnitudes<Source, A>, registers_of_four<A, Source>>& most,
+                              std::uint32_t* best) {
+  constexpr index_t step = lanes<A>;
+  const auto join = [&](index_t k, const words<A>& m) QTENSOR_INLINE_LAMBDA {
+    simd::store(best + k * step, simd::max(simd::load<A>(best + k * step), m));
+  };
+  if constexpr (registers_of_four<A, Source> == 4) {
+#pragma GCC unroll 4
+    for (index_t k = 0; k < 4; ++k) join(k, most[static_cast<std::size_t>(k)]);
+  } else {
+    alignas(64) std::uint16_t lane[4 * step];
+    simd::store(lane, most[0]);
+    simd::store(lane + 2 * step, most[1]);
+#pragma GCC unroll 4
+    for (index_t k = 0; k < 4; ++k) join(k, magnitude_bits_at<A, Source>(lane + k * step));
+  }
+}
+
+}  // namespace detail
+
 /// best[i] = max(best[i], magnitude of element i) over rows at x + r * stride, r < rows, for i < n: a statistic along
 /// columns. Start from zeros. `fetches`: how far rows further on are asked for.
 ///
@@ -28,35 +60,23 @@ template <usable_arch A, float_source Source = from_f32>
 void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n, std::uint32_t* best,
                           fetch fetches = fetch::nothing) {
   using batch = detail::magnitudes<Source, A>;
-  constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size), long_row = 2048;
-  const index_t at_once = n >= long_row && best_requests().rows == 1 ? 1 : 8;
-  constexpr index_t parts = 4 * step / size;  // rows at powers of two fill the ways of a cache: eight of them
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size);
+  constexpr int parts = detail::registers_of_four<A, Source>;
+  const index_t at_once = detail::rows_at_once(n);
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = rows - row < at_once ? rows - row : at_once;
     index_t i = 0;
     for (; i + 4 * step <= n; i += 4 * step) {
-      batch most[parts];
+      std::array<batch, parts> most;
 #pragma GCC unroll 4
-      for (index_t k = 0; k < parts; ++k) most[k] = detail::load_magnitudes<Source, A>(x + i + k * size);
+      for (int k = 0; k < parts; ++k) most[k] = detail::load_magnitudes<Source, A>(x + i + k * size);
       for (index_t r = 1; r < count; ++r)
 #pragma GCC unroll 4
-        for (index_t k = 0; k < parts; ++k)
+        for (int k = 0; k < parts; ++k)
           most[k] = simd::max(most[k], detail::load_magnitudes<Source, A>(x + r * stride + i + k * size));
       if (fetches != fetch::nothing)
         for (index_t r = at_once; r < 2 * at_once; ++r) fetch_lines<4 * step * sizeof(*x)>(x + r * stride + i, fetches);
-      const auto join = [&](index_t k, const words<A>& m) QTENSOR_INLINE_LAMBDA {
-        simd::store(best + i + k * step, simd::max(simd::load<A>(best + i + k * step), m));
-      };
-      if constexpr (size == step) {
-#pragma GCC unroll 4
-        for (index_t k = 0; k < 4; ++k) join(k, most[k]);
-      } else {
-        alignas(64) std::uint16_t lane[4 * step];
-        simd::store(lane, most[0]);
-        simd::store(lane + size, most[1]);
-#pragma GCC unroll 4
-        for (index_t k = 0; k < 4; ++k) join(k, detail::magnitude_bits_at<A, Source>(lane + k * step));
-      }
+      detail::join_four<A, Source>(most, best + i);
     }
     for (; i < n; i += step) {
       const index_t left = n - i < step ? n - i : step;
@@ -101,34 +121,44 @@ void join_block_maxima(const std::uint32_t* magnitudes, index_t blocks, index_t 
 }
 
 /// low[i] = max(low[i], magnitude of element i where it is negative) and high[i] likewise where it is positive, over
-/// rows at x + r * stride, r < rows, for i < n: range_bits along columns. Start from zeros.
+/// rows at x + r * stride, r < rows, for i < n: range_bits along columns. Start from zeros. `fetches`: how far rows
+/// further on are asked for.
 ///
-/// Reads the rows, updates low and high [0, n). Cost: 2 operations per batch, and 5 for every eight rows.
+/// Reads the rows, updates low and high [0, n). Cost: 2 operations per batch, and 5 for every eight rows, or for each
+/// of long ones where the CPU likes to read them one by one (best_requests).
 template <usable_arch A, float_source Source = from_f32>
 void accumulate_range_bits(const typename Source::type* x, index_t stride, index_t rows, index_t n, std::uint32_t* low,
-                           std::uint32_t* high) {
-  constexpr index_t step = lanes<A>, at_once = 8;
-  const auto join = [](std::uint32_t* best, index_t left, const words<A>& m) QTENSOR_INLINE_LAMBDA {
-    if (left < step)
-      simd::store_n(best, left, simd::max(simd::load_n<A>(best, left), m));
-    else
-      simd::store(best, simd::max(simd::load<A>(best), m));
-  };
+                           std::uint32_t* high, fetch fetches = fetch::nothing) {
+  using extremes = detail::extremes<Source, A>;
+  constexpr index_t step = lanes<A>, size = static_cast<index_t>(extremes::batch::size);
+  constexpr int parts = detail::registers_of_four<A, Source>;
+  const index_t at_once = detail::rows_at_once(n);
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = std::min(at_once, rows - row);
-    for (index_t i = 0; i < n; i += step) {
+    index_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step) {
+      std::array<extremes, parts> found;
+      for (index_t r = 0; r < count; ++r)
+#pragma GCC unroll 4
+        for (int k = 0; k < parts; ++k) found[k].include(x + r * stride + i + k * size);
+      if (fetches != fetch::nothing)
+        for (index_t r = at_once; r < 2 * at_once; ++r) fetch_lines<4 * step * sizeof(*x)>(x + r * stride + i, fetches);
+      std::array<typename extremes::batch, parts> of_low, of_high;
+#pragma GCC unroll 4
+      for (int k = 0; k < parts; ++k) of_low[k] = found[k].low(), of_high[k] = found[k].high();
+      detail::join_four<A, Source>(of_low, low + i);
+      detail::join_four<A, Source>(of_high, high + i);
+    }
+    const auto join = [&](std::uint32_t* best, index_t left, const words<A>& m) QTENSOR_INLINE_LAMBDA {
+      simd::store_n(best + i, left, simd::max(simd::load_n<A>(best + i, left), m));
+    };
+    for (; i < n; i += step) {
       const index_t left = std::min(step, n - i);
-      ints<A> positive(0);
-      words<A> negative(0u);
-      for (index_t r = 0; r < count; ++r) {
-        const auto* from = x + r * stride + i;
-        const floats<A> v =
-            simd::rounded(left < step ? Source::template load_n<A>(from, left) : Source::template load<A>(from));
-        positive = detail::with_extremes(positive, v);
-        negative = detail::with_extremes(negative, v);
-      }
-      join(low + i, left, detail::magnitude_of_negative(negative));
-      join(high + i, left, simd::bits_as<std::uint32_t>(positive));
+      detail::extremes<from_f32, A> found;
+      for (index_t r = 0; r < count; ++r)
+        found.include(simd::bits_as<std::uint32_t>(Source::template load_n<A>(x + r * stride + i, left)));
+      join(low, left, found.low());
+      join(high, left, found.high());
     }
   }
 }
