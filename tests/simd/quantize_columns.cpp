@@ -73,20 +73,24 @@ void check_in_order(index_t rows, index_t n) {
     const column_input<S> in(rows, n, false);
     check::fenced<float> x(in.x);
     std::vector<float> memory(static_cast<std::size_t>(encoder::memory_for(n) + 1));
-    const encoder columns(in.scales.data(), nullptr, n, 1.f, memory.data());
-    const index_t step = (n + 63) / 64 * 64;
+    const encoder columns(in.scales.data(), S::has_zero_point ? in.zeros.data() : nullptr, n, 1.f, memory.data());
+    const index_t step = (n + 63) / 64 * 64, block = 4 * simd::lanes<Arch>;
     alignas(64) static std::uint8_t got[1 << 16];
     std::vector<std::uint8_t> want(static_cast<std::size_t>(rows * step), 0x5a);
     const auto all = columns.template prepared<by>(0);
     constexpr auto any = simd::numbers::any;
     simd::detail::encode_near_rows<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, want.data(), step);
     for (const simd::box_requests& asks : {simd::box_requests{}, {simd::fetch::far}, {simd::fetch::far, 100}}) {
-      std::memset(got, 0x5a, want.size());
-      simd::detail::encode_rows_in_order<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, got, step,
-                                                                              asks);
-      simd::stream_fence<Arch>();
-      INFO(rows, " rows of ", n);
-      CHECK(std::memcmp(got, want.data(), want.size()) == 0);
+      const auto parts = simd::detail::parts_in_order<form, by>(n, sizeof(float), block, asks);
+      CHECK(parts.wide % block == (parts.wide < n ? 0 : n % block));
+      for (const index_t wide : {parts.wide, 2 * block}) {
+        std::memset(got, 0x5a, want.size());
+        simd::detail::encode_rows_in_order<form, by, Arch, simd::from_f32, any>(x.data(), n, rows, n, all, got, step,
+                                                                                asks, {parts.t, wide, parts.pays});
+        simd::stream_fence<Arch>();
+        INFO(rows, " rows of ", n, ", ", wide, " columns at a time");
+        CHECK(std::memcmp(got, want.data(), want.size()) == 0);
+      }
     }
   }
 }
@@ -210,6 +214,7 @@ TEST_CASE("encode_rows_in_order: parts of long rows, and what is left of them, a
     for (const index_t n : {64, 100, 1100, 4096, 4097, 4160, 8192 + 130})
       for (const index_t rows : {1, 3}) {
         check_in_order<int8_per_channel<1>, decltype(arch)>(rows, n);
+        check_in_order<uint8_per_channel<1>, decltype(arch)>(rows, n);
         check_in_order<with<int8_per_channel<1>, reciprocal>, decltype(arch)>(rows, n);
       }
   });

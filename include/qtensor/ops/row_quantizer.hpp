@@ -267,9 +267,10 @@ class row_quantizer {
   /// twice as many bytes as 16-bit numbers; every CPU measured likes to be asked for them.
   simd::fetch fetches_before_codes() const {
     constexpr index_t long_block = 512;
-    if constexpr (sizeof(element) == sizeof(float))
-      if (rows_.block_length >= long_block && streams_ && direct_) return simd::fetch::far;
-    return fetches_while_reading();
+    if (!streams_ || !direct_) return simd::fetch::nothing;
+    if (rows_.block_length == 1) return simd::best_requests().columns;
+    if (sizeof(element) == sizeof(float) && rows_.block_length >= long_block) return simd::fetch::far;
+    return simd::best_requests().only;
   }
 
   /// How numbers further on are asked for while codes are made, where they are read once.

@@ -100,12 +100,13 @@ void for_each_column_run(const matrix_ref<const T>& columns, index_t most, Visit
     visit(col, std::min(together, columns.rows() - col) * columns.cols(), &columns(col, 0));
 }
 
-/// How far elements further on in memory are asked for while they are only read.
+/// How far elements further on in memory are asked for while they are only read, along rows or `down` columns.
 template <tile_source X>
-simd::fetch fetches_while_reading(const X& x) {
+simd::fetch fetches_while_reading(const X& x, bool down = false) {
   const bool is_long = is_beyond_caches(x.rows() * x.cols());
   const bool from_memory = is_long && (row_step(x).has_value() || columns_of(x).has_value());
-  return from_memory ? simd::best_requests().only : simd::fetch::nothing;
+  if (!from_memory) return simd::fetch::nothing;
+  return down ? simd::best_requests().columns : simd::best_requests().only;
 }
 
 /// The floats of a row where they lie in memory as such, else nullptr.

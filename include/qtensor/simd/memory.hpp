@@ -49,6 +49,7 @@ struct requests {
   fetch once;          ///< how far, where numbers are read once
   index_t once_ahead;  ///< how many bytes further on then, but for pages in turn
   fetch only;          ///< how far, where they are only read, as by statistics
+  fetch columns;       ///< the same by statistics of columns
   fetch beyond;        ///< how far, where they lie in a cache beyond the first one, and statistics of them come first
   index_t rows;        ///< how many are encoded together where columns have scales; 1: long ones are read one by one
   index_t piece;       ///< bytes that are taken at a time where numbers are read twice: for statistics, then for codes
@@ -64,10 +65,12 @@ struct requests {
 /// rows where there are several. Zen 5 likes rows one by one, too, and is best asked for a few lines further on.
 QTENSOR_INLINE requests best_requests() {
   if (simd::is_intel())
-    return {fetch::pages, 16384, fetch::pages, fetch::nothing, 4, 6144, fetch::pages, 16384, 2048, 32768, false};
+    return {fetch::pages, 16384,        fetch::pages, fetch::nothing, fetch::nothing, 4,
+            6144,         fetch::pages, 16384,        2048,           32768,          false};
   if (simd::is_zen4())
-    return {fetch::nothing, 16384, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0, 1 << 19, true};
-  return {fetch::near, 6144, fetch::nothing, fetch::near, 1, 8192, fetch::near, 16384, 0, 32768, true};
+    return {fetch::nothing, 16384, fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0,
+            1 << 19,        true};
+  return {fetch::near, 6144, fetch::nothing, fetch::near, fetch::near, 1, 8192, fetch::near, 16384, 0, 32768, true};
 }
 
 /// How a kernel of runs treats the caches.

@@ -17,9 +17,6 @@ inline constexpr index_t rows_together = 4;
 /// Columns whose parameters a first-level cache holds easily. Rows of no more are encoded one by one, so that those
 /// from memory come like one long row.
 inline constexpr index_t near_columns = 1024;
-/// Columns whose parameters it holds beside little else.
-inline constexpr index_t most_near_columns = 4096;
-
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
 struct column_parameters {
@@ -115,21 +112,37 @@ void encode_near_rows(const typename From::type* x, index_t x_step, index_t rows
   }
 }
 
-/// The same for rows that come from memory and go past the caches, one after the other, as memory likes best; of so
-/// many columns at a time that their parameters stay in a cache, where the CPU does not want pages in turn. Where
+/// How rows that come from memory are read one after the other, and asked for as `asks` wants it: `wide` columns at a
+/// time, whose parameters stay in a first-level cache, where the CPU does not want pages in turn. `pays`: these are
+/// bytes enough for memory to come in order.
+struct in_order_parts {
+  traffic t;
+  index_t wide;
+  bool pays;
+};
+/// That of rows of n elements of `size` bytes, `step` of which are encoded together.
+template <class S, quotient_by By>
+in_order_parts parts_in_order(index_t n, index_t size, index_t step, const box_requests& asks) {
+  constexpr index_t kept = 32768, least = 8192, each = sizeof(float) * (1 + has_rest<By> + S::has_zero_point);
+  const traffic t = asks.ahead == 0 && asks.fetches != fetch::nothing ? reads_once(true)
+                                                                      : traffic{asks.fetches, true, asks.ahead * size};
+  const index_t parts = t.fetches == fetch::pages ? 1 : divide_up(n * each, kept);
+  const index_t wide = parts == 1 ? n : round_up(divide_up(n, parts), step);
+  return {t, wide, parts == 1 || wide * size >= least};
+}
+
+/// The same for rows that come from memory and go past the caches, one after the other, as memory likes best. Where
 /// `asks` has no place of its own, parts that are no whole rows are asked for as far as they go, then where they go on
 /// in the next row.
 template <class S, quotient_by By, class A, class From, numbers Which, class Parameters>
 void encode_rows_in_order(const typename From::type* x, index_t x_step, index_t rows, index_t n, const Parameters& all,
-                          std::uint8_t* to, index_t to_step, const box_requests& asks) {
+                          std::uint8_t* to, index_t to_step, const box_requests& asks, const in_order_parts& parts) {
   using element = typename From::type;
   constexpr index_t step = 4 * lanes<A>, size = sizeof(element);
-  const bool in_order = asks.ahead == 0;
-  const traffic t =
-      in_order && asks.fetches != fetch::nothing ? reads_once(true) : traffic{asks.fetches, true, asks.ahead * size};
-  const index_t wide = t.fetches == fetch::pages ? n : most_near_columns;
+  const traffic t = parts.t;
+  const index_t wide = parts.wide;
   for (index_t first = 0; first < n; first += wide) {
-    const index_t end = std::min(first + wide, n), to_next_row = in_order ? x_step - (end - first) : 0;
+    const index_t end = std::min(first + wide, n), to_next_row = asks.ahead == 0 ? x_step - (end - first) : 0;
     const Parameters some = all.from(first), last = all.from(end - step);
     for (index_t r = 0; r < rows; ++r) {
       const element* from = x + r * x_step;
@@ -158,8 +171,10 @@ void encode_far_rows(const typename From::type* x, index_t x_step, index_t rows,
   // and what goes past the caches fills its lines at once.
   const index_t likes = !has_many_registers<A> ? 1 : best_requests().rows;
   if (streams && likes == 1 && asks.runs.empty())
-    return encode_rows_in_order<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, asks);
-  const index_t high = streams && asks.ahead == 0 ? likes : rows_together;
+    if (const in_order_parts parts = parts_in_order<S, By>(n, sizeof(element), step, asks); parts.pays)
+      return encode_rows_in_order<S, By, A, From, Which>(x, x_step, rows, n, all, to, to_step, asks, parts);
+  const bool as_liked = streams && asks.ahead == 0 && (likes > 1 || !asks.runs.empty());
+  const index_t high = as_liked ? likes : rows_together;
   const index_t ahead = asks.ahead != 0 ? asks.ahead : high * x_step;
   for (index_t row = 0; row < rows; row += high) {
     const index_t count = std::min(high, rows - row);
