@@ -56,6 +56,26 @@ TEST_CASE_TEMPLATE("quantize: memory of any rank is quantized below a known leve
   }
 }
 
+TEST_CASE_TEMPLATE("quantize: scales of both levels that are given, whatever the tensor's is", S, two_levels,
+                   compat::torchao::nvfp4_two_level, compat::transformer_engine::nvfp4_2d, along<0, two_levels>) {
+  std::vector<float> x(8000);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * std::exp2(float(i / 16 % 9) - 6);
+  x[100] = infinity, x[1000] = quiet_nan, x[1001] = -infinity;
+  for (const matrix_extents sizes : {matrix_extents(40, 80), matrix_extents(64, 50), matrix_extents(2, 4000)}) {
+    tensor<S> got(sizes), want(sizes);
+    quantize_into(got, source(x.data(), sizes));
+    for (const float scale : {0.f, 1e-44f, 1e-30f, .37f, 1.f, 1e30f, 3e38f, infinity, quiet_nan, -1.f}) {
+      INFO(sizes[0], " x ", sizes[1], ", scale ", scale);
+      got.set_tensor_scale(scale), want.set_tensor_scale(scale);
+      std::copy(got.scales().begin(), got.scales().end(), want.scales().begin());
+      reference::quantize_static([&](const auto& i) { return x[static_cast<std::size_t>(i[0] * sizes[1] + i[1])]; },
+                                 want.span());
+      quantize_static_into(got, source(x.data(), sizes));
+      CHECK(std::equal(want.codes().begin(), want.codes().end(), got.codes().begin(), got.codes().end()));
+    }
+  }
+}
+
 TEST_CASE("quantize: the level of memory by columns, dense, with gaps, of few and of many rows") {
   for (const matrix_extents sizes : {matrix_extents(40, 80), matrix_extents(3, 5000), matrix_extents(100, 96),
                                      matrix_extents(5000, 16), matrix_extents(1, 64)})

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/joined_axes.hpp>
 #include <qtensor/ops/narrow_panels.hpp>
@@ -143,11 +144,17 @@ void quantize_dynamically(const X& x, const tensor_span<S, E, O>& out,
 /// quantize_static_into, likewise.
 template <tile_source X, quantization_scheme S, tensor_extents E, storage_order O>
 void quantize_statically(const X& x, const tensor_span<S, E, O>& out) {
-  if constexpr (walks_rows<S> && !S::has_tensor_scale) {
-    const row_quantizer<S, E, O, source_elements<X>> q(out, row_step(x).has_value());
+  if constexpr (walks_rows<S>) {
+    row_quantizer<S, E, O, source_elements<X>> q(out, row_step(x).has_value());
     const bool same = !S::has_zero_point || out.zero_grid().block == out.scale_grid().block;
     const index_t step = same ? piece_step<S>(q.block_length(), q.row_length()) : byte_step<S>;
-    if (step != 0) {
+    bool is_usual = step != 0;
+    if constexpr (S::has_tensor_scale) {
+      const float scale = out.tensor_scale();
+      is_usual = is_usual && scale >= std::numeric_limits<float>::min() && is_finite(scale);
+      q.take({scale, scale});
+    }
+    if (is_usual) {
       // Blocks of a row as the kernels take them: its own where scales and zero points agree, else single elements.
       const index_t length = same ? q.block_length() : 1;
       alignas(64) float scales[tile_floats];
