@@ -50,6 +50,16 @@ TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
   special_blocks::check_scheme<with<uint4_group<32>, scale_as<f16>>>();
 }
 
+TEST_CASE("quantize: codes by scales before these were rounded to be stored") {
+  special_blocks::check_scheme<with<int8_group<32>, scale_as<f16>, unrounded_scale>>();
+  special_blocks::check_scheme<with<uint4_group<32>, scale_as<bf16>, unrounded_scale>>();
+  check::in_full<scheme<e4m3, group<16>, scale_as<e4m3>, unrounded_scale, exact_division>,
+                 scheme<int4, group<32>, scale_as<bf16>, bounded_amax<>, unrounded_scale>,
+                 scheme<uint8, group<16>, scale_as<e5m2>, zero_point<uint8>, unrounded_scale>,
+                 scheme<int8, group<32>, scale_as<e8m0>, mx_floor, unrounded_scale>>(
+      []<class S>() { special_blocks::check_scheme<S>(); });
+}
+
 TEST_CASE("quantize: blocks all of whose codes are +0 beside others") {
   special_blocks::check_scheme<scheme<e4m3, group<32>>>();
   special_blocks::check_scheme<with<scheme<e5m2, group<32>>, block_to_zero, nan_to_zero>>();

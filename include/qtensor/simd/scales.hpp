@@ -247,6 +247,14 @@ concept leaves_normal_numbers = one_of<P, subnormal_exact, subnormal_to_zero> ||
   requires P::leaves_normal_numbers;
 };
 
+/// Scales that codes are made with as rules give them, not as they are stored. (Powers of two that are stored may be
+/// others then, over which nothing is moved.)
+template <class S>
+inline constexpr bool takes_unrounded =
+    std::same_as<typename S::code_scale, unrounded_scale> && !std::same_as<typename S::scale_format, e8m0>;
+template <class S>
+inline constexpr bool takes_scales = std::same_as<typename S::code_scale, stored_scale> || takes_unrounded<S>;
+
 }  // namespace detail
 
 /// Schemes that multiply by what the rule gives beside the scale.
@@ -254,13 +262,13 @@ template <class S>
 inline constexpr bool takes_multiplier = std::same_as<typename S::division, rule_multiplier>;
 
 /// Schemes whose dynamic block scales vectors compute: a rule over the absolute maximum with a vector form, one scale a
-/// block that is stored and divided by, or has a multiplier beside it, and nothing special but blocks that hold
-/// infinities or NaNs, and subnormal ones.
+/// block that is divided by as it is stored or as the rule gives it, or has a multiplier beside it, and nothing special
+/// but blocks that hold infinities or NaNs, and subnormal ones.
 template <class S>
 concept vector_scaled =
     quantization_scheme<S> && !S::has_zero_point && !S::has_offset &&
     vector_rule<typename S::rule, S, best_arch>::enabled && detail::vector_scale_format<typename S::scale_format> &&
-    detail::leaves_normal_numbers<typename S::subnormal_amax> && std::same_as<typename S::code_scale, stored_scale> &&
+    detail::leaves_normal_numbers<typename S::subnormal_amax> && detail::takes_scales<S> &&
     (!takes_multiplier<S> ||
      requires(const words<best_arch>& amax) { vector_rule<typename S::rule, S, best_arch>::multiplier(amax); });
 
@@ -269,9 +277,9 @@ concept vector_scaled =
 enum class blocks_are { special, ordinary, fitting };
 
 /// Scales of n neighbouring blocks from their largest magnitudes (f32 bits): what is stored to units[0, n), the same as
-/// floats, or their multipliers, to scales[0, n), but of a block of zeros 0 where its codes lose their signs, else 1 in
-/// e8m0. `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks are special nothing of use is
-/// written.
+/// floats, or what they were before, or their multipliers, to scales[0, n), but of a block of zeros 0 where its codes
+/// lose their signs, else 1 in e8m0. `tensor_term` is the scale of the tensor in schemes of two levels. Where blocks
+/// are special nothing of use is written.
 template <vector_scaled S, usable_arch A = best_arch>
 blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename S::scale_format>* units, float* scales,
                         float tensor_term = 1.f) {
@@ -303,11 +311,11 @@ blocks_are block_scales(const std::uint32_t* amax, index_t n, storage_t<typename
         largest = simd::max(largest, simd::bits_as<std::uint32_t>(s));
       if constexpr (rule::bounded) {
         codes[k] = detail::scale_codes<F, A>(s);
-        s = detail::scale_values<F, A>(codes[k]);
+        if constexpr (!detail::takes_unrounded<S>) s = detail::scale_values<F, A>(codes[k]);
       } else {
         const auto inside = detail::inside_format<F>(s);
         codes[k] = detail::scale_codes<F, A>(s);
-        s = detail::small_scale_values<F, A>(codes[k]);
+        if constexpr (!detail::takes_unrounded<S>) s = detail::small_scale_values<F, A>(codes[k]);
         auto usable = inside;
         if constexpr (random_rounding<typename S::rounding>)
           usable = usable & simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
@@ -354,14 +362,14 @@ template <class S>
 concept vector_ranged =
     quantization_scheme<S> && S::has_zero_point && S::zero_points_as_scales && !S::has_offset && !S::has_tensor_scale &&
     std::same_as<typename S::rule, qtensor::min_max> && detail::vector_scale_format<typename S::scale_format> &&
-    std::same_as<typename S::subnormal_amax, subnormal_exact> && std::same_as<typename S::code_scale, stored_scale> &&
+    std::same_as<typename S::subnormal_amax, subnormal_exact> && detail::takes_scales<S> &&
     !std::same_as<typename S::nonfinite_block, block_ignores_nan> &&
     !std::same_as<typename S::nonfinite_block, block_literal> && (S::code_format::bits <= 8);
 
 /// Scales and zero points of n neighbouring blocks from their extremes with 0: scales as stored to units[0, n), the
-/// same as floats, and zero points. Where blocks are special - not finite (amax, as bits, says so), or with a scale
-/// that is not, or that its format does not hold - nothing of use is written. All others fit, unless statistics
-/// leave numbers out, or scales have so few digits that codes may end more than a step further on.
+/// same as floats, or what they were before, and zero points. Where blocks are special - not finite (amax, as bits,
+/// says so), or with a scale that is not, or that its format does not hold - nothing of use is written. All others fit,
+/// unless statistics leave numbers out, or scales have so few digits that codes may end more than a step further on.
 template <vector_ranged S, usable_arch A = best_arch>
 blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n,
                         storage_t<typename S::scale_format>* units, float* scales, std::int32_t* zero_points) {
@@ -369,7 +377,9 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
   using F = typename S::scale_format;
   constexpr index_t step = lanes<A>;
   constexpr float span = S::codes.high - S::codes.low;
-  constexpr bool many_digits = detail::one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
+  constexpr bool unrounded = detail::takes_unrounded<S>;
+  constexpr bool many_digits =
+      unrounded || detail::one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
   constexpr bool fit = !leaves_out<S> && many_digits;
   constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
   constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
@@ -391,14 +401,14 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
       largest = simd::max(largest, simd::max(simd::bits_as<std::uint32_t>(s), load(amax + i)));
       s = simd::select(s == floats<A>(0.f), floats<A>(1.f), s);
       codes[k] = detail::scale_codes<F, A>(s);
-      const floats<A> stored = detail::small_scale_values<F, A>(codes[k]);
+      const auto inside = detail::inside_format<F>(s);
+      if constexpr (!unrounded) s = detail::small_scale_values<F, A>(codes[k]);
       if constexpr (!std::same_as<F, f32>) {  // of which all are
-        const auto some = simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(stored));
-        largest =
-            simd::max(largest, simd::select(detail::inside_format<F>(s) & some, words<A>(0u), words<A>(infinity_bits)));
+        const auto some = simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
+        largest = simd::max(largest, simd::select(inside & some, words<A>(0u), words<A>(infinity_bits)));
       }
-      const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, stored)));
-      store(scales + i, stored);
+      const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, s)));
+      store(scales + i, s);
       store(zero_points + i, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
     }
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
