@@ -166,17 +166,21 @@ void encode_whole_blocks(const typename From::type* x, index_t n, const Paramete
       t, [&](auto known) { encode_whole_blocks<S, By, A, From, Which, Bits, known>(x, n, of_run, to, t); });
 }
 
-/// The same of whole groups of whole blocks: what each shares is kept in registers, and nothing else is done between
-/// them.
+/// The same of whole groups of at least a block: what each shares is kept in registers, and nothing else is done
+/// between them. A last block of a group that is not whole begins early.
 template <class S, quotient_by By, class A, class From, numbers Which, int Bits, class Groups>
 [[gnu::noinline]] void encode_whole_groups(const typename From::type* x, index_t n, index_t group, Groups groups,
                                            std::uint8_t* to, traffic t) {
   constexpr index_t step = 4 * lanes<A>;
+  const index_t left = group % step;
   with_known_traffic<Which>(t, [&](auto known) QTENSOR_INLINE_LAMBDA {
     for (const auto* const end = x + n; x != end; ++groups.group) {
       const auto own = groups.of_group();
-      for (const auto* const last = x + group; x != last; x += step, to += step * Bits / 8)
+      for (const auto* const last = x + group - left; x != last; x += step, to += step * Bits / 8)
         encode_block<S, By, A, From, Which, Bits, known>(x, own, to, t);
+      if (left == 0) continue;
+      x += left, to += left * Bits / 8;
+      encode_block<S, By, A, From, Which, Bits, known>(x - step, own, to - step * Bits / 8, t);
     }
   });
 }
@@ -365,7 +369,7 @@ struct vector_encoder {
     if constexpr (constexpr int batches = detail::batches_of_group<S, A>(); batches != 0 && known < long_group) {
       if (group == known) return by(std::integral_constant<int, batches>{});  // others are rare
     } else {
-      if (is_own_run(group)) return own_runs<fast>(x, n, group, scales, zero_points, tensor_scale, codes, t);
+      if (is_own_run(group, t)) return own_runs<fast>(x, n, group, scales, zero_points, tensor_scale, codes, t);
       if (group == 2 * lanes<A>) return by(std::integral_constant<int, 2>{});
       if (group % (4 * lanes<A>) == 0 && group <= detail::chunk_elements) return by(std::integral_constant<int, 4>{});
     }
@@ -387,7 +391,7 @@ struct vector_encoder {
     constexpr int batches = known == 0 ? 4 : detail::batches_of_group<S, A>();
     constexpr quotient_by by = batches == 1 ? detail::fitting_quotient<S, A> : detail::fitting_run_quotient<S, A, From>;
     if constexpr (known == 0 || known >= long_group)
-      if (group >= n || is_own_run(group))
+      if (group >= n || is_own_run(group, t))
         return own_runs<by, numbers::fitting>(x, n, group, scales, zero_points, tensor_scale, codes, t);
     if constexpr (batches != 0 && known <= detail::chunk_elements)
       if (group < n && (known == 0 ? group % step == 0 && group <= detail::chunk_elements : group == known))
@@ -440,14 +444,21 @@ struct vector_encoder {
           quantize_element<S>(number<From>(x[i]), {scale, tensor_scale}, zeros != nullptr ? zeros[at] : 0));
   }
 
+  /// Whether groups consist of whole blocks, or of some of which the last may begin early.
+  static bool fills_blocks(index_t group, const traffic& t) {
+    constexpr index_t block = 4 * lanes<A>;
+    return group % block == 0 || (group > block && group * stored % 8 == 0 && !t.streams);
+  }
   /// Groups from this length on keep what they share in registers; from a shorter one on where that would be spread to
-  /// their elements otherwise, or to their batches, of which it takes many to pay for it, or few if they are short.
+  /// their elements otherwise, or to their batches, of which it takes many to pay for it, or few if they are short, or
+  /// where a loop over groups has fewer blocks of them.
   static constexpr index_t long_group = 512, spread_to_elements = 4 * lanes<A>,
                            spread_to_batches = lanes<A> > 4 ? 16 * lanes<A> : spread_to_elements;
-  static bool is_own_run(index_t group) {
-    const index_t least = group % (4 * lanes<A>) == 0 ? long_group
-                          : group % lanes<A> == 0     ? spread_to_batches
-                                                      : spread_to_elements;
+  static bool is_own_run(index_t group, const traffic& t) {
+    const bool loops = !has_many_registers<A> && stored == S::code_format::bits && fills_blocks(group, t);
+    const index_t least = group % (4 * lanes<A>) == 0       ? long_group
+                          : group % lanes<A> == 0 && !loops ? spread_to_batches
+                                                            : spread_to_elements;
     return group >= least && group * S::code_format::bits % 8 == 0;
   }
 
@@ -487,13 +498,15 @@ struct vector_encoder {
                                    });
       return true;
     }
-    if (n % group == 0 && group % (4 * lanes<A>) == 0 && detail::encodes_in_place<S, A>(codes, group, t) &&
+    index_t whole = 0;
+    if (fills_blocks(group, t) && detail::encodes_in_place<S, A>(codes, group, t) &&
         !detail::any_irregular<S, A>(scales, zeros, groups)) {
       auto* const to = reinterpret_cast<std::uint8_t*>(codes);
-      detail::encode_whole_groups<S, By, A, From, Which, stored>(x, n, group, p, to, t);
-      return true;
+      whole = n / group * group;
+      detail::encode_whole_groups<S, By, A, From, Which, stored>(x, whole, group, p, to, t);
+      p.group = whole / group;
     }
-    for (index_t first = 0; first < n; first += group, ++p.group) {
+    for (index_t first = whole; first < n; first += group, ++p.group) {
       const index_t count = std::min(group, n - first);
       unit* to = codes + unit_of<S>(first);
       if (detail::is_irregular<S, A>(scales[p.group], zeros, p.group)) [[unlikely]]
