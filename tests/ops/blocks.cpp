@@ -16,6 +16,26 @@ TEST_CASE("blocks: rows of whole blocks, rows with a short last block, one long 
   check::check_matrix<ggml::nvfp4>(5, 200);
 }
 
+TEST_CASE_TEMPLATE("blocks: codes under scales that blocks have already", S, ggml::q8_0, ggml::q8_1, ggml::q4_1,
+                   ggml::nvfp4) {
+  for (const matrix_extents shape : {matrix_extents(3, 5000), matrix_extents(40, 64), matrix_extents(7, 77)}) {
+    const auto first = check::numbers(shape.size(), 5), second = check::numbers(shape.size(), 6);
+    std::vector<std::uint16_t> narrow;
+    std::vector<float> wide;
+    for (const float v : second) {
+      narrow.push_back(static_cast<std::uint16_t>(encode<bf16>(v)));
+      wide.push_back(decode<bf16>(narrow.back()));
+    }
+    auto want = quantize<S>(source(first.data(), shape)), got = want, of_narrow = want;
+    reference::quantize_static([&](const auto& i) { return wide[static_cast<std::size_t>(i[0] * shape[1] + i[1])]; },
+                               want.span());
+    quantize_static_into(got, source(wide.data(), shape));
+    quantize_static_into(of_narrow, source<bf16>(narrow.data(), shape));
+    CHECK(check::same_bytes(got, want));
+    CHECK(check::same_bytes(of_narrow, want));
+  }
+}
+
 TEST_CASE("blocks: arrays of offsets, or of scales that come of peaks, are blocks taken apart") {
   using offsets = scheme<uint4, group<32>, scale_as<f16>, offset<f16>, offset_min_max>;
   using peaks = scheme<int8, group<32>, scale_as<f16>, peak_scale>;

@@ -45,6 +45,32 @@ inline index_t difference(const std::vector<std::uint8_t>& expected, const std::
   return -1;
 }
 
+/// x under scales that blocks have already - their own, those of the block before, any bits - on every architecture.
+template <class S>
+void check_encode_static(const std::vector<float>& x) {
+  using place = interleaved_block<S>;
+  const index_t n = static_cast<index_t>(x.size());
+  const auto bytes = static_cast<std::ptrdiff_t>(place::bytes({}));
+  std::vector<std::uint8_t> given = by_reference<S>(x);
+  const std::vector<std::uint8_t> own = given;
+  for (std::ptrdiff_t at = bytes; at < static_cast<std::ptrdiff_t>(given.size()); at += bytes) {
+    const std::uint32_t kind = check::random_below(4);
+    if (kind == 0)
+      for (std::ptrdiff_t i = at; i < at + bytes; ++i)
+        given[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(check::random_bits()());
+    if (kind == 1) std::copy_n(own.begin() + at - bytes, bytes, given.begin() + at);
+  }
+  std::vector<std::uint8_t> expected = given;
+  reference::quantize_static([&](const auto& i) { return x[static_cast<std::size_t>(i[0])]; },
+                             row<S>(expected.data(), n));
+  check::fenced<float> from(x);
+  check::on_every_arch([&](auto arch) {
+    check::fenced<std::uint8_t> to(given);
+    simd::encode_interleaved_static<S, simd::from_f32, decltype(arch)>(from.data(), n, to.data());
+    CHECK(difference(expected, to.data()) == -1);
+  });
+}
+
 /// x as blocks, on every architecture, from and into memory that ends at a forbidden page.
 template <class S>
 void check_encode(const std::vector<float>& x) {
@@ -59,6 +85,7 @@ void check_encode(const std::vector<float>& x) {
       CHECK(difference(expected, to.data()) == -1);
     }
   });
+  check_encode_static<S>(x);
 }
 
 /// The same of numbers of 16 bits, which are x cut short.

@@ -34,6 +34,22 @@ void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   if (streams) simd::stream_fence<simd::best_arch>();
 }
 
+/// The same under the scales (and offsets) that the blocks have already.
+template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O>
+void quantize_static_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
+  using place = interleaved_block<S>;
+  constexpr index_t elements = place::elements({}), bytes = place::bytes({});
+  const auto extents = out.storage_extents();
+  const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
+    simd::encode_interleaved_static<S, source_elements<X>>(piece, n,
+                                                           out.row(row_index(row, extents)) + col / elements * bytes);
+  };
+  if (row_blocks(out).flat)
+    for_each_flat_piece(x, elements, tile_floats, encode);
+  else
+    for_each_piece(x, 0, x.rows(), elements, encode);
+}
+
 /// A scheme of arrays as blocks: each its scale, its offset and its codes.
 template <quantization_scheme S>
 using in_blocks = typename detail::other_form<detail::basic_scheme_of<S>, interleaved<typename S::layout::order>>::type;

@@ -257,8 +257,11 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
                 "reciprocal.");
   ops::check_source(x, out);
   if (out.size() == 0) return;
-  ops::along_fewest_axes(
-      x, out, [](const auto& rows, const auto& to) { ops::quantize_statically(ops::source_for<S>(rows), to); });
+  if constexpr (simd::block_encodable<S>)
+    ops::quantize_static_to_blocks(x, out);
+  else
+    ops::along_fewest_axes(
+        x, out, [](const auto& rows, const auto& to) { ops::quantize_statically(ops::source_for<S>(rows), to); });
 }
 
 /// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity

@@ -74,7 +74,10 @@ inline std::int32_t sum_of_codes(const std::uint8_t* codes) {
 
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
-template <class S, class A, class From = from_f32>
+/// Where the scales (and offsets) of blocks come from: numbers, by the rule of S, or the blocks, which have them.
+enum class scales_are { found, given };
+
+template <class S, class A, class From = from_f32, scales_are Scales = scales_are::found>
 class block_encoder {
   using b = blocks_of<S>;
   using element = typename From::type;
@@ -90,7 +93,8 @@ class block_encoder {
   /// Peaks whose sign is settled once quotients show that it may be the other one: where there is an instruction for
   /// the order of magnitudes, that takes less. The peak becomes the lowest code, another of its magnitude its opposite.
   /// Numbers of 16 bits have both signs of a magnitude too often.
-  static constexpr bool settles_signs = has_many_registers<A> && sizeof(element) == sizeof(float) &&
+  static constexpr bool settles_signs = Scales == scales_are::found && has_many_registers<A> &&
+                                        sizeof(element) == sizeof(float) &&
                                         std::same_as<typename S::rule, peak_scale> && is_reciprocal<S> &&
                                         !has_own_inverse<S> && !stored && !S::has_offset;
   static constexpr float opposite = settles_signs ? -S::codes.low * (1.f - 0x1p-16f) : 0.f;
@@ -136,7 +140,9 @@ class block_encoder {
   /// From statistics to blocks. Says whether some groups are special.
   bool encode_groups(const element* x, index_t count, index_t blocks, std::uint8_t* to, ints<A>& most_of_all) {
     bool special = false;
-    if constexpr (searches<S>)
+    if constexpr (Scales == scales_are::given)
+      special = read_scales(count, blocks * b::groups, to);
+    else if constexpr (searches<S>)
       special = find_searched_scales(count);
     else if constexpr (scales_by_vectors<S, A>)
       special = find_scales(count);
@@ -166,54 +172,101 @@ class block_encoder {
 
   /// Scales, what to multiply (or divide) by, and offsets; NaN marks special groups. Says whether there are any.
   bool find_scales(index_t count) {
-    const words<A> magnitude(magnitude_bits), finite(infinity_bits);
+    const words<A> magnitude(magnitude_bits);
     words<A> worst(0u);
     for (index_t g = 0; g < count; g += lanes<A>) {
-      const words<A> a = simd::load<A>(a_ + g);
-      words<A> b = a, largest = a & magnitude;
-      if constexpr (std::same_as<typename S::rule::statistics, own_extremes>) {
-        b = simd::load<A>(b_ + g);
-        largest = simd::max(largest, b & magnitude);
-      }
-      floats<A> s = rule::scale(a, b);
-      const auto include = [&](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
-        largest = simd::max(largest, simd::bits_as<std::uint32_t>(v) & magnitude);
-      };
+      const words<A> a = simd::load<A>(a_ + g), b = last_number(g);
+      floats<A> s = rule::scale(a, b), offset(0.f);
+      words<A> largest(0u);
       if constexpr (!literal)  // too large a scale is saturated
         largest = simd::select(simd::below(words<A>(bits_of(static_cast<float>(scale_format::max))),
                                            simd::bits_as<std::uint32_t>(s) & magnitude),
-                               finite, largest);
+                               words<A>(infinity_bits), largest);
       const words<A> code = scale_codes<scale_format, A>(s);
       simd::store(scale_code_ + g, code);
       if constexpr (stored) s = scale_values<scale_format, A>(code);
-      include(s);
-      const auto zero = s == floats<A>(0.f);
-      floats<A> by = simd::select(zero, floats<A>(infinity), s);
-      if constexpr (is_reciprocal<S>) {
-        by = simd::select(zero, floats<A>(0.f), simd::div(floats<A>(1.f), s));
-        include(by);
-      }
-      floats<A> offset(0.f);
       if constexpr (S::has_offset) {
         offset = rule::offset(a);
         const words<A> offset_code = scale_codes<offset_format, A>(offset);
         simd::store(offset_code_ + g, offset_code);
         if constexpr (stored) offset = scale_values<offset_format, A>(offset_code);
-        include(offset);
-        simd::store(offset_ + g, offset);
       }
-      if constexpr (S::has_code_sum) simd::store(scale_ + g, s);
-      // A scale that was kept inside its format may leave quotients far from the codes.
-      const auto include_quotient = [&](const words<A>& number) QTENSOR_INLINE_LAMBDA {
-        const floats<A> q = quotient(simd::sub(simd::bits_as<float>(number), offset), by);
-        largest = simd::select(simd::below(simd::bits_as<std::uint32_t>(q) & magnitude, words<A>(far)), largest,
-                               simd::max(largest, finite));
-      };
-      include_quotient(a);
-      if constexpr (S::has_offset) include_quotient(b);
-      const auto regular = simd::mask_as<float>(simd::below(largest, finite));
-      simd::store(by_ + g, simd::select(regular, by, floats<A>(quiet_nan)));
-      worst = simd::max(worst, largest);
+      worst = simd::max(worst, keep_scales(g, s, offset, largest));
+    }
+    return simd::reduce_max(worst) >= infinity_bits;
+  }
+
+  /// The other number that statistics know of groups, where they know two.
+  QTENSOR_INLINE words<A> last_number(index_t g) const {
+    return simd::load<A>((std::same_as<typename S::rule::statistics, own_extremes> ? b_ : a_) + g);
+  }
+  /// What numbers are multiplied (or divided) by under scales s, and offsets; NaN where that is no way to codes, or
+  /// `largest` is not finite. Returns the largest of all that counts, an infinity where quotients are far from codes.
+  QTENSOR_INLINE words<A> keep_scales(index_t g, const floats<A>& s, const floats<A>& offset, words<A> largest) {
+    const words<A> magnitude(magnitude_bits), finite(infinity_bits), a = simd::load<A>(a_ + g), b = last_number(g);
+    const auto include = [&](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
+      largest = simd::max(largest, simd::bits_as<std::uint32_t>(v) & magnitude);
+    };
+    include(simd::bits_as<float>(a)), include(simd::bits_as<float>(b));
+    include(s);
+    const auto zero = s == floats<A>(0.f);
+    floats<A> by = simd::select(zero, floats<A>(infinity), s);
+    if constexpr (is_reciprocal<S>) {
+      by = simd::select(zero, floats<A>(0.f), simd::div(floats<A>(1.f), s));
+      include(by);
+    }
+    if constexpr (S::has_offset) {
+      include(offset);
+      simd::store(offset_ + g, offset);
+    }
+    if constexpr (S::has_code_sum) simd::store(scale_ + g, s);
+    // A scale that was kept inside its format, or that is given, may leave quotients far from the codes.
+    const auto include_quotient = [&](const words<A>& number) QTENSOR_INLINE_LAMBDA {
+      const floats<A> q = quotient(simd::sub(simd::bits_as<float>(number), offset), by);
+      largest = simd::select(simd::below(simd::bits_as<std::uint32_t>(q) & magnitude, words<A>(far)), largest,
+                             simd::max(largest, finite));
+    };
+    include_quotient(a);
+    if constexpr (S::has_offset) include_quotient(b);
+    const auto regular = simd::mask_as<float>(simd::below(largest, finite));
+    simd::store(by_ + g, simd::select(regular, by, floats<A>(quiet_nan)));
+    return largest;
+  }
+
+  /// Parameters of the first `given` of `count` groups as their blocks have them, `at` there and `apart` for each group
+  /// of a block: their codes and values. Those of others are 0.
+  template <class F>
+  static void read_parameters(index_t count, index_t given, const std::uint8_t* blocks, index_t at, index_t apart,
+                              std::uint32_t* codes, float* values) {
+    alignas(64) storage_t<F> units[room] = {};
+    for (index_t g = 0; g < given; ++g) {
+      codes[g] = qtensor::detail::load_unit<F>(blocks + g / b::groups * b::bytes + at + g % b::groups * apart);
+      units[g] = qtensor::detail::unit_from<F>(codes[g]);
+    }
+    decode_scales<F, A>(units, count, values);
+  }
+  /// Scales and offsets that blocks have. Says whether there are special groups, as find_scales.
+  bool read_scales(index_t count, index_t given, const std::uint8_t* blocks) {
+    using place = typename b::place;
+    alignas(64) float scale[room];
+    read_parameters<scale_format>(count, given, blocks, 0, place::scale_bytes, scale_code_, scale);
+    if constexpr (S::has_offset)
+      read_parameters<offset_format>(count, given, blocks, place::offset_at, 0, offset_code_, offset_);
+    words<A> worst(0u);
+    for (index_t g = 0; g < count; g += lanes<A>) {
+      const floats<A> s = simd::load<A>(scale + g);
+      if constexpr (searches<S>) {
+        const words<A> amax = simd::load<A>(a_ + g);
+        const auto regular = simd::mask_as<float>(simd::below(amax, words<A>(infinity_bits))) & (s >= floats<A>(0.f));
+        const floats<A> by = simd::select(regular, search::divisor(amax, s), floats<A>(quiet_nan));
+        simd::store(by_ + g, by);
+        const auto usable = simd::mask_as<std::uint32_t>(by == by);
+        worst = simd::max(worst, simd::select(usable, words<A>(0u), words<A>(infinity_bits)));
+      } else {
+        floats<A> offset(0.f);
+        if constexpr (S::has_offset) offset = simd::load<A>(offset_ + g);
+        worst = simd::max(worst, keep_scales(g, s, offset, words<A>(0u)));
+      }
     }
     return simd::reduce_max(worst) >= infinity_bits;
   }
@@ -362,7 +415,11 @@ class block_encoder {
  public:
   /// One block, which may be short.
   static void by_reference(const element* x, index_t n, std::uint8_t* to) {
-    reference::quantize([x](const auto& i) { return number<From>(x[i[0]]); }, b::template row<read_write>(to, n));
+    const auto numbers = [x](const auto& i) { return number<From>(x[i[0]]); };
+    if constexpr (Scales == scales_are::given)
+      reference::quantize_static(numbers, b::template row<read_write>(to, n));
+    else
+      reference::quantize(numbers, b::template row<read_write>(to, n));
   }
 
  private:
@@ -406,6 +463,24 @@ concept block_encodable =
      detail::searches<S>)&&std::same_as<typename S::division_type, f32> &&
     !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
 
+namespace detail {
+
+template <class S, class From, class A, scales_are Scales>
+void encode_blocks_of_row(const typename From::type* x, index_t n, std::uint8_t* bytes, const traffic& asks) {
+  using b = blocks_of<S>;
+  using element = typename From::type;
+  const index_t part = asks.fetches == fetch::nothing ? 0 : best_requests().part / index_t{sizeof(element)};
+  const index_t most = (part > 0 ? std::max(part, b::elements) : block_chunk) / b::elements;
+  const index_t blocks = n / b::elements;
+  block_encoder<S, A, From, Scales> encoder(asks);
+  for (index_t first = 0; first < blocks; first += most)
+    encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
+  if (const index_t rest = n - blocks * b::elements; rest > 0)
+    encoder.by_reference(x + blocks * b::elements, rest, bytes + blocks * b::bytes);
+}
+
+}  // namespace detail
+
 /// n elements to the blocks of one row at `bytes`, as reference::quantize does; the last block may be short, and its
 /// unused codes stay as they are.
 ///
@@ -413,16 +488,13 @@ concept block_encodable =
 /// read and encoded in turn as best_requests() likes it.
 template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
 void encode_interleaved(const typename From::type* x, index_t n, std::uint8_t* bytes, const traffic& asks = {}) {
-  using b = detail::blocks_of<S>;
-  using element = typename From::type;
-  const index_t part = asks.fetches == fetch::nothing ? 0 : best_requests().part / index_t{sizeof(element)};
-  const index_t most = (part > 0 ? std::max(part, b::elements) : detail::block_chunk) / b::elements;
-  const index_t blocks = n / b::elements;
-  detail::block_encoder<S, A, From> encoder(asks);
-  for (index_t first = 0; first < blocks; first += most)
-    encoder.chunk(x + first * b::elements, std::min(most, blocks - first), bytes + first * b::bytes);
-  if (const index_t rest = n - blocks * b::elements; rest > 0)
-    encoder.by_reference(x + blocks * b::elements, rest, bytes + blocks * b::bytes);
+  detail::encode_blocks_of_row<S, From, A, detail::scales_are::found>(x, n, bytes, asks);
+}
+
+/// The same under the scales (and offsets) that the blocks have already, as reference::quantize_static does.
+template <block_encodable S, float_source From = from_f32, usable_arch A = best_arch>
+void encode_interleaved_static(const typename From::type* x, index_t n, std::uint8_t* bytes, const traffic& asks = {}) {
+  detail::encode_blocks_of_row<S, From, A, detail::scales_are::given>(x, n, bytes, asks);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
