@@ -15,9 +15,10 @@ struct plain_rule : ggml::mxfp4_rule {
   static constexpr fixed_string name = "plain_rule";
 };
 
-/// A block of ones, but for two numbers.
-std::vector<float> ones_but(float first, index_t i, float second, index_t j) {
+/// Blocks of ones, of which one has two other numbers; its others are `rest`.
+std::vector<float> ones_but(float first, index_t i, float second, index_t j, float rest = 1.f) {
   std::vector<float> x(16 * 32, 1.f);
+  std::fill_n(x.begin() + 5 * 32, 32, rest);
   x[static_cast<std::size_t>(5 * 32 + i)] = first;
   x[static_cast<std::size_t>(5 * 32 + j)] = second;
   return x;
@@ -35,10 +36,12 @@ TEST_CASE("encode_interleaved: q4_0 and q5_0, the first of two peaks gives the s
   blocks::check_encode_everything<ggml::q5_0>();
   for (const index_t i : {0, 3, 15, 16, 31})
     for (const index_t j : {0, 1, 14, 17, 30})
-      for (const float m : {2.f, 0x1p-140f, 3e38f, infinity}) {
+      for (const float m : {2.f, 0x1p-140f, 0x1p-147f, 0x1p-149f, 3e38f, infinity}) {
         if (i == j) continue;
-        blocks::check_encode<ggml::q4_0>(ones_but(m, i, -m, j));
-        blocks::check_encode<ggml::q5_0>(ones_but(-m, i, m, j));
+        for (const float rest : {std::min(m, 1.f), 0.f}) {
+          blocks::check_encode<ggml::q4_0>(ones_but(m, i, -m, j, rest));
+          blocks::check_encode<ggml::q5_0>(ones_but(-m, i, m, j, rest));
+        }
       }
 }
 

@@ -210,6 +210,9 @@ class block_encoder {
     include(simd::bits_as<float>(a)), include(simd::bits_as<float>(b));
     include(s);
     const auto zero = s == floats<A>(0.f);
+    if constexpr (settles_signs)  // of which no quotient shows that it may be the other one
+      largest =
+          simd::select(simd::mask_as<std::uint32_t>(zero) & simd::below(words<A>(0u), a & magnitude), finite, largest);
     floats<A> by = simd::select(zero, floats<A>(infinity), s);
     if constexpr (is_reciprocal<S>) {
       by = simd::select(zero, floats<A>(0.f), simd::div(floats<A>(1.f), s));
