@@ -18,6 +18,8 @@ void add_groups(operations& all) {
   add_quantize<f32, int8_block>(all, "int8 blocks of 16 x 16, dynamic");
   add_quantize<f32, int8_block, scales::given>(all, "int8 blocks of 16 x 16");
   add_quantize<f32, int4_block, scales::given>(all, "int4 blocks of 32 x 32");
+  add_quantize<f32, qt::scheme<qt::uint8, qt::block<16, 16>, qt::zero_point<qt::uint8>>>(
+      all, "uint8 blocks of 16 x 16, dynamic");
   add_quantize<f32, qt::fp8_block<128, 128>>(all, "e4m3 blocks of 128 x 128, dynamic");
   add_dequantize<int8_block, f32>(all, "int8 blocks of 16 x 16");
   add_dequantize<qt::int8_group<32>, f32>(all, "int8 groups");

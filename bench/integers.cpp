@@ -21,6 +21,8 @@ void add_integers(operations& all) {
   add_quantize<f32, qt::int8_per_channel<1>, scales::given>(all, "int8 column");
   add_quantize<f32, fast_column, scales::given>(all, "int8 column, reciprocal");
   add_quantize<bf16, qt::int8_per_channel<1>, scales::given>(all, "int8 column");
+  add_quantize<f32, qt::uint8_per_channel<1>, scales::given>(all, "uint8 column");
+  add_quantize<bf16, qt::uint8_per_channel<1>, scales::given>(all, "uint8 column");
   add_quantize<f32, qt::scheme<qt::int4, qt::per_tensor>, scales::given>(all, "int4 tensor");
 }
 

@@ -13,8 +13,10 @@ void add_integers_dynamic(operations& all) {
   add_quantize<bf16, qt::int8_per_channel<0>>(all, "int8 row, dynamic");
   add_quantize<f16, qt::int8_per_channel<0>>(all, "int8 row, dynamic");
   add_quantize<f32, qt::uint8_per_channel<0>>(all, "uint8 row, dynamic");
+  add_quantize<bf16, qt::uint8_per_channel<0>>(all, "uint8 row, dynamic");
   add_quantize<f32, qt::int8_per_channel<1>>(all, "int8 column, dynamic");
   add_quantize<bf16, qt::int8_per_channel<1>>(all, "int8 column, dynamic");
+  add_quantize<f32, qt::uint8_per_channel<1>>(all, "uint8 column, dynamic");
 }
 
 }  // namespace bench

@@ -22,7 +22,7 @@ void join_maxima(const std::uint32_t* magnitudes, index_t n, std::uint32_t* best
 namespace detail {
 
 /// How many rows of n elements are read together.
-inline index_t rows_at_once(index_t n) {
+inline index_t rows_read_together(index_t n) {
   constexpr index_t long_row = 2048;
   return n >= long_row && best_requests().rows == 1 ? 1 : 8;
 }
@@ -62,7 +62,7 @@ void accumulate_amax_bits(const typename Source::type* x, index_t stride, index_
   using batch = detail::magnitudes<Source, A>;
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(batch::size);
   constexpr int parts = detail::registers_of_four<A, Source>;
-  const index_t at_once = detail::rows_at_once(n);
+  const index_t at_once = detail::rows_read_together(n);
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = rows - row < at_once ? rows - row : at_once;
     index_t i = 0;
@@ -132,7 +132,7 @@ void accumulate_range_bits(const typename Source::type* x, index_t stride, index
   using extremes = detail::extremes<Source, A>;
   constexpr index_t step = lanes<A>, size = static_cast<index_t>(extremes::batch::size);
   constexpr int parts = detail::registers_of_four<A, Source>;
-  const index_t at_once = detail::rows_at_once(n);
+  const index_t at_once = detail::rows_read_together(n);
   for (index_t row = 0; row < rows; row += at_once, x += at_once * stride) {
     const index_t count = std::min(at_once, rows - row);
     index_t i = 0;
