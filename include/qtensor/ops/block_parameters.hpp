@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
 #include <qtensor/ops/known_blocks.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/ops/narrow_rows.hpp>
@@ -106,7 +107,7 @@ void join_statistics(const typename From::type* x, index_t n, index_t length, co
           finite ? simd::range{0.f - float_of(low), float_of(high), true} : simd::min_max<arch, From>(x + first, count);
       seen.low[block] = r.min < seen.low[block] ? r.min : seen.low[block];
       seen.high[block] = r.max > seen.high[block] ? r.max : seen.high[block];
-      if (!finite) seen.amax[block] = infinity_bits;
+      seen.amax[block] = finite ? std::max({seen.amax[block], low, high}) : infinity_bits;
     } else {
       const std::uint32_t bits = simd::amax_bits<arch, From>(x + first, count, fetches);
       seen.amax[block] = bits > seen.amax[block] ? bits : seen.amax[block];

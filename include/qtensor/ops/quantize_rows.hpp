@@ -239,10 +239,13 @@ void join_box(index_t col, const matrix_ref<const typename From::type>& box, ind
   if constexpr (!has_one_scale<S>)
     if (length == 1)
       return join_column_statistics<S, From>(box.data, box.row_stride, box.rows(), box.cols(), seen.from(col), fetches);
-  if (!leaves_out<S> && box.rows() >= several && length <= short_block) {
-    if constexpr (!needs_extremes<S>) return join_box_down<From>(col, box, length, seen, fetches);
-    if (join_box_ranges_down<From>(col, box, length, seen, fetches)) return;
-  }
+  if constexpr (!leaves_out<S>)
+    if (box.rows() >= several && length <= short_block) {
+      if constexpr (!needs_extremes<S>)
+        return join_box_down<From>(col, box, length, seen, fetches);
+      else if (join_box_ranges_down<From>(col, box, length, seen, fetches))
+        return;
+    }
   for (index_t r = 0; r < box.rows(); ++r)
     for_each_part(col, box.cols(), length, box.data + r * box.row_stride, [&](index_t at, index_t n, const auto* part) {
       join_statistics<S, From>(part, n, length, seen.from(at / length), fetches);
