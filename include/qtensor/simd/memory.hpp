@@ -65,12 +65,43 @@ struct requests {
 /// rows where there are several. Zen 5 likes rows one by one, too, and is best asked for a few lines further on.
 QTENSOR_INLINE requests best_requests() {
   if (simd::is_intel())
-    return {fetch::pages, 16384,        fetch::pages, fetch::nothing, fetch::nothing, 4,
-            6144,         fetch::pages, 16384,        2048,           32768,          false};
+    return {.once = fetch::pages,
+            .once_ahead = 16384,
+            .only = fetch::pages,
+            .columns = fetch::nothing,
+            .beyond = fetch::nothing,
+            .rows = 4,
+            .piece = 6144,
+            .next_piece = fetch::pages,
+            .ahead = 16384,
+            .part = 2048,
+            .box = 32768,
+            .in_order = false};
   if (simd::is_zen4())
-    return {fetch::nothing, 16384, fetch::nothing, fetch::nothing, fetch::nothing, 8, 6144, fetch::far, 16384, 0,
-            1 << 19,        true};
-  return {fetch::near, 6144, fetch::nothing, fetch::near, fetch::near, 1, 8192, fetch::near, 16384, 0, 32768, true};
+    return {.once = fetch::nothing,
+            .once_ahead = 16384,
+            .only = fetch::nothing,
+            .columns = fetch::nothing,
+            .beyond = fetch::nothing,
+            .rows = 8,
+            .piece = 6144,
+            .next_piece = fetch::far,
+            .ahead = 16384,
+            .part = 0,
+            .box = 1 << 19,
+            .in_order = true};
+  return {.once = fetch::near,
+          .once_ahead = 6144,
+          .only = fetch::nothing,
+          .columns = fetch::near,
+          .beyond = fetch::near,
+          .rows = 1,
+          .piece = 8192,
+          .next_piece = fetch::near,
+          .ahead = 16384,
+          .part = 0,
+          .box = 32768,
+          .in_order = true};
 }
 
 /// How a kernel of runs treats the caches.
