@@ -40,6 +40,7 @@ TEST_CASE("quantize: formulas as they are written, subnormal maxima as zeros") {
   special_blocks::check_scheme<with<nvfp4, tensor_scale<f32>, block_literal>>();
   special_blocks::check_scheme<with<mxfp6_e2m3, subnormal_to_zero>>();
   special_blocks::check_scheme<scheme<uint8, block<8, 16>, zero_point<uint8>, subnormal_to_zero>>();
+  special_blocks::check_scheme<scheme<e4m3, per_channel<0>, subnormal_to_zero>>();
   special_blocks::check_scheme<scheme<uint8, per_channel<0>, zero_point<uint8>, subnormal_to_zero>>();
   special_blocks::check_scheme<scheme<int8, group<32>, bounded_amax<1, 2>>>();
   check::in_full<with<mxfp8_e4m3, block_literal>, scheme<e5m2, group<32>, bounded_amax<>, block_literal>,

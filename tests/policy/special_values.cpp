@@ -99,4 +99,8 @@ TEST_CASE(
   const std::vector<float> x = {float_of(0x00400000), float_of(0x80010000)};
   CHECK(made<mxfp8_e4m3>(x) == block_result{0, {0x38, 0x88}});
   CHECK(made<with<mxfp8_e4m3, subnormal_to_zero>>(x) == block_result{0, {0x00, 0x80}});
+  using amax = scheme<e4m3, group<32>, subnormal_to_zero>;  // zeros are no subnormal numbers: NUMERICS 11
+  CHECK(made<amax>({0.f, -0.f}).codes == std::vector<int>{0, 0});
+  CHECK(made<amax>(x).codes == std::vector<int>{0x00, 0x80});
+  CHECK(made<amax>(x).scale == made<amax>({0.f, -0.f}).scale);
 }

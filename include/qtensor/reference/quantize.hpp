@@ -98,7 +98,7 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
   if (!literal && seen.amax_bits >= infinity_bits) return poison();
 
   std::uint32_t amax_bits = seen.amax_bits;
-  if (std::is_same_v<typename S::subnormal_amax, subnormal_to_zero> && amax_bits < 0x00800000u) {
+  if (std::is_same_v<typename S::subnormal_amax, subnormal_to_zero> && amax_bits != 0 && amax_bits < 0x00800000u) {
     amax_bits = 0;
     out.zero_codes = true;
   }
@@ -118,7 +118,8 @@ constexpr block_parameters parameters_of(const block_statistics& seen, float ten
   if (literal && is_nan(s)) s = quiet_nan;     // one NaN, whatever the payloads it came of
   if (!literal && is_nan(s)) return poison();  // mx_even rounded the maximum past the largest power of two
 
-  if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer) out.plus_zeros = amax_bits == 0;
+  if constexpr (std::is_same_v<rule, amax_scale> && !code::is_integer)
+    out.plus_zeros = amax_bits == 0 && !out.zero_codes;
   out.scale_code = encode<scale_format, std::conditional_t<literal, to_special, saturate>>(s);
   out.code_scale = std::is_same_v<typename S::code_scale, stored_scale> ? decode<scale_format>(out.scale_code) : s;
   if constexpr (std::is_same_v<typename S::division, rule_multiplier>)
