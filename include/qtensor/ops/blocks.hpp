@@ -9,45 +9,47 @@
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
+/// Calls encode(piece, n, to) for pieces of a source with the rows of `out`: n elements of a row, whose blocks begin at
+/// `to`.
+template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O, class Encode>
+void for_each_piece_of_blocks(const X& x, const tensor_span<S, E, O>& out, const Encode& encode) {
+  using place = interleaved_block<S>;
+  constexpr index_t elements = place::elements({}), bytes = place::bytes({});
+  const auto extents = out.storage_extents();
+  const auto visit = [&](index_t row, index_t col, index_t n, const auto* piece) {
+    encode(piece, n, out.row(row_index(row, extents)) + col / elements * bytes);
+  };
+  if (row_blocks(out).flat)
+    for_each_flat_piece(x, elements, tile_floats, visit);
+  else
+    for_each_piece(x, 0, x.rows(), elements, visit);
+}
+
 /// Dynamic quantization of a source with the rows of `out`, each piece while it is in L1: statistics, scales, codes.
 template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O>
 void quantize_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
   using place = interleaved_block<S>;
   constexpr index_t elements = place::elements({}), bytes = place::bytes({});
   using From = source_elements<X>;
-  const auto extents = out.storage_extents();
   const bool streams = is_beyond_caches(out.size()), direct = row_step(x).has_value();
   using element = typename From::type;
   const simd::traffic asks =
       direct ? asks_behind_statistics<element>(simd::detail::block_chunk, out.size()) : simd::traffic{};
-  const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
-    std::uint8_t* to = out.row(row_index(row, extents)) + col / elements * bytes;
+  for_each_piece_of_blocks(x, out, [&](const auto* piece, index_t n, std::uint8_t* to) {
     if (!streams || n % elements != 0) return simd::encode_interleaved<S, From>(piece, n, to, asks);
     alignas(64) std::uint8_t kept[static_cast<std::size_t>(tile_floats / elements * bytes)];
     simd::encode_interleaved<S, From>(piece, n, kept, asks);
     simd::stream_bytes(kept, n / elements * bytes, to);
-  };
-  if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, tile_floats, encode);
-  else
-    for_each_piece(x, 0, x.rows(), elements, encode);
+  });
   if (streams) simd::stream_fence<simd::best_arch>();
 }
 
 /// The same under the scales (and offsets) that the blocks have already.
 template <tile_source X, simd::block_encodable S, tensor_extents E, storage_order O>
 void quantize_static_to_blocks(const X& x, const tensor_span<S, E, O>& out) {
-  using place = interleaved_block<S>;
-  constexpr index_t elements = place::elements({}), bytes = place::bytes({});
-  const auto extents = out.storage_extents();
-  const auto encode = [&](index_t row, index_t col, index_t n, const auto* piece) {
-    simd::encode_interleaved_static<S, source_elements<X>>(piece, n,
-                                                           out.row(row_index(row, extents)) + col / elements * bytes);
-  };
-  if (row_blocks(out).flat)
-    for_each_flat_piece(x, elements, tile_floats, encode);
-  else
-    for_each_piece(x, 0, x.rows(), elements, encode);
+  for_each_piece_of_blocks(x, out, [](const auto* piece, index_t n, std::uint8_t* to) {
+    simd::encode_interleaved_static<S, source_elements<X>>(piece, n, to);
+  });
 }
 
 /// A scheme of arrays as blocks: each its scale, its offset and its codes.

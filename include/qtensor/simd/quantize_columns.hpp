@@ -17,6 +17,7 @@ inline constexpr index_t rows_together = 4;
 /// Columns whose parameters a first-level cache holds easily. Rows of no more are encoded one by one, so that those
 /// from memory come like one long row.
 inline constexpr index_t near_columns = 1024;
+
 /// One scale an element, its divisors prepared in memory.
 template <class S, quotient_by By, class A>
 struct column_parameters {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <qtensor/simd/statistics.hpp>
 
@@ -21,7 +22,8 @@ void join_maxima(const std::uint32_t* magnitudes, index_t n, std::uint32_t* best
 
 namespace detail {
 
-/// How many rows of n elements are read together.
+/// How many rows of n elements are read together: eight, as those at powers of two fill the ways of a cache, or one
+/// where the CPU likes that and they are long.
 inline index_t rows_read_together(index_t n) {
   constexpr index_t long_row = 2048;
   return n >= long_row && best_requests().rows == 1 ? 1 : 8;
