@@ -184,7 +184,8 @@ TEST_CASE("multiply: floats and everything else are one chain") {
   CHECK(y == direct);
 }
 
-TEST_CASE("suits_panels: codes in runs, long groups, outputs that fill panels, results that are rows or few") {
+TEST_CASE(
+    "suits_panels: codes in runs, groups of whole quads, outputs that fill panels, results that are rows or few") {
   constexpr index_t panel = simd::float_tile<best>::panel, k = 40;
   const auto suits = [&]<class S, depth_axis Depth = depth_axis::cols, class Order = row_major>(
       std::type_identity<S>, index_t outputs, index_t rows = 1, bool in_columns = false) {
@@ -205,7 +206,9 @@ TEST_CASE("suits_panels: codes in runs, long groups, outputs that fill panels, r
   CHECK_FALSE(suits(bytes, 2 * panel, simd::lanes<best>, true));
   CHECK(suits(std::type_identity<mxfp4>{}, 2 * panel));
   CHECK(suits(std::type_identity<int4_group<64>>{}, 2 * panel));
-  CHECK_FALSE(suits(std::type_identity<int4_group<8>>{}, 2 * panel));
+  CHECK(suits(std::type_identity<int4_group<4>>{}, 2 * panel));
+  CHECK_FALSE(suits(std::type_identity<int4_group<6>>{}, 2 * panel));
+  CHECK_FALSE(suits(std::type_identity<int4_group<2>>{}, 2 * panel));
   CHECK_FALSE(suits(std::type_identity<scheme<int4, group<32>, planar<high_first>>>{}, 2 * panel));
   CHECK_FALSE(suits(std::type_identity<scheme<uint8, group<32>, zero_point<int32>>>{}, 2 * panel));
   CHECK_FALSE(suits.operator()<int8_per_tensor, depth_axis::rows>({}, 2 * panel));
@@ -213,7 +216,7 @@ TEST_CASE("suits_panels: codes in runs, long groups, outputs that fill panels, r
 }
 
 TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are the chain, too", S, mxfp4, nvfp4,
-                   mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>,
+                   mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>, int4_group<4>,
                    scheme<uint8, group<48>, zero_point<uint8>>, scheme<uint4, group<32>, offset<f32>, offset_min_max>) {
   constexpr index_t panel = simd::float_tile<best>::panel, k = 112;
   for (const index_t outputs : {2 * panel - 1, 2 * panel, 9 * panel + 3}) {

@@ -109,6 +109,25 @@ TEST_CASE("pack: runs longer than are read at once, across groups; outputs that 
   check_scheme<mxfp6_e2m3, col_major>({40, 64});
   check_scheme<with<mxfp6_e3m2, group<32, 0>>>({64});
 }
+TEST_CASE("pack: groups that are no whole quads, some of which are read together") {
+  check_scheme<scheme<int8, group<1>>>({1, 7, 64, 65, 300});
+  check_scheme<scheme<int8, group<2>>>({9, 257});
+  check_scheme<scheme<uint8, group<3>, zero_point<uint8>>>({7, 66, 200});
+  check_scheme<scheme<int8, group<125>>>({124, 251, 600});
+  check_scheme<scheme<int8, group<130>>>({131, 520});
+  check_scheme<int4_group<1>>({1, 66, 129});
+  check_scheme<uint4_group<7>>({6, 75, 300});
+  check_scheme<int8_per_channel<1>, col_major>({3, 130});
+}
+TEST_CASE("pack: scales and zero points of many groups, which lie side by side; of formats of all sizes") {
+  check_scheme<scheme<uint8, group<16>, zero_point<uint8>, scale_as<bf16>>>({16, 50, 300});
+  check_scheme<scheme<int8, group<8>, zero_point<int8>, scale_as<e4m3>>>({130});
+  check_scheme<scheme<uint4, group<12>, zero_point<uint8>>>({100});
+  check_scheme<scheme<int8, group<16>, zero_point<int32>>>({100});
+  check_scheme<scheme<int8, group<16>, zero_point<int8, group<48>>>>({100});
+  check_scheme<scheme<int8, group<48>, zero_point<int8, per_channel<0>>>>({100});
+  check_scheme<scheme<int8, block<4, 16>, zero_point<int8>>>({100});
+}
 TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp8_e4m3>({40});
   check_scheme<mxfp6_e2m3>({40});

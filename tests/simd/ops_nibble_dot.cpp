@@ -104,3 +104,26 @@ TEST_CASE("multiply_add: every small factor, and large ones to the edge") {
       }
   });
 }
+TEST_CASE("large_factors: sums less zero points times their count, one zero point or many") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t count = 67;
+    check::fenced<std::int32_t> from(count), to(count), wide(count);
+    check::fenced<std::int8_t> zeros(count);
+    for (index_t i = 0; i < count; ++i) {
+      from[i] = static_cast<std::int32_t>(check::random_below(4000000)) - 2000000;
+      zeros[i] = static_cast<std::int8_t>(check::random_bits()());
+      wide[i] = zeros[i];
+    }
+    const auto give = [&](const auto& want) {
+      for (index_t i = 0; i < count; ++i) REQUIRE(to[i] == simd::large_factor<A>(want(i)));
+    };
+    simd::large_factors<A>(from.data(), count, 777, to.data());
+    give([&](index_t i) { return from[i] + 777; });
+    simd::large_factors<A>(from.data(), count, 128, zeros.data(), to.data());
+    give([&](index_t i) { return from[i] - 128 * zeros[i]; });
+    std::fill_n(to.data(), count, 0);
+    simd::large_factors<A>(from.data(), count, 128, wide.data(), to.data());
+    give([&](index_t i) { return from[i] - 128 * zeros[i]; });
+  });
+}

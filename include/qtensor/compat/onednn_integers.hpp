@@ -116,10 +116,13 @@ struct grouped_codes : code_matrix<int8> {
   index_t matrix;
 
   index_t group() const { return group_size; }
-  void zero_points(index_t output, index_t count, index_t k, std::int32_t offset, std::int32_t* to) const {
+  void zero_points(index_t output, index_t count, index_t groups, std::int32_t* to, index_t step) const {
+    static_assert(packed_code<int8>::offset == 0, "zero points are those of packed numbers");
     std::vector<std::int32_t> room;
-    const auto z = zero.each(matrix, k, output, along::cols, count, room);
-    std::transform(z.begin(), z.end(), to, [&](std::int32_t x) { return x + offset; });
+    for (index_t g = 0; g < groups; ++g) {
+      const auto z = zero.each(matrix, g * group_size, output, along::cols, count, room);
+      std::copy(z.begin(), z.end(), to + g * step);
+    }
   }
 };
 

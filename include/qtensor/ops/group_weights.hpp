@@ -6,6 +6,7 @@
 #include <qtensor/ops/packed.hpp>
 #include <qtensor/simd/decode.hpp>
 #include <qtensor/simd/gemm_groups_squares.hpp>
+#include <qtensor/simd/quad_sums.hpp>
 #include <qtensor/simd/scales.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -252,17 +253,39 @@ class group_block {
   /// Sums of the weights less their zero points: those of integers are packed with them, unless groups are cut.
   void load_sums(const packed_panel<S, A>& panel, index_t first, index_t count, const std::uint8_t* codes) {
     for (index_t g = 0; g < count; ++g) {
-      const index_t n = std::min(group_, layout_.depth - (first + g) * group_);
-      for (index_t c = 0; c < width; ++c) {
-        std::int32_t sum = 0;
-        if (code::is_integer && parts_ == 1) {
-          if constexpr (code::is_integer) sum = panel.sums[(first + g) * width + c];
-        } else {
-          for (index_t k = 0; k < n; ++k) sum += packed_number(codes, g * divide_up(group_, 4), k, c);
-        }
-        std::int32_t zero = code::offset;
-        if constexpr (S::has_zero_point) zero = panel.zeros[(first + g) / parts_ * width + c];
-        sums_[g * width + c] = simd::large_factor<A>(sum - static_cast<std::int32_t>(n) * zero);
+      const auto n = static_cast<std::int32_t>(std::min(group_, layout_.depth - (first + g) * group_));
+      alignas(64) std::int32_t own[width];
+      const std::int32_t* sums = own;
+      std::int32_t added = -n * code::offset;  // what sums have too little
+      if (code::is_integer && parts_ == 1) {
+        if constexpr (code::is_integer) sums = panel.sums + (first + g) * width;
+      } else {
+        added += sum_numbers(codes + g * divide_up(group_, 4) * reading::quad_bytes, n, own);
+      }
+      if constexpr (S::has_zero_point)
+        simd::large_factors<A>(sums, width, n, panel.zeros + (first + g) / parts_ * width, sums_ + g * width);
+      else
+        simd::large_factors<A>(sums, width, added, sums_ + g * width);
+    }
+  }
+  /// The packed numbers of integers, or the numbers of other codes, of each column in the quads of n elements; returns
+  /// what is to be added to them.
+  static std::int32_t sum_numbers(const std::uint8_t* codes, std::int32_t n, std::int32_t* sums) {
+    constexpr index_t quad_bytes = reading::quad_bytes;
+    const index_t quads = divide_up(index_t{n}, 4);
+    if constexpr (code::is_integer && code::is_nibble) {
+      simd::sum_nibble_quads<A>(codes, quad_bytes, quads, sums);
+      return 0;
+    } else {
+      using counted = counted_codes<typename S::code_format>;
+      // What fills up the last quad are codes 0, of which floats may make any number.
+      const std::int32_t filled = static_cast<std::int32_t>(4 * quads) - n, less = filled * counted::numbers[0];
+      if constexpr (reading::by_table) {
+        simd::sum_nibble_quads<A>(codes, quad_bytes, quads, reading::table.data(), sums);
+        return static_cast<std::int32_t>(4 * quads) * counted::lowest - less;
+      } else {
+        simd::sum_byte_quads<A>(codes, quad_bytes, quads, sums);
+        return -less;
       }
     }
   }

@@ -190,10 +190,10 @@ concept weights_in_runs = requires {
   requires packed_zero_of<typename W::scheme_type>::fits_a_byte;
 };
 /// Whether they are faster packed for one product, panel by panel, than read as floats where they are. As measured:
-/// groups are long enough, outputs fill panels, and results are rows of memory, or few.
+/// groups are whole quads, outputs fill panels, and results are rows of memory, or few.
 template <simd::usable_arch A, weights_in_runs W>
 bool suits_panels(const W& w, const matrix_ref<float>& y) {
-  constexpr index_t panel = simd::float_tile<A>::panel, least_group = 16;
+  constexpr index_t panel = simd::float_tile<A>::panel, least_group = 4;
   const index_t outputs = w.outputs(), group = w.group();
   return (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
          8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < simd::lanes<A>);

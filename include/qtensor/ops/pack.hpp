@@ -8,6 +8,7 @@
 #include <qtensor/ops/packed.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/quad_sums.hpp>
 #include <qtensor/tensor/tensor.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -64,22 +65,25 @@ class weights_of {
   float tensor_scale() const { return view_.tensor_scale(); }
 
   std::uint32_t scale_code(index_t output, index_t k) const { return view_.storage_scale_code(at(output, k)); }
-  /// Stored scales of `count` outputs at k, and their zero points; where outputs have one each, or one all, without a
-  /// division for every one of them.
+  /// Stored scales of `count` outputs and their zero points as packed numbers, of the first `groups` of group():
+  /// to[g * step + c] for output + c. Where outputs have one each, or one all, without a division for every one of
+  /// them.
   template <class Unit>
-  void scales(index_t output, index_t count, index_t k, Unit* to) const {
+  void scales(index_t output, index_t count, index_t groups, Unit* to, index_t step) const {
     if constexpr (S::is_interleaved)
-      for (index_t c = 0; c < count; ++c)
-        to[c] = detail::unit_from<typename S::scale_format>(scale_code(output + c, k));
+      for (index_t g = 0; g < groups; ++g)
+        for (index_t c = 0; c < count; ++c)
+          to[g * step + c] = detail::unit_from<typename S::scale_format>(scale_code(output + c, g * group()));
     else
-      copy_entries(view_.scale_grid(), view_.memory().scales, output, count, k,
-                   [&](index_t c, auto unit) { to[c] = unit; });
+      copy_entries(view_.scale_grid(), view_.memory().scales, output, count, groups, to, step,
+                   [](auto unit) { return unit; });
   }
   template <class Unit>
-  void zero_points(index_t output, index_t count, index_t k, std::int32_t offset, Unit* to) const {
+  void zero_points(index_t output, index_t count, index_t groups, Unit* to, index_t step) const {
     using zero = typename S::zero_point_format;
-    copy_entries(view_.zero_grid(), view_.memory().zero_points, output, count, k, [&](index_t c, auto unit) {
-      to[c] = static_cast<Unit>(static_cast<std::int64_t>(zero::decode(detail::code_of<zero>(unit))) + offset);
+    copy_entries(view_.zero_grid(), view_.memory().zero_points, output, count, groups, to, step, [](auto unit) {
+      return static_cast<Unit>(static_cast<std::int64_t>(zero::decode(detail::code_of<zero>(unit))) +
+                               packed_code<code>::offset);
     });
   }
   std::int64_t zero_point(index_t output, index_t k) const { return view_.storage_zero_point(at(output, k)); }
@@ -109,13 +113,24 @@ class weights_of {
   static constexpr std::array<index_t, 2> at(index_t output, index_t k) {
     return lines_are_outputs ? std::array<index_t, 2>{output, k} : std::array<index_t, 2>{k, output};
   }
-  template <class Grid, class Unit, class Use>
-  void copy_entries(const Grid& grid, const Unit* entries, index_t output, index_t count, index_t k,
-                    const Use& use) const {
-    const index_t block = grid.block[output_axis], step = grid.stride[output_axis];
-    entries += k / grid.block[k_axis] * grid.stride[k_axis] + output / block * step;
-    for (index_t c = 0, inside = output % block; c < count; entries += step, inside = 0)
-      for (index_t end = std::min(count, c + block - inside); c < end; ++c) use(c, *entries);
+  /// Entries of a grid, a function of each, to to[g * step + c]. Those of an output that lie side by side are turned.
+  template <class Grid, class Entry, class Unit, class Of>
+  void copy_entries(const Grid& grid, const Entry* entries, index_t output, index_t count, index_t groups, Unit* to,
+                    index_t step, const Of& of) const {
+    const index_t block = grid.block[output_axis], apart = grid.stride[output_axis], each = group();
+    if constexpr (sizeof(Entry) == sizeof(Unit))
+      if (block == 1 && grid.stride[k_axis] == 1 && grid.block[k_axis] == each) {
+        auto* const units = reinterpret_cast<Entry*>(to);  // the same type, or bytes with another sign
+        simd::transpose(entries + output * apart, apart, groups, count, units, step);
+        for (index_t g = 0; g < groups; ++g)
+          for (index_t c = 0; c < count; ++c) to[g * step + c] = of(units[g * step + c]);
+        return;
+      }
+    for (index_t g = 0; g < groups; ++g, to += step) {
+      const Entry* at = entries + g * each / grid.block[k_axis] * grid.stride[k_axis] + output / block * apart;
+      for (index_t c = 0, inside = output % block; c < count; at += apart, inside = 0)
+        for (index_t end = std::min(count, c + block - inside); c < end; ++c) to[c] = of(*at);
+    }
   }
   const std::uint8_t* packed_codes(index_t line, index_t first) const {
     return reinterpret_cast<const std::uint8_t*>(view_.row({line, 0})) + first * code::bits / 8;
@@ -261,19 +276,25 @@ class panel_packer {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
     auto* codes = const_cast<std::uint8_t*>(out.codes);
-    // Runs of k that begin a quad: of a group, or of all where every group but the last is whole quads.
-    const index_t run = layout_.group % 4 == 0 ? std::max(layout_.depth, index_t{1}) : layout_.group;
-    for (index_t k = 0; k < layout_.depth; k += run)
-      for (index_t done = 0, n = std::min(run, layout_.depth - k); done < n; done += most_depth) {
+    // Runs of k that begin a quad: of a group, of several with gaps behind them, or of all where every group but the
+    // last is whole quads.
+    const index_t group = layout_.group, run = group % 4 == 0 ? std::max(layout_.depth, index_t{1}) : group;
+    const index_t together = run < most_depth / 2 ? most_depth / round_up(run, 4) : 1;
+    for (index_t k = 0; k < layout_.depth; k += together * run)
+      for (index_t done = 0, n = std::min(together * run, layout_.depth - k); done < n; done += most_depth) {
         const index_t some = std::min(most_depth, n - done);
-        fill_codes(first, count, k + done, some, codes);
-        codes += divide_up(some, 4) * layout::quad_bytes;
+        codes = fill_codes(first, count, k + done, some, std::min(run, some), codes);
       }
     if constexpr (code::is_integer) {
       const index_t step = layout_.group_quads();
-      for (index_t g = 0, left = layout_.quads(); g < layout_.groups(); ++g, left -= step)
-        sum_words(out.codes + g * step * layout::quad_bytes, std::min(left, step),
-                  const_cast<std::int32_t*>(out.sums) + g * width);
+      for (index_t g = 0, left = layout_.quads(); g < layout_.groups(); ++g, left -= step) {
+        const std::uint8_t* of = out.codes + g * step * layout::quad_bytes;
+        auto* sums = const_cast<std::int32_t*>(out.sums) + g * width;
+        if constexpr (code::is_nibble)
+          simd::sum_nibble_quads<A>(of, layout::quad_bytes, std::min(left, step), sums);
+        else
+          simd::sum_byte_quads<A>(of, layout::quad_bytes, std::min(left, step), sums);
+      }
     }
     fill_parameters(p, bytes, room, to_panel);
   }
@@ -281,22 +302,53 @@ class panel_packer {
   void fill_parameters(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
-    for (index_t g = 0; g < layout_.groups(); ++g) fill_group(first, count, g, g * layout_.group, out);
+    fill_scales(first, count, const_cast<typename layout::scale_unit*>(out.scales));
+    if constexpr (S::has_zero_point) fill_zeros(first, count, const_cast<typename layout::zero_unit*>(out.zeros));
+    if constexpr (S::has_offset) {
+      auto* to = const_cast<float*>(out.offsets);
+      for_each_group([&](index_t g, index_t k) {
+        for (index_t c = 0; c < width; ++c) to[g * width + c] = c < count ? weights_.offset(first + c, k) : 0.f;
+      });
+    }
   }
 
  private:
-  void fill_codes(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to) const {
+  // The quads of n codes in runs of so many, each of which begins a quad. Returns where the next ones go.
+  std::uint8_t* fill_codes(index_t output, index_t count, index_t k, index_t n, index_t run, std::uint8_t* to) const {
     alignas(64) std::uint8_t part[width * most_depth];
-    const index_t padded = round_up(n, 4);
-    if (count < width || n < padded) std::memset(part, 0, sizeof part);
+    const index_t padded = n / run * round_up(run, 4) + round_up(n % run, 4);
+    if (count < width || n < padded)
+      for (index_t c = 0; c < width; ++c) std::memset(part + c * most_depth, 0, static_cast<std::size_t>(padded));
     if constexpr (code::is_nibble)
       read_pairs(output, count, k, n, part);
     else
       weights_.read(output, count, k, n, part, most_depth);
     constexpr index_t words = code::is_nibble ? width / 2 : width;
+    if (run < n && run % 4 != 0)
+      for (index_t c = 0; c < words; ++c) part_runs(n, run, part + c * most_depth);
     // Words move as floats do: nothing is computed with them.
     simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, padded / 4,
                        reinterpret_cast<float*>(to), words);
+    return to + padded / 4 * layout::quad_bytes;
+  }
+  // Moves runs of codes apart, to where quads begin, with zeros between.
+  static void part_runs(index_t n, index_t run, std::uint8_t* codes) {
+    std::uint8_t joined[most_depth + 4] = {};
+    std::memcpy(joined, codes, static_cast<std::size_t>(n));
+    const index_t padded = round_up(run, 4), runs = divide_up(n, run);
+    if (run < 4) {
+      const std::uint32_t all = low_bits(static_cast<int>(8 * run));
+      for (index_t r = 0; r < runs; ++r) {
+        std::uint32_t quad;
+        std::memcpy(&quad, joined + r * run, 4);
+        quad &= all;
+        std::memcpy(codes + 4 * r, &quad, 4);
+      }
+      return;
+    }
+    std::memset(codes, 0, static_cast<std::size_t>(runs * padded));
+    for (index_t r = 0; r < runs; ++r)
+      std::memcpy(codes + r * padded, joined + r * run, static_cast<std::size_t>(std::min(run, n - r * run)));
   }
   // Rows of bytes that hold the codes of two outputs each, where those of missing ones are 0.
   void read_pairs(index_t output, index_t count, index_t k, index_t n, std::uint8_t* part) const {
@@ -313,69 +365,37 @@ class panel_packer {
     for (index_t c = 0; c < half && half + c < count; ++c)
       simd::join_nibbles<A>(part + c * most_depth, part + (half + c) * most_depth, n);
   }
-  // sums[c] = the packed numbers of output c in `quads` rows of packed words, together.
-  static void sum_words(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
-    constexpr index_t step = simd::lanes<A>;
-    for (index_t c = 0; c < layout::quad_bytes / 4; c += step)
-      if constexpr (code::is_nibble)
-        sum_nibbles(words + 4 * c, quads, sums + c, sums + c + width / 2);
-      else
-        sum_bytes(words + 4 * c, quads, sums + c);
+  template <class Visit>
+  void for_each_group(const Visit& visit) const {
+    for (index_t g = 0; g < layout_.groups(); ++g) visit(g, g * layout_.group);
   }
-  static void sum_bytes(const std::uint8_t* words, index_t quads, std::int32_t* sums) {
-    using dot = simd::quad_dot<A>;
-    const typename dot::unit ones[4] = {1, 1, 1, 1};
-    const auto one = dot::broadcast(ones);
-    simd::ints<A> sum(0);
-    for (index_t q = 0; q < quads; ++q)
-      sum = dot::dot(sum, dot::load(reinterpret_cast<const std::int8_t*>(words + q * layout::quad_bytes)), one);
-    simd::store(sums, sum);
+  /// Entries of outputs that are not there.
+  template <class Unit>
+  void fill_missing(index_t count, Unit unit, Unit* to) const {
+    if (count < width)
+      for (index_t g = 0; g < layout_.groups(); ++g, to += width) std::fill(to + count, to + width, unit);
   }
-  static void sum_nibbles(const std::uint8_t* words, index_t quads, std::int32_t* lower, std::int32_t* upper) {
-    constexpr index_t most = 255 / 15;  // numbers whose sum is a byte
-    const simd::bytes<A> low(std::uint8_t{15});
-    const simd::words<A> even(0x00ff00ffu);
-    simd::words<A> sums[2] = {simd::words<A>(0u), simd::words<A>(0u)};
-    for (index_t first = 0; first < quads; first += most) {
-      simd::bytes<A> some[2] = {simd::bytes<A>(std::uint8_t{0}), simd::bytes<A>(std::uint8_t{0})};
-      for (index_t q = first; q < std::min(quads, first + most); ++q) {
-        const simd::bytes<A> v = simd::load<A>(words + q * layout::quad_bytes);
-        some[0] = some[0] + (v & low);
-        some[1] = some[1] + (simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4) & low);
-      }
-      for (int i = 0; i < 2; ++i) {
-        const simd::words<A> v = simd::bits_as<std::uint32_t>(some[i]), pairs = (v & even) + ((v >> 8) & even);
-        sums[i] = sums[i] + (pairs & simd::words<A>(0xffffu)) + (pairs >> 16);
-      }
-    }
-    simd::store(lower, simd::bits_as<std::int32_t>(sums[0]));
-    simd::store(upper, simd::bits_as<std::int32_t>(sums[1]));
-  }
-  void fill_group(index_t output, index_t count, index_t g, index_t k, const packed_panel<S, A>& out) const {
-    const auto into = [&](const auto* array) {
-      return const_cast<std::remove_const_t<std::remove_pointer_t<decltype(array)>>*>(array) + g * width;
-    };
-    auto* scales = into(out.scales);
-    if constexpr (requires { weights_.scales(output, count, k, scales); })
-      weights_.scales(output, count, k, scales);
+  void fill_scales(index_t output, index_t count, typename layout::scale_unit* to) const {
+    using scale_format = typename S::scale_format;
+    if constexpr (requires { weights_.scales(output, count, layout_.groups(), to, width); })
+      weights_.scales(output, count, layout_.groups(), to, width);
     else
-      for (index_t c = 0; c < count; ++c)
-        scales[c] = detail::unit_from<typename S::scale_format>(weights_.scale_code(output + c, k));
-    std::fill(scales + count, scales + width,
-              detail::unit_from<typename S::scale_format>(detail::one_code<typename S::scale_format>()));
-    if constexpr (S::has_zero_point) {
-      auto* zeros = into(out.zeros);
-      if constexpr (requires { weights_.zero_points(output, count, k, code::offset, zeros); })
-        weights_.zero_points(output, count, k, code::offset, zeros);
-      else
+      for_each_group([&](index_t g, index_t k) {
         for (index_t c = 0; c < count; ++c)
-          zeros[c] = static_cast<typename layout::zero_unit>(weights_.zero_point(output + c, k) + code::offset);
-      std::fill(zeros + count, zeros + width, typename layout::zero_unit{0});
-    }
-    if constexpr (S::has_offset) {
-      auto* offsets = into(out.offsets);
-      for (index_t c = 0; c < width; ++c) offsets[c] = c < count ? weights_.offset(output + c, k) : 0.f;
-    }
+          to[g * width + c] = detail::unit_from<scale_format>(weights_.scale_code(output + c, k));
+      });
+    fill_missing(count, detail::unit_from<scale_format>(detail::one_code<scale_format>()), to);
+  }
+  void fill_zeros(index_t output, index_t count, typename layout::zero_unit* to) const {
+    if constexpr (requires { weights_.zero_points(output, count, layout_.groups(), to, width); })
+      weights_.zero_points(output, count, layout_.groups(), to, width);
+    else
+      for_each_group([&](index_t g, index_t k) {
+        for (index_t c = 0; c < count; ++c)
+          to[g * width + c] =
+              static_cast<typename layout::zero_unit>(weights_.zero_point(output + c, k) + code::offset);
+      });
+    fill_missing(count, typename layout::zero_unit{0}, to);
   }
 
   Weights weights_;

@@ -328,6 +328,17 @@ constexpr std::int32_t large_factor(std::int32_t v) {
   if constexpr (!detail::factors<A>::in_pairs) return v;
   return static_cast<std::int32_t>((static_cast<std::uint32_t>(v) & 127u) | static_cast<std::uint32_t>(v >> 7) << 16);
 }
+/// to[i] = large_factor(from[i] + added), or large_factor(from[i] - n * zeros[i]); they do not overlap.
+template <usable_arch A>
+[[gnu::flatten]] QTENSOR_VECTOR_LOOPS void large_factors(const std::int32_t* from, index_t count, std::int32_t added,
+                                                         std::int32_t* to) {
+  for (index_t i = 0; i < count; ++i) to[i] = large_factor<A>(from[i] + added);
+}
+template <usable_arch A, class Zero>
+[[gnu::flatten]] QTENSOR_VECTOR_LOOPS void large_factors(const std::int32_t* from, index_t count, std::int32_t n,
+                                                         const Zero* zeros, std::int32_t* to) {
+  for (index_t i = 0; i < count; ++i) to[i] = large_factor<A>(from[i] - n * static_cast<std::int32_t>(zeros[i]));
+}
 /// sum + a * b of a small and a large factor, modulo 2^32, lane by lane. Cost: 1 with VNNI, else 2.
 template <usable_arch A>
 QTENSOR_INLINE ints<A> multiply_add(const ints<A>& sum, const ints<A>& a, const ints<A>& b) {
