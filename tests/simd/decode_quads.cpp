@@ -211,6 +211,7 @@ TEST_CASE("quad_decoder: every code under every power of two, where exponents ar
   each(mxfp4{});
   each(mxfp8_e4m3{});
   each(mxfp8_e5m2{});
+  each(mxint8{});
 }
 
 TEST_CASE("quad_decoder: zero points farther away than 32 bits reach") {

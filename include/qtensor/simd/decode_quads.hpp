@@ -28,10 +28,15 @@ template <class F, class A>
 concept plane_decoded = vector_decodable_format<F> && requires(const plane_decoder<F, A>& d, bytes<A> c) {
   d.planes(c);
 };
+/// Two's complement in a byte: an integer, or one times a power of two (mxint8).
+template <class F>
+inline constexpr bool is_signed_byte = F::bits == 8 &&
+                                       ((F::is_integer && F::is_signed) || requires { F::fraction_bits; });
+
 template <class F, class A>
 constexpr quad_decoding quad_decoding_of() {
   constexpr bool nibble = F::bits <= 4, cheap_table = std::same_as<A, avx512_arch> || std::same_as<A, neon_arch>;
-  if constexpr (F::is_integer)
+  if constexpr (F::is_integer || is_signed_byte<F>)
     return nibble && cheap_table ? quad_decoding::nibble_table : quad_decoding::shifts;
   else if constexpr (nibble && (cheap_table || !plane_decoded<F, A>))
     return quad_decoding::nibble_table;
@@ -72,14 +77,18 @@ inline constexpr auto bf16_nibble_values = [] {
   return values;
 }();
 
-/// Whether numbers of codes come as pairs of bf16 by look-up: small floats, nibbles with AVX-512.
+/// How numbers of codes come as pairs of bf16 by look-up, if they do: nibbles with AVX-512, small floats, signed bytes
+/// where long tables take less than rounding them.
+enum class pair_look_ups { none, nibbles, planes, signed_bytes };
 template <class S, class A>
-constexpr bool has_number_pairs() {
+constexpr pair_look_ups pair_look_ups_of() {
   using F = typename S::code_format;
   if constexpr (F::bits <= 4 && std::same_as<A, avx512_arch>)
-    return !S::has_zero_point && bf16_nibble_values<F, 0>.fit;
+    return !S::has_zero_point && bf16_nibble_values<F, 0>.fit ? pair_look_ups::nibbles : pair_look_ups::none;
+  else if constexpr (is_signed_byte<F>)
+    return !S::has_zero_point && has_long_tables<A> ? pair_look_ups::signed_bytes : pair_look_ups::none;
   else
-    return plane_decoded<F, A>;
+    return plane_decoded<F, A> ? pair_look_ups::planes : pair_look_ups::none;
 }
 
 // The tables a way of decoding needs.
@@ -90,12 +99,24 @@ struct quad_tables<F, A, Less, quad_decoding::nibble_table> {
   simd::float_table16<A> table{nibble_values<F, Less>.data()};
 };
 template <class F, class A, std::int32_t Less>
-struct quad_tables<F, A, Less, quad_decoding::planes> {
-  plane_decoder<F, A> table;
-};
-template <class F, class A, std::int32_t Less>
 struct quad_tables<F, A, Less, quad_decoding::through_memory> {
   decoder<F, A> table;
+};
+
+// The tables of pairs: of words of nibbles, of bytes of codes.
+template <class F, class A, std::int32_t Less, pair_look_ups How>
+struct pair_tables {};
+template <class F, class A, std::int32_t Less>
+struct pair_tables<F, A, Less, pair_look_ups::nibbles> {
+  simd::bf16_table16<A> table{bf16_nibble_values<F, Less>.table};
+};
+template <class F, class A, std::int32_t Less>
+struct pair_tables<F, A, Less, pair_look_ups::planes> {
+  plane_decoder<F, A> table;
+};
+template <class F, class A>
+struct pair_tables<F, A, 0, pair_look_ups::signed_bytes> {
+  value_decoder<F, A, decoding::planes> table;
 };
 
 }  // namespace detail
@@ -107,7 +128,8 @@ struct quad_parameters {
   static constexpr index_t width = quad_width<S, A>;
   /// Whether scales are powers of two that are added to exponents.
   static constexpr bool may_step = std::same_as<scale_format, e8m0> && !S::has_zero_point && !S::has_offset &&
-                                   !S::has_tensor_scale && bf16_dot<A>::exists && detail::has_number_pairs<S, A>();
+                                   !S::has_tensor_scale && bf16_dot<A>::exists &&
+                                   detail::pair_look_ups_of<S, A>() != detail::pair_look_ups::none;
 
   alignas(64) float scales[width];
   alignas(64) std::int32_t zeros[S::has_zero_point ? width : 1];
@@ -164,6 +186,7 @@ template <quantization_scheme S, std::int32_t Offset, usable_arch A>
 class quad_decoder {
   using F = typename S::code_format;
   static constexpr auto how = detail::quad_decoding_of<F, A>();
+  static constexpr auto look_ups = detail::pair_look_ups_of<S, A>();
   static constexpr std::int32_t constant_zero = S::has_zero_point ? 0 : Offset;
 
  public:
@@ -172,7 +195,7 @@ class quad_decoder {
   static constexpr bool is_nibble = F::bits <= 4;
   static constexpr bool has_tensor_scale = S::has_tensor_scale;
   /// Whether numbers become bf16 by look-up, and not by rounding floats.
-  static constexpr bool looks_pairs_up = detail::has_number_pairs<S, A>();
+  static constexpr bool looks_pairs_up = look_ups != detail::pair_look_ups::none;
   static constexpr index_t width = quad_width<S, A>, vectors = width / lanes<A>;
   static constexpr index_t quad_bytes = (is_nibble ? width / 2 : width) * 4;
 
@@ -238,9 +261,10 @@ class quad_decoder {
         else if constexpr (Offset != 0)
           c = c - ints<A>(Offset);
         n[k] = simd::to_float(c);
+        if constexpr (requires { F::fraction_bits; }) n[k] = simd::mul(n[k], floats<A>(exp2i(-F::fraction_bits)));
       });
     } else if constexpr (how == detail::quad_decoding::planes) {
-      const auto pairs = pairs_by_planes(quad, v);
+      const auto pairs = number_pairs(quad, v);
       n[0] = simd::bits_as<float>(pairs[0] << 16);
       n[1] = simd::bits_as<float>(pairs[1] << 16);
       n[2] = simd::bits_as<float>(pairs[0] & words<A>(0xffff0000u));
@@ -358,24 +382,15 @@ class quad_decoder {
   /// Numbers that a look-up gives as bf16.
   QTENSOR_INLINE std::array<words<A>, 2> number_pairs(const std::uint8_t* quad,
                                                       index_t v) const requires looks_pairs_up {
-    if constexpr (is_nibble && std::same_as<A, avx512_arch>) {
+    if constexpr (look_ups == detail::pair_look_ups::nibbles) {
       const words<A> w = load_words(quad, v);
-      return {pair_table_(w), pair_table_(w >> 8)};
+      return {pairs_.table(w), pairs_.table(w >> 8)};
     } else {
-      return pairs_by_planes(quad, v);
+      bytes<A> c = simd::load<A>(quad + (is_nibble ? 0 : v * lanes<A> * 4));
+      if constexpr (is_nibble) c = simd::bits_as<std::uint8_t>(load_words(quad, v)) & bytes<A>(std::uint8_t{15});
+      const auto planes = pairs_.table.planes(c);
+      return simd::bf16_pairs_of_planes<A>(planes.high, planes.low);
     }
-  }
-  QTENSOR_INLINE std::array<words<A>, 2> pairs_by_planes(const std::uint8_t* quad,
-                                                         index_t v) const requires detail::plane_decoded<F, A> {
-    bytes<A> c = simd::load<A>(quad + (is_nibble ? 0 : v * lanes<A> * 4));
-    if constexpr (is_nibble) c = simd::bits_as<std::uint8_t>(load_words(quad, v)) & bytes<A>(std::uint8_t{15});
-    const auto planes = [&]() QTENSOR_INLINE_LAMBDA {
-      if constexpr (how == detail::quad_decoding::planes)
-        return tables_.table.planes(c);
-      else
-        return plane_decoder<F, A>{}.planes(c);
-    }();
-    return simd::bf16_pairs_of_planes<A>(planes.high, planes.low);
   }
 
   template <class Pairs>
@@ -412,13 +427,8 @@ class quad_decoder {
       }
   }
 
-  struct no_table {
-    explicit no_table(const std::uint16_t*) {}
-  };
   [[no_unique_address]] detail::quad_tables<F, A, constant_zero, how> tables_;
-  [[no_unique_address]] std::conditional_t<is_nibble && looks_pairs_up && std::same_as<A, avx512_arch>, bf16_table16<A>,
-                                           no_table>
-      pair_table_{detail::bf16_nibble_values<F, constant_zero>.table};
+  [[no_unique_address]] detail::pair_tables<F, A, constant_zero, look_ups> pairs_;
 };
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd
