@@ -152,10 +152,11 @@ TEST_CASE("multiply_floats: activations from any source") {
   }
 }
 
-TEST_CASE("multiply_floats: operands rounded to f16 first") {
+TEST_CASE_TEMPLATE("multiply_floats: operands rounded to f16 first", S, int4_group<32>, int4_group<6>, mxfp8_e4m3,
+                   nvfp4, scheme<uint8, per_channel<0>, zero_point<uint8>>) {
   using halves = rounded_operands<f16>;
-  for (const index_t m : {1, 9}) {
-    const auto w = weights<int4_group<32>>(35, 70);
+  for (const index_t m : {1, 2, 3, 4, 9}) {
+    const auto w = weights<S>(35, 70, m % 2 == 0);
     matrix x = matrix(m, 70).fill(plain), values = dense(w);
     const matrix got = product<best_arch, decltype(pack(w)), matrix_ref<const float>, halves>(pack(w), x.ref());
     for (matrix* each : {&x, &values})

@@ -14,6 +14,10 @@ namespace qtensor::inline QTENSOR_ABI {
 /// What a float product does with its operands before it multiplies them: nothing, ...
 struct exact_operands {
   static constexpr bool rounds_rows = false, rounds_weights = false;
+  template <class A>
+  static QTENSOR_INLINE simd::floats<A> weight(const simd::floats<A>& w) {
+    return w;
+  }
 };
 /// ... or rounds them to F (f16, bf16; to nearest, ties to even), ...
 template <format F>
@@ -28,12 +32,21 @@ struct rounded_operands {
       simd::widen_floats<F>(narrow, count, x + i);
     }
   }
+  /// What a batch of weights is multiplied as.
+  template <class A>
+  static QTENSOR_INLINE simd::floats<A> weight(const simd::floats<A>& w) {
+    if constexpr (std::same_as<F, f16>)
+      return simd::rounded_to_f16(w);
+    else
+      return simd::rounded_to_bf16(w);
+  }
 };
 
 /// ... or only those that are no weights.
 template <format F>
-struct rounded_rows : rounded_operands<F> {
-  static constexpr bool rounds_weights = false;
+struct rounded_rows : exact_operands {
+  static constexpr bool rounds_rows = true;
+  static void apply(float* x, index_t n) { rounded_operands<F>::apply(x, n); }
 };
 
 namespace ops {
@@ -319,6 +332,7 @@ class direct_panel {
 
 /// Chains of fma while codes are decoded: sums[(r * Streams + s) * width + c] continued over groups of `group` codes,
 /// `depth` in all, of each of the streams, which share their rows of x.
+template <class Operands>
 struct direct_chains {
   /// Whether rows that are not there are worth loops of their own: a row costs half as much as decoding.
   static constexpr bool minds_missing_rows = true;
@@ -331,7 +345,7 @@ struct direct_chains {
   /// sign of a weight that is 0 changes nothing.
   static constexpr float least_for_dots = 0x1p-60f;
   template <index_t Rows, class Decoder>
-  static constexpr bool takes_dots = Rows == 1 && Decoder::has_dots;
+  static constexpr bool takes_dots = Rows == 1 && Decoder::has_dots && !Operands::rounds_weights;
 
   template <index_t Rows, index_t Streams, simd::quad_values By, class Decoder, class Run>
   [[gnu::noinline]] static void run(const Decoder& decoder, const Run (&streams)[Streams], float tensor_scale,
@@ -370,7 +384,7 @@ struct direct_chains {
           simd::detail::repeat<4>([&](auto k)
                                       QTENSOR_INLINE_LAMBDA { one_row[k] = simd::rounded(simd::floats<A>(x[0][k])); });
         each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
-          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
+          const auto w = weights<By>(decoder, at[s].codes, v, lane[s][v]);
           simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
             simd::detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA {
               const auto value = [&]() QTENSOR_INLINE_LAMBDA {
@@ -388,7 +402,7 @@ struct direct_chains {
       }
       if (left > 0) {
         each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
-          const auto w = decoder.template values<By>(at[s].codes, v, lane[s][v]);
+          const auto w = weights<By>(decoder, at[s].codes, v, lane[s][v]);
           simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
             for (index_t k = 0; k < left; ++k)
               sum[r][s][v] = simd::fma(simd::floats<A>(x[r][k]), w[static_cast<std::size_t>(k)], sum[r][s][v]);
@@ -409,6 +423,15 @@ struct direct_chains {
   template <class Layout>
   static index_t at(const Layout& layout, index_t g) {
     return g * layout.group;
+  }
+
+ private:
+  template <simd::quad_values By, class Decoder>
+  static QTENSOR_INLINE auto weights(const Decoder& decoder, const std::uint8_t* quad, index_t v,
+                                     const typename Decoder::lane_parameters& lane) {
+    auto w = decoder.template values<By>(quad, v, lane);
+    simd::detail::repeat<4>([&](auto k) QTENSOR_INLINE_LAMBDA { w[k] = Operands::weight(w[k]); });
+    return w;
   }
 };
 
@@ -495,11 +518,12 @@ void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   if (rows == 0 || layout.outputs == 0) return;
   using arch = typename panels_type::arch;
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
-  if constexpr (!Operands::rounds_weights && direct_rows<panels_type>::takes_zeros)
+  if constexpr (direct_rows<panels_type>::takes_zeros)
     if (rows <= direct_rows<panels_type>::at_once) {
       product_space space(rows_stay_in_place<Operands>(x, 0, rows) ? 0 : rows * layout.depth);
       const auto values = float_rows<Operands>(x, 0, rows, space.data());
-      return multiply_few<direct_chains, panels_type>(w, layout, values.data, values.row_stride, rows, sink, by);
+      return multiply_few<direct_chains<Operands>, panels_type>(w, layout, values.data, values.row_stride, rows, sink,
+                                                                by);
     }
   using wide = wide_panel<panels_type>;
   for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows,
