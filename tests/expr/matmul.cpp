@@ -49,6 +49,21 @@ TEST_CASE("matmul: floats, from tensors and packed weights, matrices and vectors
   CHECK(check::same(qt::matmul(o.W, o.X.reverse()), product(check::values(o.W), o.X.reverse().eval())));
   const Matrix<Eigen::half, Dynamic, Dynamic> half = o.X.cast<Eigen::half>();
   CHECK(check::same(qt::matmul(P, half), product(check::values(o.W), half.cast<float>().eval())));
+  const Matrix<Eigen::bfloat16, Dynamic, Dynamic, Eigen::RowMajor> wide = [&] {
+    Matrix<Eigen::bfloat16, Dynamic, Dynamic, Eigen::RowMajor> m(44, 17);
+    m.setConstant(Eigen::bfloat16(1e30f));
+    m.block(3, 2, 40, 13) = o.X.cast<Eigen::bfloat16>();
+    return m;
+  }();
+  const auto narrow = wide.block(3, 2, 40, 13);
+  const MatrixXf narrowed = narrow.cast<float>();
+  CHECK(check::same(qt::matmul(P, narrow), product(check::values(o.W), narrowed)));
+  CHECK(check::same(qt::matmul(o.W, narrow, qt::on(threads(3))), product(check::values(o.W), narrowed)));
+  CHECK(check::same(qt::matmul(P, narrow.col(4)), product(check::values(o.W), narrowed.col(4).eval())));
+  CHECK(check::same(qt::matmul(P, half, qt::int8_activations),
+                    qt::matmul(P, half.cast<float>().eval(), qt::int8_activations)));
+  CHECK(check::same(qt::matmul(P, narrow, qt::int8_activations), qt::matmul(P, narrowed, qt::int8_activations)));
+  CHECK(check::same(qt::matmul(P, narrow, qt::f16_math), qt::matmul(P, narrowed, qt::f16_math)));
   const auto q = qt::quantize<qt::int8_per_channel<1>>(o.X);
   CHECK(check::same(qt::matmul(P, q), check::integer_product(o.W, q, 40)));
   CHECK(check::same(qt::matmul(o.W, o.X, qt::int8_activations), check::integer_product(o.W, q, 40)));

@@ -123,6 +123,12 @@ TEST_CASE("multiply_bf16: numbers that bf16 holds give exact sums: no element is
       auto eight = weights<scheme<uint8, per_channel<0>, zero_point<uint8>>>(s[1], s[2]);
       for (float& scale : eight.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
       const auto small = weights<mxfp4>(s[1], s[2]);
+      auto bytes = weights<int8_per_channel<0>>(s[1], s[2]);
+      for (float& scale : bytes.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
+      auto pairs = weights<scheme<int8, group<2>>>(s[1], s[2]);
+      for (float& scale : pairs.scales()) scale = exp2i(static_cast<int>(check::random_below(3)));
+      CHECK(same(product<best_arch>(pack(bytes), x.ref()), chains(dense(bytes), x)));
+      CHECK(same(product<best_arch>(pack(pairs), x.ref()), chains(dense(pairs), x)));
       CHECK(same(product<best_arch>(pack(four), x.ref()), chains(dense(four), x)));
       CHECK(same(product<best_arch>(pack(eight), x.ref()), chains(dense(eight), x)));
       CHECK(same(product<best_arch>(pack(small), x.ref()), chains(dense(small), x)));
@@ -136,6 +142,8 @@ TEST_CASE("multiply_bf16: numbers that bf16 holds give exact sums: no element is
 TEST_CASE("multiply_bf16: weights of all kinds within the bound") {
   check_scheme<scheme<e4m3, per_channel<0>>>();
   check_scheme<mxfp8_e4m3>();
+  check_scheme<mxint8>();
+  check_scheme<scheme<int8, group<1>>>();
   check_scheme<scheme<uint4, group<32>, offset<f32>, offset_min_max>>();
   check_scheme<with<nvfp4, tensor_scale<f32>>>();
 }

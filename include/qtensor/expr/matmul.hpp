@@ -328,6 +328,8 @@ auto matmul(const W& w, const X& x, const Option&... option) {
   if constexpr (quantized<X>) {
     const auto view = as_view(x);
     return compute(ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::rows>(view));
+  } else if constexpr (numbers_in_memory<X> && !std::is_same_v<typename X::Scalar, float>) {
+    return with_source<col_major>(x, [&](const auto& rows) { return compute(as_floats(rows)); });
   } else {
     return with_floats(x, [&](const auto& floats) {
       const multiplicand<std::remove_cvref_t<decltype(floats)>> other(floats);

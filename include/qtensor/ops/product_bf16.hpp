@@ -262,11 +262,14 @@ struct direct_dots {
 
 /// From how many rows on squares are faster than dots of pairs while codes are decoded, measured.
 inline constexpr index_t least_square_rows = 8;
+/// Groups that fill a quad; pairs are half empty in shorter ones, whose floats are multiplied faster.
+inline constexpr index_t least_bf16_group = 4;
 
 /// result(m, n) = sum over k of bf16(x(m, k)) w(n, k), w dequantized and, where the CPU has an instruction for that
 /// which is faster than fma, rounded to bf16; products are exact, sums are f32. There weights with one scale an output
 /// whose codes are bf16 numbers (FP8, MX elements, integers of 8 bits) enter as their codes, and the sum is multiplied
-/// by the scale; with few rows those with groups do so, too, group by group. Elsewhere it is one chain of fma.
+/// by the scale; with few rows those with groups do so, too, group by group. Elsewhere, and where groups are shorter
+/// than 4, it is one chain of fma.
 ///
 /// |result - exact product of the dequantized operands| <= (2^-7 + 2^-15 + K 2^-23) * sum over k of |x w|, as long as
 /// sums of |x * code| are finite where a scale waits; in addition operands, products and sums below 2^-126 may count as
@@ -282,6 +285,8 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
           " of the other operand; sizes must agree.");
   if (rows == 0 || layout.outputs == 0) return;
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
+  if (std::min(least_bf16_group, layout.depth) > layout.group)
+    return multiply_floats<A, rounded_rows<bf16>>(w, x, sink, by);
   // Rows of a part are whole squares, but for the last ones: bits do not depend on threads.
   const auto by_blocks = [&]<class Tiles>(Tiles) {
     for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows, Tiles::row_step,
