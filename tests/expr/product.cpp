@@ -19,6 +19,9 @@ using check::row_matrix;
 
 namespace {
 
+template <class S>
+using along_0 = qt::along<0, S>;
+
 /// dst = a * b as Eigen asks for it, without Eigen's own checks of sizes.
 template <class Dst, class A, class B>
 void assign_product(Dst& dst, const A& a, const B& b) {
@@ -72,6 +75,31 @@ TEST_CASE("product: transposes, panels, blocks and factors reach the kernel") {
   REACHES(o.y = -w * o.x, o.y, product(o.D, o.x) * -1.f);
   REACHES(o.y = -(w * o.x), o.y, product(o.D, o.x) * -1.f);
   REACHES(o.y = (-2.f * w).transpose() * o.q, o.y, product(Dt, o.q) * -2.f);
+}
+
+TEST_CASE_TEMPLATE("product: so many outputs that plain weights are packed for one product, along either axis", S,
+                   qt::int8_per_tensor, qt::int4_group<32>, along_0<qt::int4_group<16>>, qt::mxfp4,
+                   along_0<qt::mxfp8_e4m3>, qt::uint8_per_channel<1>) {
+  constexpr index_t n = 2 * qt::simd::float_tile<qt::simd::best_arch>::panel, k = 102;
+  const auto W = check::tensor_of<S>(n, k), V = check::tensor_of<S>(k, n);
+  const auto w = qt::dequantize(W), v = qt::dequantize(V);
+  const row_matrix D = check::values(W), E = check::values(V), Et = E.transpose(), Dt = D.transpose();
+  for (const index_t m : {1, 5, 40}) {
+    const MatrixXf x = check::numbers(k, m, 5), xt = x.transpose();
+    MatrixXf y, was = check::numbers(n, m, 6), turned;
+    REACHES(y.noalias() = w * x, y, product(D, x));
+    REACHES(y.noalias() = v.transpose() * x, y, product(Et, x));
+    REACHES(turned.noalias() = xt * v, turned, product(xt, E));
+    REACHES(turned.noalias() = xt * w.transpose(), turned, product(xt, Dt));
+    REACHES((y = was, y.noalias() += w * x), y, was + product(D, x));
+    REACHES((y = was, y.noalias() -= 2.f * (v.transpose() * x)), y, was - product(Et, x) * 2.f);
+    row_matrix rows;
+    REACHES(rows = (3.f * w) * x.reverse(), rows, product(D, x.reverse().eval()) * 3.f);
+  }
+  MatrixXf none = MatrixXf::Ones(n, 3);
+  const auto nothing = check::tensor_of<S>(n, 0);
+  none.noalias() += qt::dequantize(nothing) * MatrixXf(0, 3);
+  CHECK(check::same(none, MatrixXf::Ones(n, 3)));
 }
 
 TEST_CASE("product: inside larger expressions, added and subtracted") {

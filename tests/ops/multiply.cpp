@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cmath>
 #include <limits>
+#include <qtensor/compat/ggml.hpp>
 #include <qtensor/ops/multiply.hpp>
 #include <qtensor/reference/matmul.hpp>
 #include <qtensor/reference/product.hpp>
@@ -185,7 +186,8 @@ TEST_CASE("multiply: floats and everything else are one chain") {
 }
 
 TEST_CASE(
-    "suits_panels: codes in runs, groups of whole quads, outputs that fill panels, results that are rows or few") {
+    "suits_panels: codes in runs or blocks, groups of whole quads, outputs that fill panels, results that are rows or "
+    "few") {
   constexpr index_t panel = simd::float_tile<best>::panel, k = 40;
   const auto suits = [&]<class S, depth_axis Depth = depth_axis::cols, class Order = row_major>(
       std::type_identity<S>, index_t outputs, index_t rows = 1, bool in_columns = false) {
@@ -194,7 +196,7 @@ TEST_CASE(
     const ops::weights_of<decltype(w.view()), Depth> weights(w.view());
     float y = 0.f;
     const matrix_ref<float> to{&y, rows, outputs, in_columns ? 1 : outputs, in_columns ? rows : 1};
-    if constexpr (ops::weights_in_runs<decltype(weights)>)
+    if constexpr (ops::fast_to_pack<decltype(weights)>)
       return ops::suits_panels<best>(weights, to);
     else
       return false;
@@ -202,8 +204,8 @@ TEST_CASE(
   constexpr std::type_identity<int8_per_channel<0>> bytes;
   for (const index_t n : {2 * panel, 9 * panel - 1, 9 * panel, 9 * panel + 1}) CHECK(suits(bytes, n));
   for (const index_t n : {index_t{0}, panel, 2 * panel - 1, 2 * panel + 1}) CHECK_FALSE(suits(bytes, n));
-  CHECK(suits(bytes, 2 * panel, simd::lanes<best> - 1, true));
-  CHECK_FALSE(suits(bytes, 2 * panel, simd::lanes<best>, true));
+  CHECK(suits(bytes, 2 * panel, 2 * simd::lanes<best> - 1, true));
+  CHECK_FALSE(suits(bytes, 2 * panel, 2 * simd::lanes<best>, true));
   CHECK(suits(std::type_identity<mxfp4>{}, 2 * panel));
   CHECK(suits(std::type_identity<int4_group<64>>{}, 2 * panel));
   CHECK(suits(std::type_identity<int4_group<4>>{}, 2 * panel));
@@ -211,12 +213,14 @@ TEST_CASE(
   CHECK_FALSE(suits(std::type_identity<int4_group<2>>{}, 2 * panel));
   CHECK_FALSE(suits(std::type_identity<scheme<int4, group<32>, planar<high_first>>>{}, 2 * panel));
   CHECK_FALSE(suits(std::type_identity<scheme<uint8, group<32>, zero_point<int32>>>{}, 2 * panel));
-  CHECK_FALSE(suits.operator()<int8_per_tensor, depth_axis::rows>({}, 2 * panel));
+  CHECK(suits.operator()<int8_per_tensor, depth_axis::rows>({}, 2 * panel));
   CHECK(suits.operator()<int8_per_tensor, depth_axis::rows, col_major>({}, 2 * panel));
+  CHECK_FALSE(suits.operator()<int8_per_channel<0>, depth_axis::rows>({}, 2 * panel));
+  CHECK(suits(std::type_identity<compat::ggml::q4_0>{}, 2 * panel));
 }
 
 TEST_CASE_TEMPLATE("multiply: plain weights that are packed for one product are the chain, too", S, mxfp4, nvfp4,
-                   mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>, int4_group<4>,
+                   mxfp6_e2m3, int8_per_channel<0>, scheme<e5m2, per_tensor>, int4_group<4>, compat::ggml::q8_0,
                    scheme<uint8, group<48>, zero_point<uint8>>, scheme<uint4, group<32>, offset<f32>, offset_min_max>) {
   constexpr index_t panel = simd::float_tile<best>::panel, k = 112;
   for (const index_t outputs : {2 * panel - 1, 2 * panel, 9 * panel + 3}) {

@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/ops/pack.hpp and ops/packed.hpp.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/compat/ggml.hpp>
 #include <qtensor/ops/dequantize.hpp>
 #include <qtensor/ops/pack.hpp>
 #include <qtensor/scheme/schemes.hpp>
@@ -21,8 +22,13 @@ void fill_with_random_bits(Tensor& t) {
       std::memcpy(&u, &bits, sizeof u);
     }
   };
-  fill(t.codes());
-  fill(t.scales());
+  if constexpr (Tensor::scheme_type::is_interleaved) {
+    fill(t.blocks());
+    return;
+  } else {
+    fill(t.codes());
+    fill(t.scales());
+  }
   if constexpr (Tensor::scheme_type::has_zero_point) fill(t.zero_points());
 }
 
@@ -60,7 +66,8 @@ void check_packed(const View& view, const Packed& p) {
         REQUIRE(detail::code_of<typename S::scale_format>(panel.scales[entry]) == view.scale_code(at));
         if constexpr (S::has_zero_point) REQUIRE(panel.zeros[entry] == view.zero_point(at) + code::offset);
         if constexpr (S::has_offset)
-          REQUIRE(panel.offsets[entry] == view.storage_offset(reordered<typename View::order_type>(at)));
+          REQUIRE(bits_of(panel.offsets[entry]) ==
+                  bits_of(view.storage_offset(reordered<typename View::order_type>(at))));
         sum += layout::is_nibble ? found : static_cast<std::int8_t>(found);
       }
       if constexpr (code::is_integer) REQUIRE(panel.sums[entry] == sum);
@@ -127,6 +134,15 @@ TEST_CASE("pack: scales and zero points of many groups, which lie side by side; 
   check_scheme<scheme<int8, group<16>, zero_point<int8, group<48>>>>({100});
   check_scheme<scheme<int8, group<48>, zero_point<int8, per_channel<0>>>>({100});
   check_scheme<scheme<int8, block<4, 16>, zero_point<int8>>>({100});
+}
+TEST_CASE("pack: interleaved blocks, of one group and of several, with offsets, with a short last block") {
+  check_scheme<compat::ggml::q8_0>({32, 96, 300});
+  check_scheme<compat::ggml::q4_0>({32, 75, 320});
+  check_scheme<compat::ggml::q4_1>({64, 300});
+  check_scheme<compat::ggml::q5_1>({64, 100});
+  check_scheme<compat::ggml::nvfp4>({64, 200, 320});
+  check_scheme<compat::ggml::mxfp4>({40, 128});
+  check_scheme<with<int8_group<24>, interleaved<>>>({24, 70});
 }
 TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp8_e4m3>({40});

@@ -138,8 +138,26 @@ struct quantized_product : product_forms<quantized_product<Lhs, Rhs>, Lhs, Rhs> 
       multiply_tiles(operand_of<depth_axis::cols>(lhs), operand_of<depth_axis::rows>(rhs),
                      sink{y.transposed(), lhs.cols() == 0 ? 1.f : factor, mode});
     } else {
+      if (packs<depth_axis::cols>(lhs, right, y.transposed(), factor, mode) ||
+          packs<depth_axis::rows>(rhs, left, y, factor, mode))
+        return;
       matmul_into(left.source(), right.source(), y, factor, mode);
     }
+  }
+
+ private:
+  /// The same by panels of a whole quantized side, where that is faster than reading it as floats; `other` is in
+  /// memory.
+  template <depth_axis Depth, class W, class Other>
+  static bool packs(const W& w, const Other& other, const matrix_ref<float>& y, float factor, accumulate mode) {
+    if constexpr (folded<W> && std::is_same_v<decltype(other.source()), matrix_ref<const float>>) {
+      const auto weights = operand_of<Depth>(w);
+      const auto x = Depth == depth_axis::cols ? other.source().transposed() : other.source();
+      if constexpr (ops::fast_to_pack<std::remove_const_t<decltype(weights)>>)
+        return weights.depth() > 0 && ops::multiply_in_panels<simd::best_arch>(
+                                          weights, x, ops::store_floats<simd::best_arch>{y, factor, mode});
+    }
+    return false;
   }
 };
 

@@ -183,25 +183,25 @@ index_t depth_of(const T& t) {
     return t.cols();
 }
 
-/// Weights of which panels may be packed fast: each output's codes are a run of memory, zero points are bytes.
+/// Weights of which panels may be packed fast, with zero points that are bytes.
 template <class W>
-concept weights_in_runs = requires {
-  requires W::has_runs && W::scheme_type::code_format::bits <= 8;
+concept fast_to_pack = requires {
+  requires W::packs_fast && W::scheme_type::code_format::bits <= 8;
   requires packed_zero_of<typename W::scheme_type>::fits_a_byte;
 };
 /// Whether they are faster packed for one product, panel by panel, than read as floats where they are. As measured:
 /// groups are whole quads, outputs fill panels, and results are rows of memory, or few.
-template <simd::usable_arch A, weights_in_runs W>
+template <simd::usable_arch A, fast_to_pack W>
 bool suits_panels(const W& w, const matrix_ref<float>& y) {
   constexpr index_t panel = simd::float_tile<A>::panel, least_group = 4;
   const index_t outputs = w.outputs(), group = w.group();
   return (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
-         8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < simd::lanes<A>);
+         8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < 2 * simd::lanes<A>);
 }
 /// Floats times weights that are not packed, into memory, where that is faster panel by panel. Returns whether it was.
 template <simd::usable_arch A, class W, tile_source X>
 bool multiply_in_panels(const W& w, const X& x, const store_floats<A>& sink) {
-  if constexpr (weights_in_runs<W>)
+  if constexpr (fast_to_pack<W>)
     if (suits_panels<A>(w, sink.y)) {
       multiply_floats<A>(w, x, sink, serial{});
       return true;

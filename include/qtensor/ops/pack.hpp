@@ -6,8 +6,10 @@
 #include <numeric>
 #include <qtensor/core/executor.hpp>
 #include <qtensor/ops/packed.hpp>
+#include <qtensor/simd/blocks.hpp>
 #include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 #include <qtensor/simd/quad_sums.hpp>
 #include <qtensor/tensor/tensor.hpp>
 
@@ -35,16 +37,18 @@ class weights_of {
   static constexpr bool lines_are_outputs = std::is_same_v<order, row_major> == (Depth == depth_axis::cols);
   static constexpr std::size_t output_axis = lines_are_outputs ? 0 : 1, k_axis = 1 - output_axis;
   static constexpr bool plain = !S::is_interleaved && std::is_same_v<typename S::layout::order, low_first>;
+  static constexpr bool in_blocks = simd::block_decodable<S>, has_blocks = in_blocks && lines_are_outputs;
 
  public:
   using scheme_type = S;
 
-  /// Whether each output's codes are a run of memory, nothing between them.
-  static constexpr bool has_runs = lines_are_outputs && plain;
+  /// Whether panels are packed fast: codes of an output, or of some at one k, are a run of memory; those of blocks
+  /// along the depth, too.
+  static constexpr bool packs_fast = plain || has_blocks;
   /// Whether they are whole bytes, of integers.
-  static constexpr bool has_lines = has_runs && code::bits == 8 && code::is_integer;
+  static constexpr bool has_lines = lines_are_outputs && plain && code::bits == 8 && code::is_integer;
   /// Whether they are pairs of packed codes.
-  static constexpr bool has_pairs = has_runs && code::bits == 4;
+  static constexpr bool has_pairs = lines_are_outputs && plain && code::bits == 4;
 
   explicit weights_of(const View& view) : view_(view), sizes_(view.storage_extents()) {}
   /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
@@ -70,7 +74,10 @@ class weights_of {
   /// them.
   template <class Unit>
   void scales(index_t output, index_t count, index_t groups, Unit* to, index_t step) const {
-    if constexpr (S::is_interleaved)
+    if constexpr (has_blocks)
+      for_each_block(output, count, groups,
+                     [&](index_t c, index_t g, const auto& part) { to[g * step + c] = part.scale(); });
+    else if constexpr (S::is_interleaved)
       for (index_t g = 0; g < groups; ++g)
         for (index_t c = 0; c < count; ++c)
           to[g * step + c] = detail::unit_from<typename S::scale_format>(scale_code(output + c, g * group()));
@@ -86,8 +93,26 @@ class weights_of {
                                packed_code<code>::offset);
     });
   }
+  /// Offsets, as floats.
+  void offsets(index_t output, index_t count, index_t groups, float* to, index_t step) const
+      requires(has_blocks&& S::has_offset) {
+    using offset_format = typename S::offset_format;
+    for_each_block(output, count, groups, [&](index_t c, index_t g, const auto& part) {
+      to[g * step + c] = decode<offset_format>(detail::code_of<offset_format>(part.offset()));
+    });
+  }
   std::int64_t zero_point(index_t output, index_t k) const { return view_.storage_zero_point(at(output, k)); }
   float offset(index_t output, index_t k) const { return view_.storage_offset(at(output, k)); }
+
+  /// Where lines run across outputs: those lines' codes from one on, if they are whole bytes; a byte xor line_flip is
+  /// the packed byte. And packed bytes of any codes: to[i * stride + o] for k + i and output + o.
+  code_lines lines_across(index_t output, index_t k) const requires(!lines_are_outputs && plain && code::bits == 8) {
+    return {packed_codes(k, output), pitch()};
+  }
+  void read_across(index_t output, index_t count, index_t k, index_t n, std::uint8_t* to, index_t stride) const
+      requires(!lines_are_outputs) {
+    read_lines(k, n, output, count, to, stride);
+  }
 
   /// Packed bytes, a whole one for each code: to[o * stride + i] for outputs [output, output + count) and
   /// k in [k, k + n).
@@ -128,12 +153,31 @@ class weights_of {
       }
     for (index_t g = 0; g < groups; ++g, to += step) {
       const Entry* at = entries + g * each / grid.block[k_axis] * grid.stride[k_axis] + output / block * apart;
-      for (index_t c = 0, inside = output % block; c < count; at += apart, inside = 0)
-        for (index_t end = std::min(count, c + block - inside); c < end; ++c) to[c] = of(*at);
+      if (block == 1 && apart == 1)
+        for (index_t c = 0; c < count; ++c) to[c] = of(at[c]);
+      else
+        for (index_t c = 0, inside = output % block; c < count; at += apart, inside = 0)
+          for (index_t end = std::min(count, c + block - inside); c < end; ++c) to[c] = of(*at);
     }
   }
   const std::uint8_t* packed_codes(index_t line, index_t first) const {
     return reinterpret_cast<const std::uint8_t*>(view_.row({line, 0})) + first * code::bits / 8;
+  }
+  const std::uint8_t* blocks(index_t line) const requires in_blocks { return view_.row({line, 0}); }
+  /// Calls visit(c, g, simd::group_in_blocks) for the first `groups` of outputs [output, output + count).
+  template <class Visit>
+  void for_each_block(index_t output, index_t count, index_t groups, const Visit& visit) const {
+    for (index_t c = 0; c < count; ++c)
+      for (index_t g = 0; g < groups; ++g) visit(c, g, simd::group_in_blocks<S>(blocks(output + c), g));
+  }
+  /// Codes [first, first + n) of a line, one per byte: of whole groups together.
+  void read_line(index_t line, index_t first, index_t n, std::uint8_t* to) const {
+    if constexpr (in_blocks) {
+      constexpr index_t each = simd::group_in_blocks<S>::elements;
+      for (; first % each == 0 && n >= each; first += each, n -= each, to += each)
+        simd::group_in_blocks<S>(blocks(line), first / each).codes(to);
+    }
+    for (index_t i = 0; i < n; ++i) to[i] = static_cast<std::uint8_t>(view_.storage_code({line, first + i}));
   }
   /// Bytes from one line to the next.
   index_t pitch() const { return reinterpret_cast<const std::uint8_t*>(view_.row({1, 0})) - packed_codes(0, 0); }
@@ -146,8 +190,7 @@ class weights_of {
       if (plain && first * code::bits % 8 == 0)
         unpack(packed_codes(line + l, first), n, to + l * step);
       else
-        for (index_t i = 0; i < n; ++i)
-          to[l * step + i] = static_cast<std::uint8_t>(view_.storage_code({line + l, first + i}));
+        read_line(line + l, first, n, to + l * step);
     if (step == n) return make_packed(to, lines * n);
     for (index_t l = 0; l < lines; ++l) make_packed(to + l * step, n);
   }
@@ -304,19 +347,19 @@ class panel_packer {
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
     fill_scales(first, count, const_cast<typename layout::scale_unit*>(out.scales));
     if constexpr (S::has_zero_point) fill_zeros(first, count, const_cast<typename layout::zero_unit*>(out.zeros));
-    if constexpr (S::has_offset) {
-      auto* to = const_cast<float*>(out.offsets);
-      for_each_group([&](index_t g, index_t k) {
-        for (index_t c = 0; c < width; ++c) to[g * width + c] = c < count ? weights_.offset(first + c, k) : 0.f;
-      });
-    }
+    if constexpr (S::has_offset) fill_offsets(first, count, const_cast<float*>(out.offsets));
   }
 
  private:
   // The quads of n codes in runs of so many, each of which begins a quad. Returns where the next ones go.
   std::uint8_t* fill_codes(index_t output, index_t count, index_t k, index_t n, index_t run, std::uint8_t* to) const {
-    alignas(64) std::uint8_t part[width * most_depth];
     const index_t padded = n / run * round_up(run, 4) + round_up(n % run, 4);
+    if constexpr (requires(std::uint8_t * p) { weights_.read_across(output, count, k, n, p, width); })
+      if (count == width && padded < n + 4) {
+        fill_across(output, k, n, to);
+        return to + padded / 4 * layout::quad_bytes;
+      }
+    alignas(64) std::uint8_t part[width * most_depth];
     if (count < width || n < padded)
       for (index_t c = 0; c < width; ++c) std::memset(part + c * most_depth, 0, static_cast<std::size_t>(padded));
     if constexpr (code::is_nibble)
@@ -330,6 +373,31 @@ class panel_packer {
     simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, padded / 4,
                        reinterpret_cast<float*>(to), words);
     return to + padded / 4 * layout::quad_bytes;
+  }
+  // The quads of n codes of a whole panel whose outputs lie side by side in memory.
+  void fill_across(index_t output, index_t k, index_t n, std::uint8_t* to) const {
+    index_t done = 0;
+    if constexpr (requires { weights_.lines_across(output, k); })
+      for (const code_lines from = weights_.lines_across(output, k); done + 4 <= n; done += 4, to += layout::quad_bytes)
+        join_rows(from.first + done * from.stride, from.stride, Weights::line_flip, to);
+    if (done == n) return;
+    alignas(64) std::uint8_t part[width * most_depth];
+    weights_.read_across(output, width, k + done, n - done, part, width);
+    std::memset(part + (n - done) * width, 0, static_cast<std::size_t>(width * (round_up(n, 4) - n)));
+    for (const std::uint8_t* from = part; done < n; done += 4, from += 4 * width, to += layout::quad_bytes)
+      join_rows(from, width, 0, to);
+  }
+  // One quad from four rows of codes, one per byte.
+  static QTENSOR_INLINE void join_rows(const std::uint8_t* from, index_t apart, std::uint8_t flip, std::uint8_t* to) {
+    constexpr index_t words = layout::quad_bytes / 4;
+    for (index_t c = 0; c < words; c += simd::lanes<A>) {
+      simd::bytes<A> quad = simd::load_interleaved<A>(from + c, apart);
+      if constexpr (code::is_nibble) {
+        const auto upper = simd::bits_as<std::uint32_t>(simd::load_interleaved<A>(from + words + c, apart));
+        quad = quad | simd::bits_as<std::uint8_t>(upper << 4);
+      }
+      simd::store(to + 4 * c, quad ^ simd::bytes<A>(flip));
+    }
   }
   // Moves runs of codes apart, to where quads begin, with zeros between.
   static void part_runs(index_t n, index_t run, std::uint8_t* codes) {
@@ -396,6 +464,15 @@ class panel_packer {
               static_cast<typename layout::zero_unit>(weights_.zero_point(output + c, k) + code::offset);
       });
     fill_missing(count, typename layout::zero_unit{0}, to);
+  }
+  void fill_offsets(index_t output, index_t count, float* to) const {
+    if constexpr (requires { weights_.offsets(output, count, layout_.groups(), to, width); })
+      weights_.offsets(output, count, layout_.groups(), to, width);
+    else
+      for_each_group([&](index_t g, index_t k) {
+        for (index_t c = 0; c < count; ++c) to[g * width + c] = weights_.offset(output + c, k);
+      });
+    fill_missing(count, 0.f, to);
   }
 
   Weights weights_;

@@ -309,6 +309,36 @@ concept block_decodable = quantization_scheme<S> && detail::has_regular_blocks<S
         std::same_as<typename S::layout::order, low_first>)&&(detail::counts_from_lowest<typename S::code_format> ||
                                                               vector_decodable_format<typename S::code_format>);
 
+/// What one group of interleaved blocks has, the blocks of a row starting at `row`.
+template <block_decodable S>
+struct group_in_blocks {
+  using b = detail::blocks_of<S>;
+  static constexpr index_t elements = b::group;
+  const std::uint8_t* block;
+  index_t number;  ///< of the group in its block
+
+  group_in_blocks(const std::uint8_t* row, index_t group)
+      : block(row + group / b::groups * b::bytes), number(group % b::groups) {}
+  /// The codes, one per byte, of a whole group.
+  void codes(std::uint8_t* to) const {
+    detail::split_codes<S, best_arch>(block + b::place::codes_at + number * b::code_bytes, to);
+  }
+  storage_t<typename S::scale_format> scale() const {
+    return unit<typename S::scale_format>(number * b::place::scale_bytes);
+  }
+  qtensor::detail::unit_t<typename S::offset_format> offset() const requires(S::has_offset) {
+    return unit<typename S::offset_format>(b::place::offset_at);
+  }
+
+ private:
+  template <class F>
+  storage_t<F> unit(index_t at) const {
+    storage_t<F> u;
+    std::memcpy(&u, block + at, sizeof u);
+    return u;
+  }
+};
+
 /// Values of the n elements whose blocks start at `bytes`; the last block may be short. Element i is
 /// dequantize_element<S>, bit for bit, as bf16 or f16 rounded once more; only the payload of a NaN that comes of a NaN
 /// scale is the CPU's.
