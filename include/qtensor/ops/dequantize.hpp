@@ -186,33 +186,38 @@ class number_writer {
 
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
-    constexpr index_t high = 32, wide = 256;
+    constexpr index_t high = most_turned, wide = 256, apart = wide + 64 / index_t{sizeof(number)};
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
     const index_t whole = down_.takes(at) ? rows / down_type::step * down_type::step : 0;
     const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
-    alignas(64) number tile[high * wide];
+    alignas(64) number tile[high * apart];
     for (index_t row = first; row < rows; row += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
         const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
         for (index_t r = 0; r < height; ++r) {
           at[last - 1] = row + r;
-          decode_(at, col, width, tile + r * wide);
+          decode_(at, col, width, tile + r * apart);
         }
-        turn(tile, wide, width, height, to + col * steps_[last] + row);
+        turn(tile, apart, width, height, to + col * steps_[last] + row);
       }
   }
-  /// The columns of a tile of rows, one after the other.
+  /// The columns of a tile of at most so many rows, one after the other: by way of a small tile, which columns leave as
+  /// runs, where they go past the caches or are so far apart that their lines share a place in the first one.
+  static constexpr index_t most_turned = 256 / index_t{sizeof(number)};
   void turn(const number* tile, index_t wide, index_t width, index_t height, number* to) const {
-    if (!streams_) return simd::transpose(tile, wide, width, height, to, steps_[last]);
-    constexpr index_t high = 32, at_once = 64;
-    alignas(64) number turned[at_once * high];
-    for (index_t row = 0; row < height; row += high)
-      for (index_t first = 0; first < width; first += at_once) {
-        const index_t rows = std::min(high, height - row), count = std::min(at_once, width - first);
-        simd::transpose(tile + row * wide + first, wide, count, rows, turned, high);
-        stream_rows(turned, high, count, rows, to + first * steps_[last] + row, steps_[last]);
-      }
+    constexpr index_t few = 16, at_once = 32, apart = most_turned + 64 / index_t{sizeof(number)}, colliding_bytes = 512;
+    const bool collides = steps_[last] * index_t{sizeof(number)} % colliding_bytes == 0;
+    if (!streams_ && (height < few || !collides)) return simd::transpose(tile, wide, width, height, to, steps_[last]);
+    alignas(64) number turned[at_once * apart];
+    for (index_t first = 0; first < width; first += at_once) {
+      const index_t count = std::min(at_once, width - first), step = steps_[last];
+      simd::transpose(tile + first, wide, count, height, turned, apart);
+      if (streams_)
+        stream_rows(turned, apart, count, height, to + first * step, step);
+      else
+        simd::copy_rows(static_cast<const number*>(turned), apart, count, height, to + first * step, step);
+    }
   }
 
   /// The same by way of their codes, which are turned instead of the numbers. Past the caches parts of columns that
@@ -314,7 +319,7 @@ void dequantize_rows(const basic_tensor_view<S, E, O, A>& w, index_t row, index_
     for (index_t r = 0; r < rows; ++r) decode_row(r, 0, cols, out + r * row_step);
     return;
   }
-  constexpr index_t high = 16, wide = 64;
+  constexpr index_t high = 16, wide = 256;
   index_t turned = 0;
   if constexpr (E::rank == 2) turned = ops::dequantize_down(w, row, rows, col, cols, out, step);
   alignas(64) float tile[high * wide];
