@@ -17,11 +17,25 @@ class weights {
  public:
   weights(const std::string& name, index_t n, index_t k, index_t copies) : name_(name), n_(n), k_(k) {
     const auto numbers = random_floats(n * k);
-    const auto w = quantize<S>(source(numbers.data(), extents(n, k)));
-    for (index_t c = 0; c < copies; ++c) packed_.push_back(std::make_shared<packed_type>(pack(w)));
+    plain_ = std::make_shared<tensor<S>>(quantize<S>(source(numbers.data(), extents(n, k))));
+    for (index_t c = 0; c < copies; ++c) packed_.push_back(std::make_shared<packed_type>(pack(*plain_)));
   }
   template <class... Option>
   void add(index_t m, bound by, const std::string& who, const Option&... option) const {
+    add_product(m, by, who, packed_, option...);
+  }
+  /// The tensor itself, which a product packs by and by.
+  template <class... Option>
+  void add_plain(index_t m, bound by, const std::string& who, const Option&... option) const {
+    add_product(m, by, who + ", not packed", std::vector{plain_}, option...);
+  }
+
+ private:
+  using packed_type = packed<stored<S>>;
+
+  template <class Matrix, class... Option>
+  void add_product(index_t m, bound by, const std::string& who, const std::vector<std::shared_ptr<Matrix>>& matrices,
+                   const Option&... option) const {
     const auto x = std::make_shared<const array<float>>(random_floats(m * k_));
     auto y = std::make_shared<array<float>>(static_cast<std::size_t>(m * n_));
     const product p{name_,
@@ -31,17 +45,16 @@ class weights {
                     by,
                     static_cast<double>(packed_[0]->layout().sums_at()),
                     static_cast<index_t>(packed_.size())};
-    add_candidate(p, who, [=, weights = packed_, n = n_, k = k_](index_t copy) {
+    add_candidate(p, who, [=, weights = matrices, n = n_, k = k_](index_t copy) {
       const ops::store_floats<arch> store{{y->data(), m, n, n, 1}};
-      multiply_tiles(*weights[static_cast<std::size_t>(copy)], matrix_ref<const float>{x->data(), m, k, k, 1}, store,
-                     option...);
+      multiply_tiles(*weights[static_cast<std::size_t>(copy) % weights.size()],
+                     matrix_ref<const float>{x->data(), m, k, k, 1}, store, option...);
     });
   }
 
- private:
-  using packed_type = packed<stored<S>>;
   std::string name_;
   index_t n_, k_;
+  std::shared_ptr<tensor<S>> plain_;
   std::vector<std::shared_ptr<packed_type>> packed_;
 };
 
@@ -56,6 +69,10 @@ void add_counted(const std::string& name) {
   large.add(16, bound::reading, "qtensor int8_activations", int8_activations);
   large.add(16, bound::reading, "qtensor int8_group_activations", int8_group_activations);
   large.add(16, bound::reading, "qtensor bf16_math", bf16_math);
+  small.add_plain(1, bound::reading, "qtensor fixed order");
+  small.add_plain(1, bound::reading, "qtensor int8_activations", int8_activations);
+  middle.add_plain(16, bound::float_fma, "qtensor fixed order");
+  middle.add_plain(16, bound::integer_vectors, "qtensor int8_activations", int8_activations);
   for (const index_t m : {16, 128}) {
     middle.add(m, bound::integer_vectors, "qtensor int8_activations", int8_activations);
     middle.add(m, bound::integer_vectors, "qtensor int8_group_activations", int8_group_activations);
