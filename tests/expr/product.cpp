@@ -79,7 +79,7 @@ TEST_CASE("product: transposes, panels, blocks and factors reach the kernel") {
 
 TEST_CASE_TEMPLATE("product: so many outputs that plain weights are packed for one product, along either axis", S,
                    qt::int8_per_tensor, qt::int4_group<32>, along_0<qt::int4_group<16>>, qt::mxfp4,
-                   along_0<qt::mxfp8_e4m3>, qt::uint8_per_channel<1>) {
+                   along_0<qt::mxfp8_e4m3>, qt::uint8_per_channel<1>, qt::int8_per_channel<0>, qt::mxfp6_e2m3) {
   constexpr index_t n = 2 * qt::simd::float_tile<qt::simd::best_arch>::panel, k = 102;
   const auto W = check::tensor_of<S>(n, k), V = check::tensor_of<S>(k, n);
   const auto w = qt::dequantize(W), v = qt::dequantize(V);

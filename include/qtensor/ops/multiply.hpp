@@ -190,13 +190,15 @@ concept fast_to_pack = requires {
   requires packed_zero_of<typename W::scheme_type>::fits_a_byte;
 };
 /// Whether they are faster packed for one product, panel by panel, than read as floats where they are. As measured:
-/// groups are whole quads, outputs fill panels, and results are rows of memory, or few.
+/// groups are whole quads, outputs fill panels, and results are rows of memory, or few; bytes of outputs that lie side
+/// by side want wide registers.
 template <simd::usable_arch A, fast_to_pack W>
 bool suits_panels(const W& w, const matrix_ref<float>& y) {
-  constexpr index_t panel = simd::float_tile<A>::panel, least_group = 4;
+  constexpr index_t panel = simd::float_tile<A>::panel, lanes = simd::lanes<A>, least_group = 4;
   const index_t outputs = w.outputs(), group = w.group();
+  if constexpr (lanes < 16 && requires { w.lines_across(0, 0); }) return false;
   return (group % least_group == 0 || group >= w.depth()) && outputs >= 2 * panel &&
-         8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < 2 * simd::lanes<A>);
+         8 * round_up(outputs, panel) <= 9 * outputs && (y.col_stride == 1 || y.rows() < 2 * lanes);
 }
 /// Floats times weights that are not packed, into memory, where that is faster panel by panel. Returns whether it was.
 template <simd::usable_arch A, class W, tile_source X>
