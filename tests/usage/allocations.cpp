@@ -87,6 +87,20 @@ TEST_CASE("allocations: matrix times matrix takes at most one workspace beside E
   CHECK(ALLOCATIONS(Y.noalias() = (W * X).colwise() + b) <= 2);
 }
 
+TEST_CASE("allocations: so many outputs that panels are packed on every architecture") {
+  const auto W = qt::quantize<qt::int4_group<32>>(check::numbers(256, 300));
+  const auto V = qt::quantize<qt::int8_per_tensor>(check::numbers(200, 256));
+  const VectorXf x = check::numbers(300, 1, 1), q = check::numbers(200, 1, 2);
+  const MatrixXf X = check::numbers(300, 40, 3);
+  VectorXf y = VectorXf::Zero(256);
+  MatrixXf Y = MatrixXf::Zero(256, 40);
+  CHECK(ALLOCATIONS(y.noalias() = W * x) == 0);
+  CHECK(ALLOCATIONS(y.noalias() += W * x) == 0);
+  CHECK(ALLOCATIONS(y.noalias() -= qt::dequantize(V).transpose() * q) == 0);
+  CHECK(ALLOCATIONS(Y.noalias() = W * X) <= 1);
+  CHECK(ALLOCATIONS(Y.noalias() += W * X) <= 1);
+}
+
 TEST_CASE("allocations: dequantizing and elementwise expressions make none") {
   const auto W = qt::quantize<qt::mxfp8_e4m3>(check::numbers(96, 300));
   const auto w = qt::dequantize(W);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/core/executor.hpp>
+#include <qtensor/core/line_memory.hpp>
 #include <qtensor/ops/pack.hpp>
 #include <qtensor/ops/source.hpp>
 #include <vector>
@@ -48,24 +49,31 @@ class packing_panels {
   explicit packing_panels(const Weights& weights)
       : packer_(weights),
         tensor_scale_(weights.tensor_scale()),
-        room_(layout_type{layout_type::width, layout().depth, layout().group}) {}
+        one_{layout_type::width, layout().depth, layout().group} {
+    if (one_.bytes() > few) more_ = qtensor::detail::line_memory(static_cast<std::size_t>(one_.bytes()));
+  }
   layout_type layout() const { return {packer_.sizes().outputs, packer_.sizes().depth, packer_.sizes().group}; }
   float tensor_scale() const { return tensor_scale_; }
   const Weights& weights() const { return packer_.weights(); }
   /// A panel whose codes and sums are not filled in.
   packed_panel<scheme_type, A> parameters(index_t p) {
-    packer_.fill_parameters(p, room_.data(), room_.layout(), 0);
-    return room_.panel(0);
+    packer_.fill_parameters(p, room(), one_, 0);
+    return packed<scheme_type, A>::panel_in(room(), one_, 0);
   }
   packed_panel<scheme_type, A> panel(index_t p) {
-    packer_.fill(p, room_.data(), room_.layout(), 0);
-    return room_.panel(0);
+    packer_.fill(p, room(), one_, 0);
+    return packed<scheme_type, A>::panel_in(room(), one_, 0);
   }
 
  private:
+  static constexpr index_t few = 16384;  ///< bytes that are no allocation
+  std::byte* room() { return more_.data() != nullptr ? more_.data() : few_; }
+
   panel_packer<Weights, A> packer_;
   float tensor_scale_;
-  packed<scheme_type, A> room_;
+  layout_type one_;  ///< of a panel alone
+  qtensor::detail::line_memory more_;
+  alignas(64) std::byte few_[few];
 };
 
 /// Readers whose panels are packed on the way: they lie in memory of their own, one at a time, with nothing behind
