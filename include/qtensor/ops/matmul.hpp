@@ -163,7 +163,7 @@ class product_space {
 
  private:
   static constexpr index_t few =
-      9728;  // what up to 8 rows need at any depth: a matrix times a vector allocates nothing
+      9728;  // what up to 8 rows need in `multiply` at any depth, which allocates nothing then
   qtensor::detail::line_memory more_;
   alignas(64) float here_[few];
 };
