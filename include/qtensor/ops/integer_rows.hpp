@@ -91,8 +91,7 @@ template <tile_source X, class Take>
 void quantize_source_rows(const X& x, index_t first, index_t count, std::vector<float>& room, float* scales,
                           const Take& take) {
   const index_t most = std::min(box_rows, count), depth = x.cols();
-  if (floats_of_row(x, first) == nullptr)
-    room.resize(static_cast<std::size_t>((reads_by_rows(x, first) ? 1 : most) * depth));
+  room.resize(static_cast<std::size_t>(rows_in_room(x, first, most) * depth));
   for_each_float_run(x, first, count, most, room.data(),
                      [&](index_t begin, index_t rows, const float* from, index_t step) {
                        quantize_rows(from, step, rows, depth, scales + begin,

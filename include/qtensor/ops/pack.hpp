@@ -73,14 +73,11 @@ class weights_of {
   /// to[g * step + c] for output + c. Where outputs have one each, or one all, without a division for every one of
   /// them.
   template <class Unit>
-  void scales(index_t output, index_t count, index_t groups, Unit* to, index_t step) const {
+  void scales(index_t output, index_t count, index_t groups, Unit* to, index_t step) const
+      requires(has_blocks || !S::is_interleaved) {
     if constexpr (has_blocks)
       for_each_block(output, count, groups,
                      [&](index_t c, index_t g, const auto& part) { to[g * step + c] = part.scale(); });
-    else if constexpr (S::is_interleaved)
-      for (index_t g = 0; g < groups; ++g)
-        for (index_t c = 0; c < count; ++c)
-          to[g * step + c] = detail::unit_from<typename S::scale_format>(scale_code(output + c, g * group()));
     else
       copy_entries(view_.scale_grid(), view_.memory().scales, output, count, groups, to, step,
                    [](auto unit) { return unit; });
@@ -433,9 +430,11 @@ class panel_packer {
     for (index_t c = 0; c < half && half + c < count; ++c)
       simd::join_nibbles<A>(part + c * most_depth, part + (half + c) * most_depth, n);
   }
-  template <class Visit>
-  void for_each_group(const Visit& visit) const {
-    for (index_t g = 0; g < layout_.groups(); ++g) visit(g, g * layout_.group);
+  /// Parameters of outputs [output, output + count), one by one: of(output, k) of each group.
+  template <class Unit, class Of>
+  void fill_each(index_t output, index_t count, Unit* to, const Of& of) const {
+    for (index_t g = 0; g < layout_.groups(); ++g, to += width)
+      for (index_t c = 0; c < count; ++c) to[c] = static_cast<Unit>(of(output + c, g * layout_.group));
   }
   /// Entries of outputs that are not there.
   template <class Unit>
@@ -448,30 +447,22 @@ class panel_packer {
     if constexpr (requires { weights_.scales(output, count, layout_.groups(), to, width); })
       weights_.scales(output, count, layout_.groups(), to, width);
     else
-      for_each_group([&](index_t g, index_t k) {
-        for (index_t c = 0; c < count; ++c)
-          to[g * width + c] = detail::unit_from<scale_format>(weights_.scale_code(output + c, k));
-      });
+      fill_each(output, count, to,
+                [&](index_t o, index_t k) { return detail::unit_from<scale_format>(weights_.scale_code(o, k)); });
     fill_missing(count, detail::unit_from<scale_format>(detail::one_code<scale_format>()), to);
   }
   void fill_zeros(index_t output, index_t count, typename layout::zero_unit* to) const {
     if constexpr (requires { weights_.zero_points(output, count, layout_.groups(), to, width); })
       weights_.zero_points(output, count, layout_.groups(), to, width);
     else
-      for_each_group([&](index_t g, index_t k) {
-        for (index_t c = 0; c < count; ++c)
-          to[g * width + c] =
-              static_cast<typename layout::zero_unit>(weights_.zero_point(output + c, k) + code::offset);
-      });
+      fill_each(output, count, to, [&](index_t o, index_t k) { return weights_.zero_point(o, k) + code::offset; });
     fill_missing(count, typename layout::zero_unit{0}, to);
   }
   void fill_offsets(index_t output, index_t count, float* to) const {
     if constexpr (requires { weights_.offsets(output, count, layout_.groups(), to, width); })
       weights_.offsets(output, count, layout_.groups(), to, width);
     else
-      for_each_group([&](index_t g, index_t k) {
-        for (index_t c = 0; c < count; ++c) to[g * width + c] = weights_.offset(output + c, k);
-      });
+      fill_each(output, count, to, [&](index_t o, index_t k) { return weights_.offset(o, k); });
     fill_missing(count, 0.f, to);
   }
 

@@ -60,8 +60,9 @@ class group_engine {
     return form_for(form, rows) == block_form::squares ? simd::square_edge : tile::max_rows;
   }
 
-  group_engine(Panels panels, const activation_form& form, index_t most_rows)
-      : panels_(std::move(panels)),
+  template <class W>
+  group_engine(const W& w, const activation_form& form, index_t most_rows)
+      : panels_(panels_of<A>(w)),
         layout_(panels_.layout()),
         form_(form),
         one_group_(is_one_group(form)),
@@ -331,7 +332,7 @@ void multiply_group_rows(const W& w, index_t rows, index_t group, activation_sca
                     [&](index_t panel, index_t panels, index_t first, index_t count) {
                       const index_t block = packed_matrix<W> ? tile_rows_at_once(count, most, panel_bytes, height)
                                                              : rows_at_once(count, layout.depth + 64, 96);
-                      engine product(panels_of<A>(w), form, block);
+                      engine product(w, form, block);
                       typename engine::rows_type x(block, form);
                       for (index_t m = 0; m < count; m += block) {
                         const index_t some = std::min(block, count - m);

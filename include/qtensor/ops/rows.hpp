@@ -251,12 +251,19 @@ constexpr index_t even_piece_length(index_t step, index_t most, index_t elements
   return std::min(longest, round_up(divide_up(elements, pieces), std::lcm(step, line)));
 }
 
+/// Rows from `first` on that for_each_float_run reads into its room at a time: none where they are floats in memory.
+template <tile_source X>
+index_t rows_in_room(const X& x, index_t first, index_t most) {
+  if (floats_of_row(x, first) != nullptr) return 0;
+  return reads_by_rows(x, first) ? 1 : most;
+}
+
 /// Calls visit(r, n, from, step) for runs of n rows that make up rows [first, first + count) of a source, the first of
 /// a run being first + r: row i of it are the floats at from + i * step. Rows that do not lie in memory as floats are
 /// read into `room`, at most `most` of x.cols() at a time; no run is longer.
 template <tile_source X, class Visit>
 void for_each_float_run(const X& x, index_t first, index_t count, index_t most, float* room, const Visit& visit) {
-  const index_t cols = x.cols(), together = reads_by_rows(x, first) ? 1 : most;
+  const index_t cols = x.cols(), together = std::max(rows_in_room(x, first, most), index_t{1});
   for (index_t r = 0, n; r < count; r += n) {
     if (const float* here = floats_of_row(x, first + r); here != nullptr) {
       const auto step = row_step(x);
