@@ -90,7 +90,7 @@ void check_results(const problem& p, const char* order, const qt::convolution_sc
 
 TEST_CASE("convolution results: sums, floats and codes in every layout, few and many outputs, depthwise") {
   for (const char* order : {"NHWC", "NCHW", "CNHW", "HWNC"})
-    for (const index_t outputs : {3, 32, 33, 64, 70})
+    for (const index_t outputs : {3, 16, 32, 33, 40, 64, 70, 112})
       for (const index_t groups : {index_t{1}, outputs}) {
         problem p{.batch = 2,
                   .inputs = groups == 1 ? 5 : groups,
@@ -107,6 +107,52 @@ TEST_CASE("convolution results: sums, floats and codes in every layout, few and 
           check_results<A, signed_codes>(p, order, {0.1f, {}, l.bias, {}}, 0x1p-130f, 4);
         });
       }
+}
+
+TEST_CASE("convolution results: channels that lie in the same places of a cache, and nearly so") {
+  for (const index_t outputs : {3, 8, 17, 70})
+    for (const index_t groups : {index_t{1}, outputs})
+      for (const index_t wide : {15, 16, 32}) {
+        const problem p{.batch = 1,
+                        .inputs = groups == 1 ? 3 : groups,
+                        .outputs = outputs,
+                        .sizes = {wide == 15 ? 17 : wide, wide},
+                        .taps = {1, 3},
+                        .how = {{}, {}, {}, {0, 1}, {0, 1}, groups},
+                        .x_zero = -9,
+                        .w_zeros = {outputs == 17 ? 5 : 0}};
+        const lists l = random_lists(outputs);
+        check::archs::for_each([&]<class A>(A) {
+          check_results<A, signed_codes>(p, "NCHW", {0.37f, l.scales, l.bias, l.sum_bias}, 0.21f, -7);
+        });
+      }
+}
+
+TEST_CASE("convolution results: a sink gets as many pixels at once as it asks for, no more than there may be") {
+  struct counting {
+    index_t wanted;
+    index_t* most;
+    index_t* all;
+    index_t fewest_pixels() const { return wanted; }
+    void operator()(const qt::convolution_tile& t) const {
+      *most = std::max(*most, t.pixels);
+      *all += t.pixels * t.channels;
+    }
+  };
+  for (const index_t groups : {1, 24}) {
+    const problem p{.inputs = 24, .outputs = 24, .sizes = {20, 300}, .taps = {1, 1}, .how = {.groups = groups}};
+    const operands data(p);
+    const auto packed = qt::pack_convolution<qt::simd::scalar_arch>(data.plan, {data.w.data()});
+    for (const auto& [wanted, got] : {std::pair<index_t, index_t>{2, qt::usual_convolution_pixels},
+                                      {70, 70},
+                                      {qt::convolution_pixels, qt::convolution_pixels},
+                                      {1000, qt::convolution_pixels}}) {
+      index_t most = 0, all = 0;
+      qt::convolve(packed, {data.x.data()}, counting{wanted, &most, &all});
+      CHECK(most == got);
+      CHECK(all == 20 * 300 * 24);
+    }
+  }
 }
 
 TEST_CASE("convolution results: an epilogue sees every tile of floats and may change it") {

@@ -124,19 +124,27 @@ TEST_CASE("load_quarters: 16 bytes of each place, both ends fenced") {
   });
 }
 
-TEST_CASE("store_halves: each half to its place, both ends fenced") {
+TEST_CASE("store_parts: each part to its place, nothing between them, both ends fenced") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);
-    constexpr index_t half = 2 * simd::lanes<arch_type>;
-    const auto codes = check::random_codes<std::uint8_t>(2 * half);
-    for (const bool at_start : {false, true}) {
-      fenced<std::uint8_t> lower(half, at_start), upper(half, at_start);
-      simd::store_halves(lower.data(), upper.data(), simd::load<arch_type>(codes.data()));
-      for (index_t i = 0; i < half; ++i) {
-        REQUIRE(lower[i] == codes[static_cast<std::size_t>(i)]);
-        REQUIRE(upper[i] == codes[static_cast<std::size_t>(i + half)]);
-      }
-    }
+    const auto codes = check::random_codes<std::uint8_t>(4 * simd::lanes<arch_type>);
+    const auto parts_of = [&]<index_t Parts>() {
+      constexpr index_t part = 4 * simd::lanes<arch_type> / Parts;
+      for (const index_t apart : {part, part + 1, index_t{333}})
+        for (const bool at_start : {false, true}) {
+          const index_t n = (Parts - 1) * apart + part;
+          fenced<std::uint8_t> to(n, at_start);
+          std::fill_n(to.data(), n, std::uint8_t{0xa5});
+          simd::store_parts<Parts>(to.data(), apart, simd::load<arch_type>(codes.data()));
+          for (index_t i = 0; i < n; ++i) {
+            const bool is_between = i % apart >= part;
+            if (to[i] != (is_between ? 0xa5 : codes[static_cast<std::size_t>(i / apart * part + i % apart)]))
+              FAIL(Parts, " parts, apart ", apart, " byte ", i);
+          }
+        }
+    };
+    parts_of.template operator()<2>();
+    parts_of.template operator()<4>();
   });
 }
 

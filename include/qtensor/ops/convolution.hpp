@@ -16,13 +16,15 @@ struct convolution_tile {
 };
 
 /// Pixels of a tile at most; its stride is at most `convolution_stride`.
-inline constexpr index_t convolution_pixels = 24;
+inline constexpr index_t convolution_pixels = 96;
+/// Pixels of a tile where the sink wants no more at once.
+inline constexpr index_t usual_convolution_pixels = 24;
 template <simd::usable_arch A>
 inline constexpr index_t convolution_stride = std::max(simd::int_tile<A>::panel, simd::channel_panel<A>);
 
 namespace ops {
 
-/// Pixels that a sink wants at once where it runs beside sums: two, or what it or its result `y` says.
+/// Pixels that a sink wants at once: two, or what it or its result `y` says.
 template <class Sink>
 index_t fewest_pixels(const Sink& sink) {
   if constexpr (requires { sink.fewest_pixels(); })
@@ -46,7 +48,6 @@ concept direct_sink = requires(const Sink& s, index_t n) {
 template <simd::usable_arch A, class Sink>
 class convolution_run {
   using unit = typename simd::quad_dot<A>::unit;
-  static constexpr index_t sink_rows = convolution_pixels;
 
  public:
   /// x with a code for a zero point, which padding has; sums are less `distance` times the weights, as if none met it.
@@ -55,6 +56,7 @@ class convolution_run {
       : w_(w), x_(x), sink_(sink), s_(w.shape()) {
     // Units are codes plus an offset, or as they are; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
+    sink_rows_ = std::clamp(fewest_pixels(sink), usual_convolution_pixels, convolution_pixels);
     if constexpr (simd::square_unit<A>::exists) in_place_ = squares_read_in_place(w);
     const std::int64_t added = zero + (takes_signed_codes() ? 0 : simd::quad_dot<A>::unit_offset);
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
@@ -86,13 +88,12 @@ class convolution_run {
   void over(const By& by) const {
     const index_t rows = band_rows(by.concurrency());
     if (w_.form() == convolution_form::channels)
-      over_bands<channel_rows_of<A>>(by, rows, [&](auto& band, index_t n, index_t d, index_t first, index_t count) {
-        channels(band, n, d, first, count);
+      over_bands<channel_rows_of<A>>(by, rows, [&](auto& of, index_t n, index_t d, index_t first, index_t count) {
+        channels(of, n, d, first, count);
       });
     else
       over_bands<unit_rows_of<A>>(
-          by, rows,
-          [&](auto& band, index_t n, index_t d, index_t first, index_t count) { dots(band, n, d, first, count); },
+          by, rows, [&](auto& of, index_t n, index_t d, index_t first, index_t count) { dots(of, n, d, first, count); },
           in_place_);
   }
 
@@ -138,6 +139,12 @@ class convolution_run {
       return false;
   }
 
+  /// What one thread works with: a band, and room for the sums of a tile and of its windows.
+  template <class Band>
+  struct working_memory {
+    Band band;
+    line_array<std::int32_t> sums, windows;
+  };
   /// `more`: what a band is made of besides.
   template <class Band, class By, class Body, class... More>
   void over_bands(const By& by, index_t rows, const Body& body, const More&... more) const {
@@ -145,9 +152,13 @@ class convolution_run {
     const index_t items = s_.result_batch() * depth * bands;
     const index_t work = rows * s_.axes[2].out() * s_.outputs * std::max(index_t{1}, s_.depth() / 16);
     const index_t parts = qtensor::detail::part_count(by, items, 1, work);
-    std::vector<Band> memory;
+    const index_t tile = sink_rows_ * w_.width();
+    const bool windows = w_.form() == convolution_form::channels && w_.has_zeros();
+    std::vector<working_memory<Band>> memory;
     memory.reserve(static_cast<std::size_t>(parts));
-    for (index_t i = 0; i < parts; ++i) memory.emplace_back(w_, x_, rows, more...);
+    for (index_t i = 0; i < parts; ++i)
+      memory.push_back(
+          {Band(w_, x_, rows, more...), line_array<std::int32_t>(tile), line_array<std::int32_t>(windows ? tile : 0)});
     qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
       for (index_t item = begin; item < begin + count; ++item) {
         const index_t first = item % bands * rows, d = item / bands % depth;
@@ -156,12 +167,13 @@ class convolution_run {
     });
   }
 
-  void dots(unit_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
+  void dots(working_memory<unit_rows_of<A>>& memory, index_t n, index_t d, index_t first, index_t rows) const {
+    unit_rows_of<A>& band = memory.band;
+    std::int32_t* const sums = memory.sums.data();
     constexpr index_t width = simd::int_tile<A>::panel;
     const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
     const simd::tap_segments taps = band.segments();
-    alignas(64) std::int32_t sums[sink_rows * width] = {};
     for (index_t g = 0; g < w_.group_count(); ++g) {
       const index_t channel = g * s_.group_outputs();
       band.fill(s_.source_batch(n, channel), s_.first_input(channel), d, first, rows);
@@ -182,7 +194,7 @@ class convolution_run {
           }
         const std::int8_t* panel = w_.panel(g, p);
         const auto* const pixels = band.pixels();
-        simd::for_each_row_tile(rows * cols, sink_rows, [&](index_t pixel, index_t count) {
+        simd::for_each_row_tile(rows * cols, sink_rows_, [&](index_t pixel, index_t count) {
           simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
             if constexpr (simd::sum_dot<A>::exists)
               if (panel_units_ > 0)
@@ -244,10 +256,12 @@ class convolution_run {
   }
 
   /// Pixels below each other come one after the other, as many as read rows that stay in the first cache.
-  void channels(channel_rows_of<A>& band, index_t n, index_t d, index_t first, index_t rows) const {
+  void channels(working_memory<channel_rows_of<A>>& memory, index_t n, index_t d, index_t first, index_t rows) const {
+    channel_rows_of<A>& band = memory.band;
+    std::int32_t *const sums = memory.sums.data(), *const windows = memory.windows.data();
     constexpr index_t width = simd::channel_panel<A>;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
-    alignas(64) std::int32_t sums[sink_rows * width] = {}, windows[sink_rows * width] = {}, window_start[width];
+    alignas(64) std::int32_t window_start[width];
     std::fill_n(window_start, width, window_start_);
     for (index_t p = 0; p < w_.panels(); ++p) {
       const index_t channels = std::min(width, s_.outputs - p * width);
@@ -257,7 +271,7 @@ class convolution_run {
         simd::dot_lanes_tile<A>(panel, pixel, band.pixel_step(), count, band.offsets(), band.quads(), start, to,
                                 channels);
       };
-      simd::for_each_row_tile(cols, sink_rows, [&](index_t col, index_t count) {
+      simd::for_each_row_tile(cols, sink_rows_, [&](index_t col, index_t count) {
         for (index_t row = 0; row < rows; ++row) {
           sum(w_.panel(0, p), band.pixel(row, col), count, start_.data() + p * width, sums);
           if (w_.has_zeros()) {
@@ -276,6 +290,7 @@ class convolution_run {
   convolution_input x_;
   const Sink& sink_;
   const convolution_shape& s_;
+  index_t sink_rows_;  // pixels that the sink gets at once
   line_array<std::int32_t> start_;
   line_array<unit> wide_;    // panels for products of sums, where tiles are
   index_t panel_units_ = 0;  // of each; 0: none

@@ -19,8 +19,17 @@ struct convolution_result {
   T* at(index_t batch, index_t pixel, index_t channel) const {
     return data + batch * batch_stride + pixel * pixel_stride + channel * channel_stride;
   }
-  /// To be stored at once: where channels lie apart, enough for lines of pixels.
-  index_t fewest_pixels() const { return channel_stride == 1 ? 2 : simd::square_edge; }
+  /// To be stored at once: where channels lie apart, enough for lines of pixels, and many where they share places.
+  index_t fewest_pixels() const {
+    if (channel_stride == 1) return 2;
+    return shares_places() ? convolution_pixels : 64 / index_t{sizeof(T)};
+  }
+  /// Whether channels lie in the same few places of a cache: there they push each other out before their lines are
+  /// full.
+  bool shares_places() const {
+    constexpr index_t period = 1024 / index_t{sizeof(T)};
+    return channel_stride % period == 0;
+  }
 };
 
 /// The result of a layout: `result_in(y, plan.result("NHWC"))`. Throws where pixels are not evenly spaced, as between
@@ -140,8 +149,10 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
     // Elements move as others of their size do: nothing is computed with them.
     using unit =
         std::conditional_t<sizeof(T) == 1, std::uint8_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, float>>;
-    simd::transpose(reinterpret_cast<const unit*>(values), stride, channels, pixels, reinterpret_cast<unit*>(to),
-                    y.channel_stride);
+    const index_t some = y.shares_places() ? (sizeof(T) == 1 ? 16 : 8) : channels;  // whose lines fit any first cache
+    for (index_t c = 0; c < channels; c += some)
+      simd::transpose(reinterpret_cast<const unit*>(values) + c, stride, std::min(some, channels - c), pixels,
+                      reinterpret_cast<unit*>(to) + c * y.channel_stride, y.channel_stride);
   } else {
     for (index_t c = 0; c < channels; ++c)
       for (index_t p = 0; p < pixels; ++p)
@@ -310,7 +321,7 @@ class code_sink {
   bool is_direct() const { return is_regular_ && !scales_.has_sum_bias() && to_.y.channel_stride == 1; }
   template <index_t Channels>
   QTENSOR_INLINE auto direct(index_t batch, index_t pixel, index_t channel, index_t stride = Channels) const {
-    static_assert(Channels == block || Channels == block / 2);
+    static_assert(Channels == block || Channels == block / 2 || Channels == step);
     constexpr index_t pixels = block / Channels;
     return
         [codes = coder<pixels, false, encoder::fast>(scales_, channel, regular_), to = bytes_at(batch, pixel, channel),
@@ -320,19 +331,29 @@ class code_sink {
             if constexpr (pixels == 1)
               simd::store(at, codes(sums, stride));
             else
-              simd::store_halves(at, at + apart, codes(sums, stride));
-          if (count > 0) simd::store_n(at, Channels, codes(sums, stride, 1));
+              simd::store_parts<pixels>(at, apart, codes(sums, stride));
+          if (count == 0) return;
+          alignas(64) std::uint8_t rest[block];
+          simd::store(rest, codes(sums, stride, count));
+          for (index_t i = 0; i < count; ++i) std::memcpy(at + i * apart, rest + i * Channels, Channels);
         };
   }
 
   QTENSOR_INLINE void operator()(const convolution_tile& t) const {
-    // Where a pixel's channels are a whole block or half of one and lie side by side, codes go to their place at once.
-    if (t.channels == block && is_direct())
-      direct<block>(t.batch, t.pixel, t.channel, t.stride)(0, t.pixels, t.sums);
-    else if (2 * t.channels == block && is_direct())
-      direct<block / 2>(t.batch, t.pixel, t.channel, t.stride)(0, t.pixels, t.sums);
-    else
-      encode_and_place(t);
+    // Where channels lie side by side, the codes of whole vectors go to their place at once.
+    index_t c = 0;
+    if (is_direct()) {
+      const auto whole = [&]<index_t Channels>() QTENSOR_INLINE_LAMBDA {
+        if (c + Channels > t.channels) return;
+        direct<Channels>(t.batch, t.pixel, t.channel + c, t.stride)(0, t.pixels, t.sums + c);
+        c += Channels;
+      };
+      whole.template operator()<block>();
+      whole.template operator()<block / 2>();
+      whole.template operator()<step>();
+    }
+    if (c < t.channels)
+      encode_and_place({t.batch, t.pixel, t.channel + c, t.pixels, t.channels - c, t.sums + c, t.stride});
   }
 
  private:

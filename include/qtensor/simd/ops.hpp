@@ -249,10 +249,11 @@ QTENSOR_INLINE void store_n(T* to, index_t n, const xsimd::batch<T, A>& v) {
   store_n(detail::isa<A>{}, to, n, v);
 }
 
-/// Each half to a place of its own. Cost: 2 / 2 / 2 / 2.
-template <usable_arch A>
-QTENSOR_INLINE void store_halves(std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
-  store_halves(detail::isa<A>{}, lower, upper, v);
+/// Each of so many equal parts, 2 or 4, to a place of its own, `apart` bytes from one to the next. Cost: 1 a part
+/// (x86), 2.
+template <index_t Parts, usable_arch A>
+requires(Parts == 2 || Parts == 4) QTENSOR_INLINE void store_parts(std::uint8_t* to, index_t apart, const bytes<A>& v) {
+  store_parts<Parts>(detail::isa<A>{}, to, apart, v);
 }
 
 /// 16 bytes each of lanes / 4 places, `apart` bytes from one to the next. Cost: 4 / 2 / 1 / 1.

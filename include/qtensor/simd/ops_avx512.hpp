@@ -173,10 +173,18 @@ QTENSOR_INLINE xsimd::batch<T, avx512_arch> load_n(avx512_isa, const T* from, in
     return _mm512_mask_loadu_epi8(_mm512_set1_epi8(static_cast<char>(fill)), mask, from);
   }
 }
-template <class A>
-QTENSOR_INLINE void store_halves(avx512_isa, std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lower), _mm512_castsi512_si256(v.data));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(upper), _mm512_extracti64x4_epi64(v.data, 1));
+template <index_t Parts, class A>
+QTENSOR_INLINE void store_parts(avx512_isa, std::uint8_t* to, index_t apart, const bytes<A>& v) {
+  if constexpr (Parts == 2) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(v.data));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + apart), _mm512_extracti64x4_epi64(v.data, 1));
+  } else {
+    const auto quarter = [&](index_t i) QTENSOR_INLINE_LAMBDA { return reinterpret_cast<__m128i*>(to + i * apart); };
+    _mm_storeu_si128(quarter(0), _mm512_castsi512_si128(v.data));
+    _mm_storeu_si128(quarter(1), _mm512_extracti64x2_epi64(v.data, 1));
+    _mm_storeu_si128(quarter(2), _mm512_extracti64x2_epi64(v.data, 2));
+    _mm_storeu_si128(quarter(3), _mm512_extracti64x2_epi64(v.data, 3));
+  }
 }
 template <class T>
 QTENSOR_INLINE void store_n(avx512_isa, T* to, index_t n, const xsimd::batch<T, avx512_arch>& v) {

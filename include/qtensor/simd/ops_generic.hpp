@@ -318,13 +318,11 @@ QTENSOR_INLINE void store_n(any_isa, T* to, index_t n, const xsimd::batch<T, A>&
   std::memcpy(to, b.lane.data(), static_cast<std::size_t>(n) * sizeof(T));
 }
 
-template <class A>
-QTENSOR_INLINE void store_halves(any_isa, std::uint8_t* lower, std::uint8_t* upper, const bytes<A>& v) {
-  constexpr std::size_t half = sizeof(v) / 2;
-  alignas(64) std::uint8_t both[2 * half];
-  v.store_aligned(both);
-  std::memcpy(lower, both, half);
-  std::memcpy(upper, both + half, half);
+template <index_t Parts, class A>
+QTENSOR_INLINE void store_parts(any_isa, std::uint8_t* to, index_t apart, const bytes<A>& v) {
+  constexpr std::size_t part = sizeof(v) / std::size_t{Parts};
+  const buffer<std::uint8_t, A> all(v);
+  for (std::size_t i = 0; i < std::size_t{Parts}; ++i, to += apart) std::memcpy(to, all.lane.data() + i * part, part);
 }
 template <class A>
 QTENSOR_INLINE bytes<A> load_quarters(any_isa, const std::uint8_t* from, index_t apart) {

@@ -417,6 +417,20 @@ template <class T>
 requires(sizeof(T) == 4) QTENSOR_INLINE void store_n(avx2_isa, T* to, index_t n, const xsimd::batch<T, avx2_arch>& v) {
   _mm256_maskstore_epi32(reinterpret_cast<int*>(to), first_lanes(n), std::bit_cast<__m256i>(v.data));
 }
+template <index_t Parts, class A>
+QTENSOR_INLINE void store_parts(avx2_isa, std::uint8_t* to, index_t apart, const bytes<A>& v) {
+  const __m128i low = _mm256_castsi256_si128(v.data), high = _mm256_extracti128_si256(v.data, 1);
+  if constexpr (Parts == 2) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + apart), high);
+  } else {
+    const auto quarter = [&](index_t i) QTENSOR_INLINE_LAMBDA { return to + i * apart; };
+    _mm_storeu_si64(quarter(0), low);
+    _mm_storeu_si64(quarter(1), _mm_unpackhi_epi64(low, low));
+    _mm_storeu_si64(quarter(2), high);
+    _mm_storeu_si64(quarter(3), _mm_unpackhi_epi64(high, high));
+  }
+}
 template <class A>
 QTENSOR_INLINE bytes256 load_quarters(avx2_isa, const std::uint8_t* from, index_t apart) {
   return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(from + apart), reinterpret_cast<const __m128i*>(from));
