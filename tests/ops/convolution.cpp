@@ -126,6 +126,24 @@ TEST_CASE("convolution: rows of many channels, each on a lane of its own, that m
                       .x_zero = turn % 11});
         }
 }
+TEST_CASE("convolution: groups of whole quads of channels, rows of which are filled for several at once") {
+  int turn = 0;
+  for (const index_t inputs : {4, 8, 12, 16, 20, 24, 64, 68})
+    for (const index_t groups : {2, 3, 5, 9, 17})
+      for (const index_t outputs : {1, 16, 21}) {
+        const index_t dilation = 1 + ++turn % 2, stride = 1 + turn % 3 / 2;
+        check_sums({.x_order = turn % 3 == 0 ? "NCHW" : "NHWC",
+                    .batch = 1 + turn % 2,
+                    .inputs = inputs * groups,
+                    .outputs = outputs * groups,
+                    .sizes = {4, 5 + turn % 4},
+                    .taps = {2, 1 + turn % 3},
+                    .how = {{1, stride}, {1, dilation}, {1, 1 + turn % 7 / 6}, {1, 1}, {0, 4}, groups},
+                    .x_sign = turn % 5 < 2 ? is_signed : is_unsigned,
+                    .x_zero = turn % 11,
+                    .w_zeros = {turn % 4 == 0 ? 7 : 0}});
+      }
+}
 TEST_CASE("convolution: batch groups") {
   for (const index_t groups : {2, 3})
     check_sums({.batch = 6,

@@ -85,7 +85,8 @@ class byte_rows {
   }
 
  private:
-  void copy(const std::uint8_t* from, index_t pixels, index_t channels, std::uint8_t* to, index_t step) const {
+  [[gnu::noinline]] void copy(const std::uint8_t* from, index_t pixels, index_t channels, std::uint8_t* to,
+                              index_t step) const {
     const activation_map& m = plan_->input;
     if (m.channel_stride == 1 || channels == 1) {
       if (m.spatial[2] == channels && step == channels) {
@@ -171,33 +172,40 @@ class unit_rows_of {
  public:
   /// in_place: as squares_read_in_place(w) has it.
   unit_rows_of(const packed_convolution<A>& w, const convolution_input& x, index_t rows, bool in_place)
-      : weights_(&w), x_(x), bytes_(w.plan(), x), band_(w.shape(), rows), in_place_(in_place) {
+      : weights_(&w),
+        x_(x),
+        bytes_(w.plan(), x),
+        band_(w.shape(), rows),
+        in_place_(in_place),
+        filled_(std::max(index_t{1}, w.shape().group_inputs())) {
     const convolution_shape& s = w.shape();
     const index_t taps = s.axes[2].taps, inputs = s.group_inputs();
     by_rows_ = w.form() == convolution_form::rows;
     by_sums_ = convolves_by_sums(w);
     by_squares_ = in_place || convolves_by_squares(w);
-    if (in_place) {
+    if (in_place_) {
       step_ = s.inputs, row_units_ = s.axes[2].in * step_, pixel_step_ = step_ * s.axes[2].stride;
     } else {
-      step_ = by_rows_ ? inputs : round_up(inputs, 4);
+      if (may_fill_for_many()) filled_ *= std::clamp(index_t{64} / inputs, index_t{1}, s.groups);
+      step_ = by_rows_ ? inputs : round_up(filled_, 4);
       pixel_step_ = by_rows_ ? round_up(taps * inputs, 4) : step_ * s.axes[2].stride;
       // Rows of squares run on from row to row where these lie a number of pixels apart.
       row_units_ = round_up(by_rows_ ? pixel_step_ * s.axes[2].out() : step_ * bytes_.width(),
                             by_squares_ ? pixel_step_ : index_t{64});
       make_room(rows);
     }
-    offsets_.reserve(static_cast<std::size_t>(w.segments()));
+    // Taps of a row follow each other where their channels do.
+    segment_quads_ = filled_ == inputs ? w.segment_quads() : inputs / 4;
     for (index_t d = 0; d < s.axes[0].taps; ++d)
       for (index_t h = 0; h < s.axes[1].taps; ++h) {
         const index_t row = (d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_units_;
-        const bool joined = by_rows_ || s.axes[2].tap_dilation == 1;
+        const bool joined = by_rows_ || (s.axes[2].tap_dilation == 1 && filled_ == inputs);
         for (index_t t = 0; t < (joined ? 1 : taps); ++t) offsets_.push_back(row + t * s.axes[2].tap_dilation * step_);
       }
   }
 
   simd::tap_segments segments() const {
-    return {offsets_.data(), static_cast<index_t>(offsets_.size()), weights_->segment_quads()};
+    return {offsets_.data(), static_cast<index_t>(offsets_.size()), segment_quads_};
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
   const unit* const* pixels() {
@@ -226,10 +234,15 @@ class unit_rows_of {
   /// The same, for products of sums: the products among its units.
   const std::int32_t* window_products() const { return window_products_.data(); }
 
+  /// For the group that begins at a channel: they come one after the other, and find what the one before has filled.
   void fill(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
     const convolution_shape& s = weights_->shape();
     if constexpr (simd::square_unit<A>::exists)
       if (in_place_) return find(batch, first_channel, d, first, n);
+    const index_t behind = first_channel % filled_;
+    for (index_t& offset : offsets_) offset += behind - behind_;
+    behind_ = behind;
+    if (behind > 0) return;
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       fill_row(slot, batch, first_channel, from_d, from_h);
       if constexpr (simd::sum_dot<A>::exists)
@@ -244,6 +257,10 @@ class unit_rows_of {
   }
 
  private:
+  /// Whether rows may be filled for several groups at once, for a line of each pixel: a group has whole quads of it.
+  bool may_fill_for_many() const {
+    return !by_rows_ && !by_sums_ && !by_squares_ && !weights_->has_zeros() && filled_ % 4 == 0;
+  }
   /// Memory for a band of so many rows of output.
   void make_room(index_t rows) {
     const convolution_shape& s = weights_->shape();
@@ -286,6 +303,7 @@ class unit_rows_of {
   void fill_row(index_t slot, index_t batch, index_t first_channel, index_t d, index_t h) {
     const convolution_shape& s = weights_->shape();
     const index_t inputs = s.group_inputs(), width = bytes_.width();
+    const index_t channels = std::min(filled_, s.inputs - first_channel);
     unit* to = units_.data() + slot * row_units_;
     std::int32_t* sums = weights_->has_zeros() ? place_sums_.data() + slot * width : nullptr;
     if (d < 0 || h < 0) {
@@ -293,14 +311,14 @@ class unit_rows_of {
       if (weights_->has_zeros()) std::fill_n(sums, width, 0);
       return;
     }
-    if (!by_rows_ && !weights_->has_zeros() && step_ == inputs && bytes_.is_dense(inputs)) {
+    if (!by_rows_ && !weights_->has_zeros() && step_ == channels && bytes_.is_dense(channels)) {
       const byte_rows::inside_places at = bytes_.inside(batch, first_channel, d, h);
       std::fill_n(to, at.begin * step_, zero_unit());
       if (at.end > at.begin) simd::pack_units<A>(at.from, (at.end - at.begin) * step_, x_.sign, to + at.begin * step_);
       std::fill_n(to + at.end * step_, (width - at.end) * step_, zero_unit());
       return;
     }
-    bytes_.read(batch, first_channel, inputs, d, h, line_.data(), step_);
+    bytes_.read(batch, first_channel, channels, d, h, line_.data(), step_);
     if (weights_->has_zeros()) sum_places(sums);
     if (!by_rows_) {
       simd::pack_units<A>(line_.data(), width * step_, x_.sign, to);
@@ -417,7 +435,8 @@ class unit_rows_of {
   byte_rows bytes_;
   row_band band_;
   bool in_place_, by_rows_ = false, by_sums_ = false, by_squares_ = false;
-  index_t step_ = 0, pixel_step_ = 0, row_units_ = 0;
+  index_t filled_, behind_ = 0;  // channels that are filled at once, and of them those before the group's
+  index_t step_ = 0, pixel_step_ = 0, row_units_ = 0, segment_quads_ = 0;
   line_array<std::uint8_t> line_, terms_;
   line_array<unit> units_;
   const unit* first_ = nullptr;
@@ -466,6 +485,8 @@ class channel_rows_of {
     const convolution_shape& s = weights_->shape();
     const index_t outputs = std::min(width, s.outputs - p * width), per_group = s.group_outputs();
     const index_t channel = p * width / per_group, channels = (p * width + outputs - 1) / per_group + 1 - channel;
+    const simd::bytes<A> channel_of_output =
+        per_group == 1 ? simd::bytes<A>(std::uint8_t{0}) : channels_of(p * width, outputs, per_group);
     constexpr std::uint8_t to_unit = unit_offset == 0 ? 0 : 0x80;
     const auto flip = static_cast<std::uint8_t>(static_cast<std::uint8_t>(x_.sign) ^ to_unit);
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
@@ -480,16 +501,22 @@ class channel_rows_of {
         bytes_.read(batch, channel, channels, from_d, from_h, lanes_.data(), width);
       } else {
         bytes_.read(batch, channel, channels, from_d, from_h, line_.data(), channels);
-        for (index_t o = 0; o < outputs; ++o) {
-          const std::uint8_t* from = line_.data() + (p * width + o) / per_group - channel;
-          for (index_t at = 0; at < bytes_.width(); ++at, from += channels) lanes_[at * width + o] = *from;
-        }
+        for (index_t at = 0; at < bytes_.width(); ++at)
+          simd::store(&lanes_[at * width], simd::byte_table<A, table_size>(&line_[at * channels])(channel_of_output));
       }
       join_lanes(0, places_, outputs, flip, to);
     });
   }
 
  private:
+  static constexpr int table_size = std::max(16, static_cast<int>(width));
+  /// Where each of some outputs has its channel, counted from the first one's, `per_group` outputs to a channel.
+  static simd::bytes<A> channels_of(index_t first, index_t outputs, index_t per_group) {
+    std::uint8_t at[width] = {};
+    for (index_t o = 0; o < outputs; ++o)
+      at[o] = static_cast<std::uint8_t>((first + o) / per_group - first / per_group);
+    return simd::load<A>(at);
+  }
   index_t tap_apart() const { return weights_->shape().axes[2].tap_dilation; }
   /// Quads of places [first, end) from lanes_.
   void join_lanes(index_t first, index_t end, index_t outputs, std::uint8_t flip, std::uint8_t* to) const {

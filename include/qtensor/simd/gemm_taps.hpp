@@ -65,32 +65,46 @@ void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_
     dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
 }
 
-template <class A, index_t Rows>
-[[gnu::noinline]] void dot_lanes_registers(const std::int8_t* panel, const std::uint8_t* rows, index_t row_step,
-                                           const index_t* offsets, index_t quads, const std::int32_t* start,
-                                           std::int32_t* sums, index_t columns) {
+/// Quads whose weights stay in registers while all rows pass.
+template <class A>
+inline constexpr index_t most_held_quads = int_tile<A>::many_registers ? 8 : 3;
+
+/// What the sums of a row begin with: `start`, or what they have come to.
+enum class sums_from { start, sums };
+
+template <class A, sums_from From, index_t Quads>
+[[gnu::noinline]] void dot_lanes_held(const std::int8_t* panel, const std::uint8_t* rows, index_t row_step,
+                                      index_t count, const index_t* offsets, const std::int32_t* start,
+                                      std::int32_t* sums, index_t columns) {
   using dot = quad_dot<A>;
-  constexpr index_t step = lanes<A>, width = 4 * step, vectors = 2;
-  for (index_t c = 0; c < columns; c += vectors * step) {
-    ints<A> sum[Rows][vectors];
-    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-      const ints<A> first = simd::load<A>(start + c + v * step);
-      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][v] = first; });
+  constexpr index_t step = lanes<A>, width = 4 * step;
+  for (index_t c = 0; c < columns; c += step) {
+    const ints<A> first = simd::load<A>(start + c);
+    typename dot::weights w[std::max(Quads, index_t{1})];
+    const std::uint8_t* row[std::max(Quads, index_t{1})];
+    repeat<Quads>([&](auto q) QTENSOR_INLINE_LAMBDA {
+      w[q] = dot::load(panel + (q * width + c) * 4);
+      row[q] = rows + offsets[q] + 4 * c;
     });
-    for (index_t q = 0; q < quads; ++q) {
-      typename dot::weights w[vectors];
-      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { w[v] = dot::load(panel + (q * width + c + v * step) * 4); });
-      const std::uint8_t* const at = rows + offsets[q] + 4 * c;
-      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-          sum[r][v] = dot::dot(sum[r][v], w[v], dot::load_row(at + r * row_step + 4 * v * step));
-        });
+    std::int32_t* to = sums + c;
+    for (index_t r = 0; r < count; ++r, to += width) {
+      ints<A> sum = first;
+      if constexpr (From == sums_from::sums) sum = simd::load<A>(to);
+      repeat<Quads>([&](auto q) QTENSOR_INLINE_LAMBDA {
+        sum = dot::dot(sum, w[q], dot::load_row(row[q]));
+        row[q] += row_step;
       });
+      simd::store(to, sum);
     }
-    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { simd::store(sums + r * width + c + v * step, sum[r][v]); });
-    });
   }
+}
+template <class A, sums_from From, index_t Quads>
+void dot_lanes_quads(index_t quads, const std::int8_t* panel, const std::uint8_t* rows, index_t row_step, index_t count,
+                     const index_t* offsets, const std::int32_t* start, std::int32_t* sums, index_t columns) {
+  if constexpr (Quads > 0)
+    if (quads < Quads)
+      return dot_lanes_quads<A, From, Quads - 1>(quads, panel, rows, row_step, count, offsets, start, sums, columns);
+  dot_lanes_held<A, From, Quads>(panel, rows, row_step, count, offsets, start, sums, columns);
 }
 
 template <class A, class Step, index_t Rows>
@@ -146,15 +160,16 @@ template <usable_arch A>
 void dot_lanes_tile(const std::int8_t* panel_codes, const std::uint8_t* rows, index_t row_step, index_t count,
                     const index_t* offsets, index_t quads, const std::int32_t* start, std::int32_t* sums,
                     index_t columns = channel_panel<A>) {
-  constexpr index_t most = channel_rows, width = channel_panel<A>;
-  index_t r = 0;
-  for (; r + most <= count; r += most)
-    detail::dot_lanes_registers<A, most>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
-                                         sums + r * width, columns);
-  // Counted so that g++ 12 -O3 sees an end to it: it warns of loops that would leave memory if they had none.
-  for (index_t left = count % most; left > 0; --left, ++r)
-    detail::dot_lanes_registers<A, 1>(panel_codes, rows + r * row_step, row_step, offsets, quads, start,
-                                      sums + r * width, columns);
+  using detail::sums_from;
+  constexpr index_t most = detail::most_held_quads<A>;
+  index_t some = divide_up(quads, std::max(divide_up(quads, most), index_t{1}));
+  detail::dot_lanes_quads<A, sums_from::start, most>(some, panel_codes, rows, row_step, count, offsets, start, sums,
+                                                     columns);
+  for (index_t q = some; q < quads; q += some) {
+    some = std::min(some, quads - q);
+    detail::dot_lanes_quads<A, sums_from::sums, most>(some, panel_codes + q * 4 * channel_panel<A>, rows, row_step,
+                                                      count, offsets + q, start, sums, columns);
+  }
 }
 
 /// sums[r * channel_panel + c] = the chain over t < taps of rows[r][offsets[t] + c] times weights[t * channel_panel +
