@@ -142,6 +142,42 @@ TEST_CASE("convolution of floats: codes with scales along the input channels, an
   }
 }
 
+TEST_CASE("convolution of floats: codes in every layout, of one scale and of one a channel, few channels and many") {
+  int turn = 0;
+  for (const char* order : {"NHWC", "NCHW", "CNHW", "NWCH"})
+    for (const index_t channels : {1, 3, 17, 70})
+      for (const index_t groups : {index_t{1}, channels})
+        for (const index_t of_x : {index_t{1}, channels}) {
+          const problem p{.x_order = order,
+                          .batch = 2,
+                          .inputs = channels,
+                          .outputs = groups * 2,
+                          .sizes = {3, ++turn % 2 == 0 ? 70 : 6},
+                          .taps = {2, 2},
+                          .how = {{}, {}, {1, 1 + turn % 5 / 4}, {1, 1}, {0, 0}, groups},
+                          .x_sign = turn % 3 == 0 ? qt::simd::code_sign::is_unsigned : qt::simd::code_sign::is_signed,
+                          .x_zero = turn % 4 == 0 ? (1 << 30) + 1 : -100};
+          const operands data(p);
+          std::vector<float> scales;
+          for (index_t c = 0; c < of_x; ++c) scales.push_back(0.37f / static_cast<float>(c + 3));
+          const auto want = chains(
+              data.plan.shape,
+              [&](index_t n, index_t c, const position& at) {
+                return static_cast<float>(data.x_number(p, n, c, at)) *
+                       scales[of_x == 1 ? 0 : static_cast<std::size_t>(c)];
+              },
+              [&](index_t o, index_t i, const position& tap) {
+                return static_cast<float>(data.w_number(p, o, i, tap)) * 0.5f;
+              });
+          const std::vector<float> half = {0.5f};
+          const auto packed = qt::pack_convolution_floats(data.plan, {data.w.data(), p.w_sign, p.w_zeros}, half,
+                                                          qt::weight_scales::of_outputs);
+          INFO(order, " ", channels, " groups ", groups, " scales ", of_x);
+          compare_floats(packed, qt::code_activations{{data.x.data(), p.x_sign, p.x_zero}, data.plan.input, scales},
+                         want);
+        }
+}
+
 TEST_CASE("convolution of floats: refuses scales of another number") {
   const problem p{.inputs = 6, .outputs = 5, .sizes = {4, 4}};
   const operands data(p);

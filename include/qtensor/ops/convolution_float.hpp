@@ -34,14 +34,56 @@ struct code_activations {
 
   void read(index_t batch, index_t first, index_t n, const convolution_shape::position& at, index_t places, float* to,
             index_t step) const {
+    constexpr index_t piece = 64;
     const auto* from = static_cast<const std::uint8_t*>(codes.codes) + map.at(batch, first, at);
-    const std::int64_t zero = std::int64_t{codes.zero_point} - ops::sign_offset(codes.sign);
-    for (index_t c = 0; c < n; ++c, from += map.channel_stride) {
-      const float scale = scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(first + c)];
-      for (index_t p = 0; p < places; ++p) {
-        const std::int64_t number = ops::signed_number(from[p * map.spatial[2]], codes.sign) - zero;
-        to[p * step + c] = rounded(static_cast<float>(number) * scale);
+    const index_t apart = map.spatial[2];
+    const bool is_run = step == n && scales.size() == 1;  // as if all were of one channel
+    if (map.channel_stride == 1 || n == 1) {
+      if (is_run && apart == n) return read_run(from, first, places * n, to);
+      for (index_t p = 0; p < places; ++p) read_run(from + p * apart, first, n, to + p * step);
+      return;
+    }
+    // Pieces of some places and channels, with the channels of a place side by side.
+    std::uint8_t side_by_side[piece * piece];
+    for (index_t p = 0; p < places; p += piece)
+      for (index_t c = 0; c < n; c += piece) {
+        const index_t high = std::min(piece, places - p), wide = std::min(piece, n - c);
+        const std::uint8_t* codes_at = from + p * apart + c * map.channel_stride;
+        if (apart == 1)
+          simd::transpose(codes_at, map.channel_stride, high, wide, side_by_side, wide);
+        else
+          for (index_t i = 0; i < high * wide; ++i)
+            side_by_side[i] = codes_at[i / wide * apart + i % wide * map.channel_stride];
+        if (is_run && wide == n)
+          read_run(side_by_side, first, high * n, to + p * n);
+        else
+          for (index_t i = 0; i < high; ++i)
+            read_run(side_by_side + i * wide, first + c, wide, to + (p + i) * step + c);
       }
+  }
+
+ private:
+  /// n codes side by side, of channels from `first` on or, with one scale, of any.
+  void read_run(const std::uint8_t* from, index_t first, index_t n, float* to) const {
+    using A = simd::best_arch;
+    constexpr index_t lanes = simd::lanes<A>;
+    constexpr std::int32_t farthest = 1 << 30;  // from which a difference of any code stays in 32 bits
+    const bool is_single = scales.size() == 1, is_signed = codes.sign == simd::code_sign::is_signed;
+    const float* const scale = scales.data() + (is_single ? 0 : first);
+    if (codes.zero_point < -farthest || codes.zero_point > farthest) {
+      for (index_t i = 0; i < n; ++i) {
+        const std::int64_t code = ops::signed_number(from[i], codes.sign) + ops::sign_offset(codes.sign);
+        to[i] = rounded(static_cast<float>(code - codes.zero_point) * scale[is_single ? 0 : i]);
+      }
+      return;
+    }
+    const simd::ints<A> zero(codes.zero_point);
+    for (index_t i = 0; i < n; i += lanes) {
+      const index_t some = std::min(lanes, n - i);
+      const simd::ints<A> code = is_signed ? simd::widen_i8_n<A>(from + i, some)
+                                           : simd::bits_as<std::int32_t>(simd::widen_u8_n<A>(from + i, some));
+      const simd::floats<A> by = is_single ? simd::floats<A>(scale[0]) : simd::load_n<A>(scale + i, some);
+      simd::store_n(to + i, some, simd::mul(simd::to_float(code - zero), by));
     }
   }
 };
@@ -119,7 +161,7 @@ namespace ops {
 template <simd::usable_arch A, class X, class Sink>
 class float_convolution_run {
   using tile = simd::float_tile<A>;
-  static constexpr index_t width = tile::panel;
+  static constexpr index_t width = tile::panel, at_once = usual_convolution_pixels;
   static_assert(width == simd::channel_panel<A>);
 
  public:
@@ -146,7 +188,7 @@ class float_convolution_run {
     std::vector<memory> of_parts;
     of_parts.reserve(static_cast<std::size_t>(parts));
     for (index_t i = 0; i < parts; ++i)
-      of_parts.push_back({{s_, x_, w_.form(), rows_, cols_}, line_array<float>(convolution_pixels * s_.depth())});
+      of_parts.push_back({{s_, x_, w_.form(), rows_, cols_}, line_array<float>(at_once * s_.depth())});
     qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
       for (index_t item = begin; item < begin + count; ++item) {
         const index_t row = item / wide % high * rows_, col = item % wide * cols_, outer = item / wide / high;
@@ -167,9 +209,9 @@ class float_convolution_run {
   void compute(memory& m, index_t n, index_t part, const output_block& block) const {
     const index_t begin = ((n * s_.axes[0].out() + block.depth) * s_.axes[1].out() + block.row) * s_.axes[2].out();
     m.rows.fill(n, part, block);
-    alignas(64) float sums[convolution_pixels * width] = {};
-    for (index_t pixel = 0; pixel < block.pixels(); pixel += convolution_pixels) {
-      const index_t count = std::min(convolution_pixels, block.pixels() - pixel);
+    alignas(64) float sums[at_once * width] = {};
+    for (index_t pixel = 0; pixel < block.pixels(); pixel += at_once) {
+      const index_t count = std::min(at_once, block.pixels() - pixel);
       if (w_.form() == convolution_form::pixels) m.rows.gather(pixel, count, m.terms.data());
       for (index_t p = 0; p < w_.panels(); ++p) {
         const index_t in_part = p * width, output = part * w_.part_outputs() + in_part;
