@@ -89,6 +89,24 @@ TEST_CASE("load_interleaved: the same of four rows at any distance, which are al
   });
 }
 
+TEST_CASE("interleave_rows: whole batches of four rows as fours of each column") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t size = 4 * simd::lanes<arch_type>;
+    std::uint8_t from[4][size], to[4 * size];
+    std::array<simd::bytes<arch_type>, 4> rows;
+    for (index_t k = 0; k < 4; ++k) {
+      for (index_t i = 0; i < size; ++i) from[k][i] = static_cast<std::uint8_t>(64 * k + i);
+      rows[static_cast<std::size_t>(k)] =
+          simd::spread_rows<arch_type>(simd::load<arch_type>(static_cast<const std::uint8_t*>(from[k])));
+    }
+    const auto fours = simd::interleave_rows<arch_type>(rows);
+    for (index_t v = 0; v < 4; ++v) simd::store(to + v * size, fours[static_cast<std::size_t>(v)]);
+    for (index_t i = 0; i < 4 * size; ++i)
+      if (to[i] != from[i % 4][i / 4]) FAIL("(", i % 4, ", ", i / 4, ")");
+  });
+}
+
 TEST_CASE("transpose: every size to 2 batches + 3, nothing else is touched") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

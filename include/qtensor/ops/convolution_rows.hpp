@@ -495,16 +495,19 @@ class channel_rows_of {
         std::memset(to, bytes_.zero_code() ^ flip, static_cast<std::size_t>(row_));
         return;
       }
+      if (per_group == 1 && bytes_.has_pixels()) {
+        spread_pixels(bytes_.inside(batch, channel, from_d, from_h), channels, flip);
+        return join_lanes(outputs, to);
+      }
       if (per_group == 1) {
-        if (outputs % step == 0 && bytes_.has_pixels())
-          return join_where_they_lie(bytes_.inside(batch, channel, from_d, from_h), outputs, flip, to);
         bytes_.read(batch, channel, channels, from_d, from_h, lanes_.data(), width);
       } else {
         bytes_.read(batch, channel, channels, from_d, from_h, line_.data(), channels);
         for (index_t at = 0; at < bytes_.width(); ++at)
           simd::store(&lanes_[at * width], simd::byte_table<A, table_size>(&line_[at * channels])(channel_of_output));
       }
-      join_lanes(0, places_, outputs, flip, to);
+      for (index_t at = 0; at < bytes_.width() * width; at += width) spread(simd::load<A>(&lanes_[at]), flip, at);
+      join_lanes(outputs, to);
     });
   }
 
@@ -517,36 +520,39 @@ class channel_rows_of {
       at[o] = static_cast<std::uint8_t>((first + o) / per_group - first / per_group);
     return simd::load<A>(at);
   }
-  index_t tap_apart() const { return weights_->shape().axes[2].tap_dilation; }
-  /// Quads of places [first, end) from lanes_.
-  void join_lanes(index_t first, index_t end, index_t outputs, std::uint8_t flip, std::uint8_t* to) const {
-    join_taps(lanes_.data() + first * place_step_ * width, place_step_ * width, tap_apart() * width, outputs,
-              end - first, flip, to + first * quad);
+  /// Codes of a place to lanes_, as units that interleave_rows takes.
+  QTENSOR_INLINE void spread(const simd::bytes<A>& codes, std::uint8_t flip, index_t at) {
+    simd::store(&lanes_[at], simd::spread_rows<A>(codes ^ simd::bytes<A>(flip)));
   }
-  /// Quads of a row of dense pixels: those that meet padding from copies, the others from the source itself.
-  void join_where_they_lie(const byte_rows::inside_places& at, index_t outputs, std::uint8_t flip, std::uint8_t* to) {
-    const index_t apart = weights_->plan().input.spatial[2], last_tap = 3 * tap_apart();
-    const index_t first = std::min(divide_up(at.begin, place_step_), places_);
-    const index_t whole = at.end - last_tap;  // places before it have all four taps inside
-    const index_t end = std::clamp(divide_up(std::max(whole, index_t{0}), place_step_), first, places_);
-    const auto copy = [&](index_t begin, index_t behind) {
-      bytes_.read_places(at, begin, std::clamp(behind, begin, bytes_.width()), outputs, lanes_.data(), width);
+  /// The same of a row of pixels with their channels side by side, from where they lie.
+  void spread_pixels(const byte_rows::inside_places& at, index_t channels, std::uint8_t flip) {
+    const index_t apart = weights_->plan().input.spatial[2];
+    const auto pad = [&](index_t begin, index_t end) {
+      if (end > begin)
+        std::memset(&lanes_[begin * width], bytes_.zero_code() ^ flip, static_cast<std::size_t>((end - begin) * width));
     };
-    if (first > 0) copy(0, (first - 1) * place_step_ + last_tap + 1);
-    if (end < places_) copy(end * place_step_, bytes_.width());
-    join_lanes(0, first, outputs, flip, to);
-    if (first < end)
-      join_taps(at.from + (first * place_step_ - at.begin) * apart, place_step_ * apart, tap_apart() * apart, outputs,
-                end - first, flip, to + first * quad);
-    join_lanes(end, places_, outputs, flip, to);
+    pad(0, at.begin);
+    pad(at.end, bytes_.width());
+    // What is read behind the channels of a pixel is of later ones.
+    const index_t behind =
+        apart < channels ? at.end - at.begin : divide_up(width - channels, std::max(apart, index_t{1}));
+    const std::uint8_t* from = at.from;
+    index_t p = at.begin;
+    for (; p < at.end - behind; ++p, from += apart) spread(simd::load<A>(from), flip, p * width);
+    for (; p < at.end; ++p, from += apart) spread(simd::load_n<A>(from, channels), flip, p * width);
   }
-  /// The lanes of four taps, `apart` bytes from each other, as quads, at places `from_step` from each other.
-  static void join_taps(const std::uint8_t* from, index_t from_step, index_t apart, index_t outputs, index_t places,
-                        std::uint8_t flip, std::uint8_t* to) {
-    const simd::bytes<A> flips(flip);
-    for (; places > 0; --places, from += from_step, to += quad)
-      for (index_t o = 0; o < outputs; o += step)
-        simd::store(to + 4 * o, simd::load_interleaved<A>(from + o, apart) ^ flips);
+  /// The lanes of four taps each, as quads.
+  void join_lanes(index_t outputs, std::uint8_t* to) const {
+    const index_t apart = weights_->shape().axes[2].tap_dilation * width, vectors = divide_up(outputs, step);
+    const index_t next = place_step_ * width;
+    const std::uint8_t* from = lanes_.data();
+    for (index_t place = 0; place < places_; ++place, from += next, to += quad) {
+      const auto quads = simd::interleave_rows<A>({simd::load<A>(from), simd::load<A>(from + apart),
+                                                   simd::load<A>(from + 2 * apart), simd::load<A>(from + 3 * apart)});
+      simd::detail::repeat<4>([&](auto v) QTENSOR_INLINE_LAMBDA {
+        if (v < vectors) simd::store(to + 4 * v * step, quads[v]);
+      });
+    }
   }
 
   const packed_convolution<A>* weights_;

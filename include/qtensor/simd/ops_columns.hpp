@@ -46,6 +46,22 @@ QTENSOR_INLINE bytes<A> load_fours(any_isa, const std::uint8_t* from, index_t ap
   return simd::load<A>(static_cast<const std::uint8_t*>(rows));
 }
 
+// Whole registers of four rows: bytes meet within 128 bits, so that wide registers are spread over these first.
+template <class A>
+QTENSOR_INLINE bytes<A> spread_rows(any_isa, const bytes<A>& row) {
+  return row;
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(any_isa, const std::array<bytes<A>, 4>& rows) {
+  std::uint8_t from[4][4 * lanes<A>], to[16 * lanes<A>];
+  for (index_t k = 0; k < 4; ++k) simd::store(from[k], rows[static_cast<std::size_t>(k)]);
+  for (index_t i = 0; i < 16 * lanes<A>; ++i) to[i] = from[i % 4][i / 4];
+  std::array<bytes<A>, 4> out;
+  for (index_t v = 0; v < 4; ++v)
+    out[static_cast<std::size_t>(v)] = simd::load<A>(static_cast<const std::uint8_t*>(to + v * 4 * lanes<A>));
+  return out;
+}
+
 /// Four bytes each of four rows of four, turned.
 inline constexpr std::array<std::uint8_t, 16> turned_fours = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
 
@@ -63,6 +79,13 @@ QTENSOR_INLINE bytes<A> load_fours(sse42_isa, const std::uint8_t* from, index_t 
   };
   return _mm_insert_epi32(_mm_insert_epi32(_mm_insert_epi32(_mm_cvtsi32_si128(row(0)), row(1), 1), row(2), 2), row(3),
                           3);
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(sse42_isa, const std::array<bytes<A>, 4>& r) {
+  const __m128i low01 = _mm_unpacklo_epi8(r[0].data, r[1].data), high01 = _mm_unpackhi_epi8(r[0].data, r[1].data);
+  const __m128i low23 = _mm_unpacklo_epi8(r[2].data, r[3].data), high23 = _mm_unpackhi_epi8(r[2].data, r[3].data);
+  return {_mm_unpacklo_epi16(low01, low23), _mm_unpackhi_epi16(low01, low23), _mm_unpacklo_epi16(high01, high23),
+          _mm_unpackhi_epi16(high01, high23)};
 }
 // In each 128 bits, lane c of row r and lane r of row c change places.
 template <class A>
@@ -100,6 +123,17 @@ QTENSOR_INLINE bytes<A> load_fours(avx2_isa, const std::uint8_t* from, index_t a
     return _mm_unpacklo_epi64(row(k), row(k + 1));
   };
   return _mm256_set_m128i(rows(2), rows(0));
+}
+template <class A>
+QTENSOR_INLINE bytes<A> spread_rows(avx2_isa, const bytes<A>& row) {
+  return _mm256_permutevar8x32_epi32(row.data, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(avx2_isa, const std::array<bytes<A>, 4>& r) {
+  const __m256i low01 = _mm256_unpacklo_epi8(r[0].data, r[1].data), high01 = _mm256_unpackhi_epi8(r[0].data, r[1].data);
+  const __m256i low23 = _mm256_unpacklo_epi8(r[2].data, r[3].data), high23 = _mm256_unpackhi_epi8(r[2].data, r[3].data);
+  return {_mm256_unpacklo_epi16(low01, low23), _mm256_unpackhi_epi16(low01, low23),
+          _mm256_unpacklo_epi16(high01, high23), _mm256_unpackhi_epi16(high01, high23)};
 }
 template <class A>
 QTENSOR_INLINE void turn_fours(avx2_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
@@ -153,6 +187,17 @@ QTENSOR_INLINE bytes<A> interleave_four(avx512_isa, const bytes<A>& v) {
 template <class A>
 QTENSOR_INLINE bytes<A> load_fours(avx512_isa, const std::uint8_t* from, index_t apart) {
   return simd::load_quarters<A>(from, apart);
+}
+template <class A>
+QTENSOR_INLINE bytes<A> spread_rows(avx512_isa, const bytes<A>& row) {
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), row.data);
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(avx512_isa, const std::array<bytes<A>, 4>& r) {
+  const __m512i low01 = _mm512_unpacklo_epi8(r[0].data, r[1].data), high01 = _mm512_unpackhi_epi8(r[0].data, r[1].data);
+  const __m512i low23 = _mm512_unpacklo_epi8(r[2].data, r[3].data), high23 = _mm512_unpackhi_epi8(r[2].data, r[3].data);
+  return {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+          _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
 }
 template <class A>
 QTENSOR_INLINE void turn_fours(avx512_isa, floats<A>& a, floats<A>& b, floats<A>& c, floats<A>& d) {
@@ -210,6 +255,17 @@ QTENSOR_INLINE bytes<A> load_fours(neon_isa, const std::uint8_t* from, index_t a
   return vreinterpretq_u8_u32(vcombine_u32(rows(0), rows(2)));
 }
 template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(neon_isa, const std::array<bytes<A>, 4>& r) {
+  const uint16x8_t low01 = vreinterpretq_u16_u8(vzip1q_u8(r[0].data, r[1].data));
+  const uint16x8_t high01 = vreinterpretq_u16_u8(vzip2q_u8(r[0].data, r[1].data));
+  const uint16x8_t low23 = vreinterpretq_u16_u8(vzip1q_u8(r[2].data, r[3].data));
+  const uint16x8_t high23 = vreinterpretq_u16_u8(vzip2q_u8(r[2].data, r[3].data));
+  return {bytes<A>(vreinterpretq_u8_u16(vzip1q_u16(low01, low23))),
+          bytes<A>(vreinterpretq_u8_u16(vzip2q_u16(low01, low23))),
+          bytes<A>(vreinterpretq_u8_u16(vzip1q_u16(high01, high23))),
+          bytes<A>(vreinterpretq_u8_u16(vzip2q_u16(high01, high23)))};
+}
+template <class A>
 QTENSOR_INLINE void turn_square(neon_isa, std::array<floats<A>, 4>& rows) {
   const float32x4_t a = rows[0].data, b = rows[1].data, c = rows[2].data, d = rows[3].data;
   const float64x2_t ab02 = vreinterpretq_f64_f32(vtrn1q_f32(a, b)), ab13 = vreinterpretq_f64_f32(vtrn2q_f32(a, b));
@@ -247,6 +303,17 @@ QTENSOR_INLINE bytes<A> interleave_four(const bytes<A>& v) {
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> load_interleaved(const std::uint8_t* from, index_t apart) {
   return interleave_four<A>(detail::load_fours<A>(detail::isa<A>{}, from, apart));
+}
+
+/// Whole batches of four rows: byte 4 * i + k of batch v is byte v * lanes + i of row k. Rows come from spread_rows,
+/// each of which may be part of many such fours. Cost: 8, and 1 a row with AVX2 and AVX-512; portable: through memory.
+template <usable_arch A>
+QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(const std::array<bytes<A>, 4>& spread) {
+  return interleave_rows<A>(detail::isa<A>{}, spread);
+}
+template <usable_arch A>
+QTENSOR_INLINE bytes<A> spread_rows(const bytes<A>& row) {
+  return spread_rows<A>(detail::isa<A>{}, row);
 }
 
 /// Lane c of batch r and lane r of batch c change places. Cost: 64 / 24 / 8 with AVX-512, AVX2 and 128 bits; else
