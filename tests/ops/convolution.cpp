@@ -144,6 +144,20 @@ TEST_CASE("convolution: groups of whole quads of channels, rows of which are fil
                     .w_zeros = {turn % 4 == 0 ? 7 : 0}});
       }
 }
+TEST_CASE("convolution: few outputs, taps side by side in threes, rows of any number of pixels") {
+  int turn = 0;
+  for (const index_t taps : {3, 6, 9})
+    for (const index_t inputs : {3, 4, 9, 16})
+      for (const index_t wide : {1, 2, 13, 14, 15, 29, 43})
+        check_sums({.x_order = ++turn % 3 == 0 ? "NCHW" : "NHWC",
+                    .inputs = inputs,
+                    .outputs = 1 + turn % 16,
+                    .sizes = {3, wide},
+                    .taps = {1 + turn % 3, taps},
+                    .how = {{1 + turn % 2, 1}, {}, {}, {1, taps / 2}, {1, taps - taps / 2 - 1}},
+                    .x_zero = turn % 11,
+                    .w_zeros = {turn % 4 == 0 ? 7 : 0}});
+}
 TEST_CASE("convolution: batch groups") {
   for (const index_t groups : {2, 3})
     check_sums({.batch = 6,

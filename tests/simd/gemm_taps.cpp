@@ -47,6 +47,42 @@ TEST_CASE("dot_taps_tile: every height, number of columns, segments and quads, n
   });
 }
 
+TEST_CASE("dot_row_tile: every number of pixels, runs and quads, places at any distance, nothing read beyond") {
+  check::archs::for_each([]<class A>(A) {
+    using dot = simd::quad_dot<A>;
+    constexpr index_t width = simd::int_tile<A>::panel, taps = simd::row_tile_taps;
+    for (index_t count = 1; count <= simd::row_tile_pixels; ++count)
+      for (index_t runs = 0; runs <= 3; ++runs)
+        for (index_t quads = 0; quads <= 3; ++quads) {
+          const index_t step = 4 * quads + count % 3 * 4;
+          check::fenced<std::int8_t> panel(runs * taps * quads * 4 * width);
+          for (index_t i = 0; i < panel.size(); ++i) panel[i] = static_cast<std::int8_t>(check::random_bits()());
+          const index_t places = (count + taps - 2) * step + 4 * quads;  // the last run ends with the memory
+          const index_t offsets[3] = {8, 0, 4}, room = places + (runs == 0 ? 0 : 8);
+          std::vector<std::uint8_t> x(static_cast<std::size_t>(room));
+          for (auto& v : x) v = static_cast<std::uint8_t>(check::random_bits()());
+          check::fenced<typename dot::unit> units(room);
+          simd::pack_units<A>(x.data(), room, simd::code_sign::is_signed, units.data());
+          alignas(64) std::int32_t start[width], sums[simd::row_tile_pixels * width];
+          for (auto& v : start) v = static_cast<std::int32_t>(check::random_bits()());
+          simd::dot_row_tile<A>(panel.data(), units.data(), step, count, {offsets, runs, quads}, start, sums);
+          for (index_t p = 0; p < count; ++p)
+            for (index_t c = 0; c < simd::lanes<A>; ++c) {
+              auto want = static_cast<std::uint32_t>(start[c]);
+              for (index_t s = 0; s < runs; ++s)
+                for (index_t t = 0; t < taps; ++t)
+                  for (index_t k = 0; k < 4 * quads; ++k) {
+                    const auto code =
+                        static_cast<std::int8_t>(x[static_cast<std::size_t>((p + t) * step + offsets[s] + k)]);
+                    const auto w = panel[(((s * taps + t) * quads + k / 4) * width + c) * 4 + k % 4];
+                    want += static_cast<std::uint32_t>(w * (code + dot::unit_offset));
+                  }
+              REQUIRE(static_cast<std::uint32_t>(sums[p * width + c]) == want);
+            }
+        }
+  });
+}
+
 TEST_CASE("dot_lanes_tile: every lane has its own factors; every height and number of columns, nothing read beyond") {
   check::archs::for_each([]<class A>(A) {
     using dot = simd::quad_dot<A>;

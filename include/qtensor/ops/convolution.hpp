@@ -171,15 +171,12 @@ class convolution_run {
     unit_rows_of<A>& band = memory.band;
     std::int32_t* const sums = memory.sums.data();
     constexpr index_t width = simd::int_tile<A>::panel;
-    const index_t height = panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
     const index_t cols = s_.axes[2].out(), begin = (d * s_.axes[1].out() + first) * cols;
-    const simd::tap_segments taps = band.segments();
     for (index_t g = 0; g < w_.group_count(); ++g) {
       const index_t channel = g * s_.group_outputs();
       band.fill(s_.source_batch(n, channel), s_.first_input(channel), d, first, rows);
       for (index_t p = 0; p < w_.panels(); ++p) {
         const index_t channels = std::min(width, s_.group_outputs() - p * width);
-        const std::int32_t* start = start_.data() + (g * w_.panels() + p) * width;
         const auto give = [&](index_t pixel, index_t count, std::int32_t* of) {
           if (w_.has_zeros())
             take_zeros<width>(w_.zeros(g, p), count, of, [&](index_t r, index_t) QTENSOR_INLINE_LAMBDA {
@@ -192,20 +189,38 @@ class convolution_run {
             squares(band, n, begin, rows, g, p, give);
             continue;
           }
-        const std::int8_t* panel = w_.panel(g, p);
-        const auto* const pixels = band.pixels();
         simd::for_each_row_tile(rows * cols, sink_rows_, [&](index_t pixel, index_t count) {
-          simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
-            if constexpr (simd::sum_dot<A>::exists)
-              if (panel_units_ > 0)
-                return simd::dot_sums_tile<A>(wide_.data() + (g * w_.panels() + p) * panel_units_, pixels + pixel + r,
-                                              some, taps, band.window_products() + pixel + r, start, sums + r * width);
-            simd::dot_taps_tile<A>(panel, pixels + pixel + r, some, taps, start, sums + r * width, channels);
-          });
+          sum_pixels(band, g, p, pixel, count, sums);
           give(pixel, count, sums);
         });
       }
     }
+  }
+  /// The sums of some pixels of a band for panel p of group g.
+  void sum_pixels(unit_rows_of<A>& band, index_t g, index_t p, index_t pixel, index_t count, std::int32_t* sums) const {
+    constexpr index_t width = simd::int_tile<A>::panel;
+    const index_t cols = s_.axes[2].out(), end = pixel + count, at = g * w_.panels() + p;
+    const index_t channels = std::min(width, s_.group_outputs() - p * width);
+    const std::int8_t* const panel = w_.panel(g, p);
+    const std::int32_t* const start = start_.data() + at * width;
+    const auto* const pixels = band.pixels();
+    if (const simd::tap_segments runs = band.row_runs(); channels <= simd::lanes<A> && runs.count > 0) {
+      for (index_t some; pixel < end; pixel += some, sums += some * width) {
+        const index_t left = std::min(end - pixel, cols - pixel % cols);  // of a row
+        some = divide_up(left, divide_up(left, simd::row_tile_pixels));
+        simd::dot_row_tile<A>(panel, pixels[pixel], band.pixel_step(), some, runs, start, sums);
+      }
+      return;
+    }
+    const simd::tap_segments taps = band.segments();
+    simd::for_each_row_tile(
+        count, panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows, [&](index_t r, index_t some) {
+          if constexpr (simd::sum_dot<A>::exists)
+            if (panel_units_ > 0)
+              return simd::dot_sums_tile<A>(wide_.data() + at * panel_units_, pixels + pixel + r, some, taps,
+                                            band.window_products() + pixel + r, start, sums + r * width);
+          simd::dot_taps_tile<A>(panel, pixels + pixel + r, some, taps, start, sums + r * width, channels);
+        });
   }
   /// Panel p of group g on matrix registers, for rows of a band that begin at a pixel: sums go where the sink says
   /// beforehand, or to give(pixel, count, sums).

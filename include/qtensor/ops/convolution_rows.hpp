@@ -201,11 +201,18 @@ class unit_rows_of {
         const index_t row = (d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_units_;
         const bool joined = by_rows_ || (s.axes[2].tap_dilation == 1 && filled_ == inputs);
         for (index_t t = 0; t < (joined ? 1 : taps); ++t) offsets_.push_back(row + t * s.axes[2].tap_dilation * step_);
+        for (index_t t = 0; t < (has_row_runs() ? taps : 0); t += simd::row_tile_taps)
+          row_offsets_.push_back(row + t * step_);
       }
   }
 
   simd::tap_segments segments() const {
     return {offsets_.data(), static_cast<index_t>(offsets_.size()), segment_quads_};
+  }
+  /// Taps that lie side by side as dot_row_tile takes them, three a run; no runs where they do not, or pixels do not.
+  simd::tap_segments row_runs() const {
+    const index_t quads = divide_up(weights_->shape().group_inputs(), 4);
+    return {row_offsets_.data(), static_cast<index_t>(row_offsets_.size()), quads};
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
   const unit* const* pixels() {
@@ -240,7 +247,8 @@ class unit_rows_of {
     if constexpr (simd::square_unit<A>::exists)
       if (in_place_) return find(batch, first_channel, d, first, n);
     const index_t behind = first_channel % filled_;
-    for (index_t& offset : offsets_) offset += behind - behind_;
+    for (auto* offsets : {&offsets_, &row_offsets_})
+      for (index_t& offset : *offsets) offset += behind - behind_;
     behind_ = behind;
     if (behind > 0) return;
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
@@ -260,6 +268,12 @@ class unit_rows_of {
   /// Whether rows may be filled for several groups at once, for a line of each pixel: a group has whole quads of it.
   bool may_fill_for_many() const {
     return !by_rows_ && !by_sums_ && !by_squares_ && !weights_->has_zeros() && filled_ % 4 == 0;
+  }
+  /// As measured: where there are many registers and wide ones.
+  bool has_row_runs() const {
+    const convolution_axis& w = weights_->shape().axes[2];
+    return simd::lanes<A> == 16 && weights_->form() == convolution_form::pixels && !by_sums_ && !by_squares_ &&
+           w.stride == 1 && w.tap_dilation == 1 && w.taps % simd::row_tile_taps == 0;
   }
   /// Memory for a band of so many rows of output.
   void make_room(index_t rows) {
@@ -443,7 +457,7 @@ class unit_rows_of {
   index_t copied_from_ = std::numeric_limits<index_t>::max();  // from these units on they are in units_
   std::vector<const unit*> pixels_;
   line_array<std::int32_t> place_sums_, window_sums_, place_products_, window_products_, columns_;
-  std::vector<index_t> offsets_;
+  std::vector<index_t> offsets_, row_offsets_;
 };
 
 /// A band for the form channels: each lane has the units of its output, as quads of a row of taps.

@@ -15,6 +15,9 @@ struct tap_segments {
   index_t quads;  ///< of each segment
 };
 
+/// Pixels of a tile of dot_row_tile at most, and taps of one of its runs.
+inline constexpr index_t row_tile_pixels = 14, row_tile_taps = 3;
+
 namespace detail {
 
 template <class A, index_t Rows, index_t Vectors>
@@ -63,6 +66,40 @@ void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_
     dot_taps_squares<A, Rows, Vectors>(panel, rows, taps, start, sums);
   else
     dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
+}
+
+/// Pixels side by side for a vector of columns: the units of a place are read once for all taps that meet it.
+template <class A, index_t Pixels>
+[[gnu::noinline]] void dot_row_registers(const std::int8_t* panel, const typename quad_dot<A>::unit* first,
+                                         index_t place_step, const tap_segments& runs, const std::int32_t* start,
+                                         std::int32_t* sums) {
+  using dot = quad_dot<A>;
+  constexpr index_t taps = row_tile_taps, quad_bytes = 4 * int_tile<A>::panel;
+  ints<A> sum[Pixels];
+  const ints<A> begin = simd::load<A>(start);
+  repeat<Pixels>([&](auto p) QTENSOR_INLINE_LAMBDA { sum[p] = begin; });
+  for (index_t s = 0; s < runs.count; ++s, panel += taps * runs.quads * quad_bytes)
+    for (index_t q = 0; q < runs.quads; ++q) {
+      typename dot::weights w[taps];
+      repeat<taps>([&](auto t) QTENSOR_INLINE_LAMBDA { w[t] = dot::load(panel + (t * runs.quads + q) * quad_bytes); });
+      const auto* place = first + runs.offsets[s] + 4 * q;
+      repeat<Pixels + taps - 1>([&](auto i) QTENSOR_INLINE_LAMBDA {
+        const auto four = dot::broadcast(place);
+        place += place_step;
+        repeat<taps>([&](auto t) QTENSOR_INLINE_LAMBDA {
+          constexpr index_t p = index_t{i} - index_t{t};
+          if constexpr (p >= 0 && p < Pixels) sum[p] = dot::dot(sum[p], w[t], four);
+        });
+      });
+    }
+  repeat<Pixels>([&](auto p) QTENSOR_INLINE_LAMBDA { simd::store(sums + p * int_tile<A>::panel, sum[p]); });
+}
+template <class A, index_t Pixels>
+void dot_row_pixels(index_t count, const std::int8_t* panel, const typename quad_dot<A>::unit* first,
+                    index_t place_step, const tap_segments& runs, const std::int32_t* start, std::int32_t* sums) {
+  if constexpr (Pixels > 1)
+    if (count < Pixels) return dot_row_pixels<A, Pixels - 1>(count, panel, first, place_step, runs, start, sums);
+  dot_row_registers<A, Pixels>(panel, first, place_step, runs, start, sums);
 }
 
 /// Quads whose weights stay in registers while all rows pass.
@@ -145,6 +182,17 @@ void dot_taps_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::u
     if (columns <= 2 * lanes<A>)
       return detail::dot_taps_rows<A, height, 2>(count, panel_codes, rows, taps, start, sums);
   detail::dot_taps_rows<A, height, vectors>(count, panel_codes, rows, taps, start, sums);
+}
+
+/// sums[p * panel + c] = start[c] + sum over the units of pixel p times the weights of column c, for p < count <=
+/// row_tile_pixels and the columns of the first vector; modulo 2^32. Pixels lie side by side, `place_step` units from
+/// each other, and so do the taps of a run, row_tile_taps each of runs.quads quads: unit k of tap t of run s and pixel
+/// p is first[(p + t) * place_step + runs.offsets[s] + k]. Weights follow each other run by run, tap by tap. Few
+/// columns leave dot_taps_tile waiting for units: here each is read once for all taps of a run.
+template <usable_arch A>
+void dot_row_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::unit* first, index_t place_step,
+                  index_t count, const tap_segments& runs, const std::int32_t* start, std::int32_t* sums) {
+  detail::dot_row_pixels<A, row_tile_pixels>(count, panel_codes, first, place_step, runs, start, sums);
 }
 
 /// Lanes of a tile that keeps channels apart, and rows of one.
