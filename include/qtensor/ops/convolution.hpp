@@ -189,38 +189,58 @@ class convolution_run {
             squares(band, n, begin, rows, g, p, give);
             continue;
           }
+        const panel_sums sum = sums_of(band, g, p);
         simd::for_each_row_tile(rows * cols, sink_rows_, [&](index_t pixel, index_t count) {
-          sum_pixels(band, g, p, pixel, count, sums);
+          sum(pixel, count, sums);
           give(pixel, count, sums);
         });
       }
     }
   }
-  /// The sums of some pixels of a band for panel p of group g.
-  void sum_pixels(unit_rows_of<A>& band, index_t g, index_t p, index_t pixel, index_t count, std::int32_t* sums) const {
-    constexpr index_t width = simd::int_tile<A>::panel;
-    const index_t cols = s_.axes[2].out(), end = pixel + count, at = g * w_.panels() + p;
-    const index_t channels = std::min(width, s_.group_outputs() - p * width);
-    const std::int8_t* const panel = w_.panel(g, p);
-    const std::int32_t* const start = start_.data() + at * width;
-    const auto* const pixels = band.pixels();
-    if (const simd::tap_segments runs = band.row_runs(); channels <= simd::lanes<A> && runs.count > 0) {
-      for (index_t some; pixel < end; pixel += some, sums += some * width) {
-        const index_t left = std::min(end - pixel, cols - pixel % cols);  // of a row
-        some = divide_up(left, divide_up(left, simd::row_tile_pixels));
-        simd::dot_row_tile<A>(panel, pixels[pixel], band.pixel_step(), some, runs, start, sums);
+  /// A panel of weights and the pixels of a band that meet it, on vectors.
+  struct panel_sums {
+    const std::int8_t* panel;
+    const unit* wide;  // the panel for products of sums, or null
+    const std::int32_t* start;
+    index_t channels, cols, pixel_step;
+    const unit* const* pixels;
+    const std::int32_t* products;
+    simd::tap_segments taps, runs;
+
+    /// Of pixels [pixel, pixel + count), counted through rows of `cols`.
+    [[gnu::noinline]] void operator()(index_t pixel, index_t count, std::int32_t* sums) const {
+      constexpr index_t width = simd::int_tile<A>::panel;
+      if (channels <= simd::lanes<A> && runs.count > 0) {
+        for (index_t end = pixel + count, some; pixel < end; pixel += some, sums += some * width) {
+          const index_t left = std::min(end - pixel, cols - pixel % cols);  // of a row
+          some = divide_up(left, divide_up(left, simd::row_tile_pixels));
+          simd::dot_row_tile<A>(panel, pixels[pixel], pixel_step, some, runs, start, sums);
+        }
+        return;
       }
-      return;
+      const index_t height = wide != nullptr ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
+      simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
+        const auto* const rows = pixels + pixel + r;
+        if constexpr (simd::sum_dot<A>::exists)
+          if (wide != nullptr)
+            return simd::dot_sums_tile<A>(wide, rows, some, taps, products + pixel + r, start, sums + r * width);
+        simd::dot_taps_tile<A>(panel, rows, some, taps, start, sums + r * width, channels);
+      });
     }
-    const simd::tap_segments taps = band.segments();
-    simd::for_each_row_tile(
-        count, panel_units_ > 0 ? simd::sum_tile_rows : simd::int_tile<A>::max_rows, [&](index_t r, index_t some) {
-          if constexpr (simd::sum_dot<A>::exists)
-            if (panel_units_ > 0)
-              return simd::dot_sums_tile<A>(wide_.data() + at * panel_units_, pixels + pixel + r, some, taps,
-                                            band.window_products() + pixel + r, start, sums + r * width);
-          simd::dot_taps_tile<A>(panel, pixels + pixel + r, some, taps, start, sums + r * width, channels);
-        });
+  };
+  panel_sums sums_of(unit_rows_of<A>& band, index_t g, index_t p) const {
+    constexpr index_t width = simd::int_tile<A>::panel;
+    const index_t at = g * w_.panels() + p;
+    return {w_.panel(g, p),
+            panel_units_ > 0 ? wide_.data() + at * panel_units_ : nullptr,
+            start_.data() + at * width,
+            std::min(width, s_.group_outputs() - p * width),
+            s_.axes[2].out(),
+            band.pixel_step(),
+            band.pixels(),
+            band.window_products(),
+            band.segments(),
+            band.row_runs()};
   }
   /// Panel p of group g on matrix registers, for rows of a band that begin at a pixel: sums go where the sink says
   /// beforehand, or to give(pixel, count, sums).

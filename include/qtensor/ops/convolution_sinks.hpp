@@ -219,14 +219,9 @@ class float_sink {
   template <index_t Channels>
   QTENSOR_INLINE auto direct(index_t batch, index_t pixel,
                              index_t channel) const requires std::same_as<Next, store_numbers> {
-    typename channel_scales<A>::template part<false> parts[Channels / step];
-    for (index_t c = 0; c < Channels / step; ++c) parts[c] = scales_.template at<false>(channel + c * step);
-    return [=, to = next_.y.at(batch, pixel, channel), apart = next_.y.pixel_stride](
-               index_t p, index_t count, const std::int32_t* sums) QTENSOR_INLINE_LAMBDA {
-      for (float* at = to + p * apart; count > 0; --count, at += apart, sums += Channels)
-        simd::detail::repeat<Channels / step>(
-            [&](auto c) QTENSOR_INLINE_LAMBDA { simd::store(at + c * step, parts[c].numbers(sums + c * step)); });
-    };
+    return [numbers = numbers_of<Channels / step, false>(channel), to = next_.y.at(batch, pixel, channel),
+            apart = next_.y.pixel_stride](index_t p, index_t count, const std::int32_t* sums)
+               QTENSOR_INLINE_LAMBDA { numbers(sums, Channels, count, to + p * apart, apart); };
   }
 
   void operator()(const convolution_tile& t) const {
@@ -238,8 +233,22 @@ class float_sink {
   }
 
  private:
+  /// What makes numbers of so many vectors of channels, of pixels whose sums are `stride` apart.
+  template <index_t Vectors, bool HasSumBias>
+  QTENSOR_INLINE auto numbers_of(index_t channel) const {
+    std::array<typename channel_scales<A>::template part<HasSumBias>, Vectors> parts;
+    for (index_t v = 0; v < Vectors; ++v)
+      parts[static_cast<std::size_t>(v)] = scales_.template at<HasSumBias>(channel + v * step);
+    return [parts](const std::int32_t* sums, index_t stride, index_t count, float* to, index_t apart)
+               QTENSOR_INLINE_LAMBDA {
+                 for (; count > 0; --count, to += apart, sums += stride)
+                   simd::detail::repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
+                     simd::store(to + v * step, parts[v].numbers(sums + v * step));
+                   });
+               };
+  }
   /// Whole vectors of every pixel's numbers.
-  QTENSOR_INLINE void store(const convolution_tile& t, float* to, index_t stride) const {
+  void store(const convolution_tile& t, float* to, index_t stride) const {
     if (scales_.has_sum_bias())
       store<true>(t, to, stride);
     else
@@ -247,10 +256,12 @@ class float_sink {
   }
   template <bool HasSumBias>
   QTENSOR_INLINE void store(const convolution_tile& t, float* to, index_t stride) const {
-    const std::int32_t* sums = t.sums;
-    for (index_t r = 0; r < t.pixels; ++r, to += stride, sums += t.stride)
-      for (index_t c = 0; c < t.channels; c += step)
-        simd::store(to + c, scales_.template at<HasSumBias>(t.channel + c).numbers(sums + c));
+    const auto vectors = [&]<index_t Vectors>(index_t c) QTENSOR_INLINE_LAMBDA {
+      numbers_of<Vectors, HasSumBias>(t.channel + c)(t.sums + c, t.stride, t.pixels, to + c, stride);
+    };
+    index_t c = 0;
+    for (; c + 3 * step < t.channels; c += 4 * step) vectors.template operator()<4>(c);
+    for (; c < t.channels; c += step) vectors.template operator()<1>(c);
   }
 
   const channel_scales<A>& scales_;
