@@ -27,97 +27,108 @@ class byte_rows {
   byte_rows(const convolution_plan& plan, const convolution_input& x) : plan_(&plan), x_(x) {
     const convolution_axis& w = plan.shape.axes[2];
     width_ = w.out() == 0 ? 0 : (w.out() - 1) * w.stride + w.reach();
+    const index_t reach = (w.in - 1) * w.input_dilation + 1;
+    begin_ = std::clamp(w.pad_low, index_t{0}, width_);
+    end_ = w.in == 0 ? begin_ : std::clamp(w.pad_low + reach, begin_, width_);
   }
   index_t width() const { return width_; }
   std::uint8_t zero_code() const { return static_cast<std::uint8_t>(x_.zero_point); }
+  /// The places [begin, end) of a row are not padding.
+  index_t begin() const { return begin_; }
+  index_t end() const { return end_; }
+  /// Whether these places are pixels, one after the other.
+  bool has_no_holes() const { return plan_->shape.axes[2].input_dilation == 1; }
+  /// Rows from this one on will not be read before others are.
+  void reads_to(index_t h) { last_ = h; }
+
+  /// A row's pixels, their channels side by side. Pixel i is at from + i * apart.
+  struct pixel_row {
+    const std::uint8_t* from;
+    index_t apart;
+  };
+  /// Channels [first, first + channels) of one row: where they lie or, where a pixel's do not lie side by side, turned,
+  /// together with rows that come next. Valid until the next call.
+  pixel_row row(index_t batch, index_t first, index_t channels, index_t d, index_t h) {
+    const activation_map& m = plan_->input;
+    const auto* const from = static_cast<const std::uint8_t*>(x_.codes) + m.at(batch, first, {d, 0, 0});
+    if (m.channel_stride == 1 || channels == 1) return {from + h * m.spatial[1], m.spatial[2]};
+    if (from != turned_.from || channels != turned_.channels || h < turned_.begin || h >= turned_.end)
+      turn(from, channels, h);
+    return {codes_.data() + (h - turned_.begin) * plan_->shape.axes[2].in * channels, channels};
+  }
 
   /// Channels [first, first + channels) of one row to to[place * step + c], for place < width(); places of padding and
   /// holes get the zero point, bytes between channels and step are left.
-  void read(index_t batch, index_t first, index_t channels, index_t d, index_t h, std::uint8_t* to,
-            index_t step) const {
-    const activation_map& m = plan_->input;
+  void read(index_t batch, index_t first, index_t channels, index_t d, index_t h, std::uint8_t* to, index_t step) {
     const convolution_axis& w = plan_->shape.axes[2];
-    const inside_places at = inside(batch, first, d, h);
-    if (w.input_dilation != 1) {
-      std::memset(to, zero_code(), static_cast<std::size_t>(width_ * step));
-      const auto* from = static_cast<const std::uint8_t*>(x_.codes) + m.at(batch, first, {d, h, 0});
-      for (index_t p = at.begin; p < at.end; ++p)
-        if (const index_t i = w.source(p); i >= 0)
-          for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[i * m.spatial[2] + c * m.channel_stride];
-      return;
-    }
-    read_places(at, 0, width_, channels, to, step);
-  }
-
-  /// The places [begin, end) of a row that are not padding. Without input dilation the first of them is at `from`.
-  struct inside_places {
-    index_t begin, end;
-    const std::uint8_t* from;
-  };
-  inside_places inside(index_t batch, index_t first, index_t d, index_t h) const {
-    const activation_map& m = plan_->input;
-    const convolution_axis& w = plan_->shape.axes[2];
-    const index_t reach = (w.in - 1) * w.input_dilation + 1;
-    const index_t begin = std::clamp(w.pad_low, index_t{0}, width_);
-    const index_t end = w.in == 0 ? begin : std::clamp(w.pad_low + reach, begin, width_);
-    const auto* from = static_cast<const std::uint8_t*>(x_.codes);
-    if (end > begin && w.input_dilation == 1) from += m.at(batch, first, {d, h, begin - w.pad_low});
-    return {begin, end, from};
-  }
-  /// Places [begin, end) of a row without holes, as `read` has them.
-  void read_places(const inside_places& at, index_t begin, index_t end, index_t channels, std::uint8_t* to,
-                   index_t step) const {
-    const index_t first = std::clamp(at.begin, begin, end), last = std::clamp(at.end, first, end);
     const auto fill = [&](index_t place, index_t n) {
       if (n > 0) std::memset(to + place * step, zero_code(), static_cast<std::size_t>(n * step));
     };
-    fill(begin, first - begin);
-    fill(last, end - last);
-    if (last > first && channels > 0)
-      copy(at.from + (first - at.begin) * plan_->input.spatial[2], last - first, channels, to + first * step, step);
-  }
-  /// Whether the places of a row that are not padding are pixels with their channels side by side.
-  bool has_pixels() const { return plan_->input.channel_stride == 1 && plan_->shape.axes[2].input_dilation == 1; }
-  /// Whether a row's channels are all its bytes, one place after the other.
-  bool is_dense(index_t channels) const {
-    const activation_map& m = plan_->input;
-    return m.channel_stride == 1 && m.spatial[2] == channels && plan_->shape.axes[2].input_dilation == 1;
+    if (end_ == begin_ || channels == 0 || !has_no_holes()) {
+      fill(0, width_);
+      if (end_ == begin_ || channels == 0) return;
+    }
+    const pixel_row pixels = row(batch, first, channels, d, h);
+    if (has_no_holes()) {
+      fill(0, begin_);
+      fill(end_, width_ - end_);
+      return copy(pixels.from + (begin_ - w.pad_low) * pixels.apart, pixels.apart, end_ - begin_, channels,
+                  to + begin_ * step, step);
+    }
+    for (index_t p = begin_; p < end_; ++p)
+      if (const index_t i = w.source(p); i >= 0)
+        std::memcpy(to + p * step, pixels.from + i * pixels.apart, static_cast<std::size_t>(channels));
   }
 
  private:
-  [[gnu::noinline]] void copy(const std::uint8_t* from, index_t pixels, index_t channels, std::uint8_t* to,
-                              index_t step) const {
-    const activation_map& m = plan_->input;
-    if (m.channel_stride == 1 || channels == 1) {
-      if (m.spatial[2] == channels && step == channels) {
-        std::memcpy(to, from, static_cast<std::size_t>(pixels * channels));
-      } else {
-        index_t p = 0;
-        // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
-        const index_t apart = m.spatial[2];  // bytes are stored below, which might be of m
-        if (step == 4 && apart >= channels) {
-          QTENSOR_KEEP_LOOP
-          for (; p + 3 < pixels; ++p) std::memcpy(to + p * 4, from + p * apart, 4);
-        } else if (step == round_up(channels, 4) && apart >= channels) {
-          for (; p + 3 < pixels; ++p) {
-            index_t c = 0;
-            for (; c + 16 <= step; c += 16) std::memcpy(to + p * step + c, from + p * apart + c, 16);
-            for (; c < step; c += 4) std::memcpy(to + p * step + c, from + p * apart + c, 4);
-          }
-        }
-        for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * apart, static_cast<std::size_t>(channels));
+  [[gnu::noinline]] static void copy(const std::uint8_t* from, index_t apart, index_t pixels, index_t channels,
+                                     std::uint8_t* to, index_t step) {
+    if (apart == channels && step == channels)
+      return void(std::memcpy(to, from, static_cast<std::size_t>(pixels * channels)));
+    index_t p = 0;
+    // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
+    if (step == 4 && apart >= channels) {
+      QTENSOR_KEEP_LOOP
+      for (; p + 3 < pixels; ++p) std::memcpy(to + p * 4, from + p * apart, 4);
+    } else if (step == round_up(channels, 4) && apart >= channels) {
+      for (; p + 3 < pixels; ++p) {
+        index_t c = 0;
+        for (; c + 16 <= step; c += 16) std::memcpy(to + p * step + c, from + p * apart + c, 16);
+        for (; c < step; c += 4) std::memcpy(to + p * step + c, from + p * apart + c, 4);
       }
-    } else if (m.spatial[2] == 1) {
-      simd::transpose(from, m.channel_stride, pixels, channels, to, step);
-    } else {
-      for (index_t p = 0; p < pixels; ++p)
-        for (index_t c = 0; c < channels; ++c) to[p * step + c] = from[p * m.spatial[2] + c * m.channel_stride];
     }
+    for (; p < pixels; ++p) std::memcpy(to + p * step, from + p * apart, static_cast<std::size_t>(channels));
   }
+  /// Turns row h and, where rows follow each other in memory and all are read, those after it that fit.
+  void turn(const std::uint8_t* from, index_t channels, index_t h) {
+    constexpr index_t most_bytes = 32768;
+    const activation_map& m = plan_->input;
+    const convolution_axis& high = plan_->shape.axes[1];
+    const index_t wide = plan_->shape.axes[2].in, row_bytes = wide * channels;
+    const bool follow = m.spatial[2] == 1 && m.spatial[1] == wide && high.stride <= high.reach();
+    const index_t rows = follow ? std::clamp(most_bytes / row_bytes, index_t{1}, std::max(last_ - h, index_t{1})) : 1;
+    if (codes_.size() < rows * row_bytes)
+      codes_ = line_array<std::uint8_t>(qtensor::detail::checked_product(rows, row_bytes));
+    from += h * m.spatial[1];
+    if (m.spatial[2] == 1)
+      simd::transpose(from, m.channel_stride, rows * wide, channels, codes_.data(), channels);
+    else
+      for (index_t i = 0; i < row_bytes; ++i)
+        codes_[i] = from[i / channels * m.spatial[2] + i % channels * m.channel_stride];
+    turned_ = {from - h * m.spatial[1], channels, h, h + rows};
+  }
+
+  /// What codes_ are: rows [begin, end) of so many channels, the first row of which is at `from`.
+  struct turned_rows {
+    const std::uint8_t* from = nullptr;
+    index_t channels = 0, begin = 0, end = 0;
+  };
 
   const convolution_plan* plan_;
   convolution_input x_;
-  index_t width_ = 0;
+  index_t width_ = 0, begin_ = 0, end_ = 0, last_ = 0;
+  turned_rows turned_;
+  line_array<std::uint8_t> codes_;
 };
 
 /// What some rows of output at one depth have in common: the rows of input below them, counted as `slot`s.
@@ -139,6 +150,13 @@ struct row_band {
     for (index_t i = 0; i < s.axes[0].taps; ++i)
       for (index_t r = 0; r < (n - 1) * h.stride + h.reach(); ++r)
         if (is_read(h, r, n)) f(i * slot_rows + r, s.axes[0].source(d, i), h.source(first * h.stride + r));
+  }
+
+  /// Behind the last row of input that is read for output rows [first, first + n).
+  index_t last_row(const convolution_shape& s, index_t first, index_t n) const {
+    const convolution_axis& h = s.axes[1];
+    const index_t places = (first + n - 1) * h.stride + h.reach() - h.pad_low;
+    return std::clamp(divide_up(std::max(places, index_t{0}), h.input_dilation), index_t{0}, h.in);
   }
 
  private:
@@ -251,6 +269,7 @@ class unit_rows_of {
       for (index_t& offset : *offsets) offset += behind - behind_;
     behind_ = behind;
     if (behind > 0) return;
+    bytes_.reads_to(band_.last_row(s, first, n));
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       fill_row(slot, batch, first_channel, from_d, from_h);
       if constexpr (simd::sum_dot<A>::exists)
@@ -311,6 +330,14 @@ class unit_rows_of {
   }
   /// From one row of pixels to the next.
   index_t row_step() const { return row_units_ * weights_->shape().axes[1].stride; }
+  /// A row of pixels without anything between them.
+  void pack_dense(const byte_rows::pixel_row& pixels, unit* to) const {
+    const index_t begin = bytes_.begin(), end = bytes_.end();
+    std::fill_n(to, begin * step_, zero_unit());
+    simd::pack_units<A>(pixels.from + (begin - weights_->shape().axes[2].pad_low) * step_, (end - begin) * step_,
+                        x_.sign, to + begin * step_);
+    std::fill_n(to + end * step_, (bytes_.width() - end) * step_, zero_unit());
+  }
   unit zero_unit() const {
     return static_cast<unit>(signed_number(bytes_.zero_code(), x_.sign) + simd::quad_dot<A>::unit_offset);
   }
@@ -325,13 +352,10 @@ class unit_rows_of {
       if (weights_->has_zeros()) std::fill_n(sums, width, 0);
       return;
     }
-    if (!by_rows_ && !weights_->has_zeros() && step_ == channels && bytes_.is_dense(channels)) {
-      const byte_rows::inside_places at = bytes_.inside(batch, first_channel, d, h);
-      std::fill_n(to, at.begin * step_, zero_unit());
-      if (at.end > at.begin) simd::pack_units<A>(at.from, (at.end - at.begin) * step_, x_.sign, to + at.begin * step_);
-      std::fill_n(to + at.end * step_, (width - at.end) * step_, zero_unit());
-      return;
-    }
+    if (!by_rows_ && !weights_->has_zeros() && step_ == channels && bytes_.end() > bytes_.begin() &&
+        bytes_.has_no_holes())
+      if (const auto pixels = bytes_.row(batch, first_channel, channels, d, h); pixels.apart == channels)
+        return pack_dense(pixels, to);
     bytes_.read(batch, first_channel, channels, d, h, line_.data(), step_);
     if (weights_->has_zeros()) sum_places(sums);
     if (!by_rows_) {
@@ -503,14 +527,15 @@ class channel_rows_of {
         per_group == 1 ? simd::bytes<A>(std::uint8_t{0}) : channels_of(p * width, outputs, per_group);
     constexpr std::uint8_t to_unit = unit_offset == 0 ? 0 : 0x80;
     const auto flip = static_cast<std::uint8_t>(static_cast<std::uint8_t>(x_.sign) ^ to_unit);
+    bytes_.reads_to(band_.last_row(s, first, n));
     band_.for_each(s, d, first, n, [&](index_t slot, index_t from_d, index_t from_h) {
       std::uint8_t* const to = units_.data() + slot * row_;
       if (from_d < 0 || from_h < 0) {
         std::memset(to, bytes_.zero_code() ^ flip, static_cast<std::size_t>(row_));
         return;
       }
-      if (per_group == 1 && bytes_.has_pixels()) {
-        spread_pixels(bytes_.inside(batch, channel, from_d, from_h), channels, flip);
+      if (per_group == 1 && bytes_.has_no_holes() && bytes_.end() > bytes_.begin()) {
+        spread_pixels(bytes_.row(batch, channel, channels, from_d, from_h), channels, flip);
         return join_lanes(outputs, to);
       }
       if (per_group == 1) {
@@ -539,21 +564,20 @@ class channel_rows_of {
     simd::store(&lanes_[at], simd::spread_rows<A>(codes ^ simd::bytes<A>(flip)));
   }
   /// The same of a row of pixels with their channels side by side, from where they lie.
-  void spread_pixels(const byte_rows::inside_places& at, index_t channels, std::uint8_t flip) {
-    const index_t apart = weights_->plan().input.spatial[2];
-    const auto pad = [&](index_t begin, index_t end) {
-      if (end > begin)
-        std::memset(&lanes_[begin * width], bytes_.zero_code() ^ flip, static_cast<std::size_t>((end - begin) * width));
+  void spread_pixels(const byte_rows::pixel_row& row, index_t channels, std::uint8_t flip) {
+    const index_t begin = bytes_.begin(), end = bytes_.end();
+    const auto pad = [&](index_t from, index_t to) {
+      if (to > from)
+        std::memset(&lanes_[from * width], bytes_.zero_code() ^ flip, static_cast<std::size_t>((to - from) * width));
     };
-    pad(0, at.begin);
-    pad(at.end, bytes_.width());
+    pad(0, begin);
+    pad(end, bytes_.width());
     // What is read behind the channels of a pixel is of later ones.
-    const index_t behind =
-        apart < channels ? at.end - at.begin : divide_up(width - channels, std::max(apart, index_t{1}));
-    const std::uint8_t* from = at.from;
-    index_t p = at.begin;
-    for (; p < at.end - behind; ++p, from += apart) spread(simd::load<A>(from), flip, p * width);
-    for (; p < at.end; ++p, from += apart) spread(simd::load_n<A>(from, channels), flip, p * width);
+    const index_t behind = row.apart < channels ? end : divide_up(width - channels, std::max(row.apart, index_t{1}));
+    const std::uint8_t* from = row.from + (begin - weights_->shape().axes[2].pad_low) * row.apart;
+    index_t p = begin;
+    for (; p < end - behind; ++p, from += row.apart) spread(simd::load<A>(from), flip, p * width);
+    for (; p < end; ++p, from += row.apart) spread(simd::load_n<A>(from, channels), flip, p * width);
   }
   /// The lanes of four taps each, as quads.
   void join_lanes(index_t outputs, std::uint8_t* to) const {
