@@ -96,6 +96,7 @@ inline const std::vector<convolution_problem>& convolution_problems() {
       {"conv 56x56x256 k1", 56, 256, 64, 1, 1, 0, 1},
       {"conv 28x28x512 k1 stride 2", 28, 512, 1024, 1, 2, 0, 1},
       {"conv 56x56x24 k1", 56, 24, 144, 1, 1, 0, 1},
+      {"conv 64x64x64 k1", 64, 64, 64, 1, 1, 0, 1},
       {"conv 14x14x512 k3, 32 groups", 14, 512, 512, 3, 1, 1, 32},
       {"conv 56x56x144 k3, depthwise", 56, 144, 144, 3, 1, 1, 144},
       {"conv 112x112x96 k3 stride 2, depthwise", 112, 96, 96, 3, 2, 1, 96},
