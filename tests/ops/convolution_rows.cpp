@@ -1,4 +1,4 @@
-// Mirrors include/qtensor/ops/convolution_rows.hpp: rows as bytes from every layout, bands of rows.
+// Mirrors include/qtensor/ops/convolution_rows.hpp: units of bands, and what their windows come to.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/convolution_rows.hpp>
 
@@ -6,75 +6,11 @@
 
 using namespace convolution_check;
 
-TEST_CASE("byte_rows: the padded width from every layout, dilation and padding") {
-  for (const char* order : {"NHWC", "NCHW", "NWCH", "CNHW"})
-    for (const index_t channels : {1, 3, 4, 9})
-      for (const index_t hole : {1, 2})
-        for (const index_t low : {-2, 0, 3})
-          for (const index_t step_up : {0, 1, 3}) {
-            const problem p{.x_order = order,
-                            .batch = 2,
-                            .inputs = channels,
-                            .outputs = 1,
-                            .sizes = {2, 11},
-                            .taps = {1, 2},
-                            .how = {{1, 2}, {}, {1, hole}, {0, low}, {0, 2}},
-                            .x_zero = -5};
-            const operands data(p);
-            qt::ops::byte_rows rows(data.plan, {data.x.data(), p.x_sign, p.x_zero});
-            const qt::convolution_axis& w = data.plan.shape.axes[2];
-            REQUIRE(rows.width() == (w.out() - 1) * 2 + 2);
-            const index_t step = channels + step_up;
-            std::vector<std::uint8_t> line(static_cast<std::size_t>(rows.width() * step), 1);
-            rows.read(1, 0, channels, 0, 1, line.data(), step);
-            for (index_t place = 0; place < rows.width(); ++place)
-              for (index_t c = 0; c < channels; ++c) {
-                const index_t at = w.source(place);
-                const std::uint8_t want =
-                    at < 0 ? 0xfb : data.x[static_cast<std::size_t>(data.plan.input.at(1, c, {0, 1, at}))];
-                INFO(order, " ", channels, " ", hole, " ", low, " ", step_up, " ", place);
-                REQUIRE(line[static_cast<std::size_t>(place * step + c)] == want);
-              }
-          }
-}
+namespace {
 
-TEST_CASE("byte_rows: rows that are turned together, of all channels and of some, however many fit") {
-  for (const char* order : {"NHWC", "NCHW", "NWCH"})
-    for (const index_t channels : {2, 70})
-      for (const index_t wide : {7, 900}) {
-        const problem p{.x_order = order, .batch = 2, .inputs = channels, .outputs = 1, .sizes = {5, wide}};
-        const operands data(p);
-        check::fenced<std::uint8_t> source(data.x);
-        qt::ops::byte_rows rows(data.plan, {source.data(), p.x_sign, p.x_zero});
-        for (const index_t first : {index_t{0}, index_t{1}, index_t{0}})
-          for (const index_t last : {5, 3, 0})
-            for (const index_t h : {0, 1, 4, 2, 3}) {
-              rows.reads_to(last);
-              const auto row = rows.row(1, first, channels - first, 0, h);
-              for (index_t i = 0; i < wide; ++i)
-                for (index_t c = first; c < channels; ++c)
-                  REQUIRE(row.from[i * row.apart + c - first] ==
-                          data.x[static_cast<std::size_t>(data.plan.input.at(1, c, {0, h, i}))]);
-            }
-      }
-}
+constexpr auto is_signed = qt::simd::code_sign::is_signed, is_unsigned = qt::simd::code_sign::is_unsigned;
 
-TEST_CASE("row_band: the rows below some rows of output, each once, unread ones left out") {
-  qt::convolution_shape s;
-  s.axes[0] = {.in = 3, .taps = 2, .pad_low = 1};
-  s.axes[1] = {.in = 20, .taps = 2, .stride = 4, .pad_low = 1};
-  const qt::ops::row_band band(s, 3);
-  CHECK(band.slot_rows == 2 * 4 + 2);
-  CHECK(band.slot_count == 20);
-  std::vector<std::array<index_t, 3>> seen;
-  band.for_each(s, 0, 1, 2, [&](index_t slot, index_t d, index_t h) { seen.push_back({slot, d, h}); });
-  const std::vector<std::array<index_t, 3>> want = {{0, -1, 3}, {1, -1, 4}, {4, -1, 7}, {5, -1, 8},
-                                                    {10, 0, 3}, {11, 0, 4}, {14, 0, 7}, {15, 0, 8}};
-  CHECK(seen == want);
-  CHECK(band.last_row(s, 0, 1) == 1);
-  CHECK(band.last_row(s, 1, 2) == 9);
-  CHECK(band.last_row(s, 5, 1) == 20);
-}
+}  // namespace
 
 TEST_CASE("unit_rows_of: sums of windows where weights have zero points: places of any size, windows of any width") {
   for (const index_t inputs : {1, 2, 3, 4, 5, 8, 17, 35})
@@ -92,4 +28,38 @@ TEST_CASE("unit_rows_of: sums of windows where weights have zero points: places 
                  .x_sign = width % 2 ? qt::simd::code_sign::is_signed : qt::simd::code_sign::is_unsigned,
                  .x_zero = width % 2 ? -7 : 250,
                  .w_zeros = {-200}});
+}
+
+TEST_CASE("convolution: groups of whole quads of channels, rows of which are filled for several at once") {
+  int turn = 0;
+  for (const index_t inputs : {4, 8, 12, 16, 20, 24, 64, 68})
+    for (const index_t groups : {2, 3, 5, 9, 17})
+      for (const index_t outputs : {1, 16, 21}) {
+        const index_t dilation = 1 + ++turn % 2, stride = 1 + turn % 3 / 2;
+        check_sums({.x_order = turn % 3 == 0 ? "NCHW" : "NHWC",
+                    .batch = 1 + turn % 2,
+                    .inputs = inputs * groups,
+                    .outputs = outputs * groups,
+                    .sizes = {4, 5 + turn % 4},
+                    .taps = {2, 1 + turn % 3},
+                    .how = {{1, stride}, {1, dilation}, {1, 1 + turn % 7 / 6}, {1, 1}, {0, 4}, groups},
+                    .x_sign = turn % 5 < 2 ? is_signed : is_unsigned,
+                    .x_zero = turn % 11,
+                    .w_zeros = {turn % 4 == 0 ? 7 : 0}});
+      }
+}
+
+TEST_CASE("convolution: few outputs, taps side by side in threes, rows of any number of pixels") {
+  int turn = 0;
+  for (const index_t taps : {3, 6, 9})
+    for (const index_t inputs : {3, 4, 9, 16})
+      for (const index_t wide : {1, 2, 13, 14, 15, 29, 43})
+        check_sums({.x_order = ++turn % 3 == 0 ? "NCHW" : "NHWC",
+                    .inputs = inputs,
+                    .outputs = 1 + turn % 16,
+                    .sizes = {3, wide},
+                    .taps = {1 + turn % 3, taps},
+                    .how = {{1 + turn % 2, 1}, {}, {}, {1, taps / 2}, {1, taps - taps / 2 - 1}},
+                    .x_zero = turn % 11,
+                    .w_zeros = {turn % 4 == 0 ? 7 : 0}});
 }

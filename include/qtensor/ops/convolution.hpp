@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/core/executor.hpp>
+#include <qtensor/ops/convolution_lanes.hpp>
 #include <qtensor/ops/convolution_rows.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {

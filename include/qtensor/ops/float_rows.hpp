@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <qtensor/ops/convolution_rows.hpp>
+#include <qtensor/ops/convolution_bytes.hpp>
+#include <qtensor/ops/convolution_pack.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
 
