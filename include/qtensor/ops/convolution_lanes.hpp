@@ -70,7 +70,9 @@ class channel_rows_of {
         for (index_t at = 0; at < bytes_.width(); ++at)
           simd::store(&lanes_[at * width], simd::byte_table<A, table_size>(&line_[at * channels])(channel_of_output));
       }
-      for (index_t at = 0; at < bytes_.width() * width; at += width) spread(simd::load<A>(&lanes_[at]), flip, at);
+      std::uint8_t* const lanes = lanes_.data();
+      for (index_t at = 0, end = bytes_.width() * width; at < end; at += width)
+        spread(simd::load<A>(static_cast<const std::uint8_t*>(lanes + at)), flip, lanes + at);
       join_lanes(outputs, to);
     });
   }
@@ -84,9 +86,11 @@ class channel_rows_of {
       at[o] = static_cast<std::uint8_t>((first + o) / per_group - first / per_group);
     return simd::load<A>(at);
   }
-  /// Codes of a place to lanes_, as units that interleave_rows takes.
-  QTENSOR_INLINE void spread(const simd::bytes<A>& codes, std::uint8_t flip, index_t at) {
-    simd::store(&lanes_[at], simd::spread_rows<A>(codes ^ simd::bytes<A>(flip)));
+  // Bytes are stored below, which might be of this object for all that compilers know: what loops need is copied first.
+
+  /// Codes of a place as units that interleave_rows takes.
+  static QTENSOR_INLINE void spread(const simd::bytes<A>& codes, std::uint8_t flip, std::uint8_t* to) {
+    simd::store(to, simd::spread_rows<A>(codes ^ simd::bytes<A>(flip)));
   }
   /// The same of a row of pixels with their channels side by side, from where they lie.
   void spread_pixels(const byte_rows::pixel_row& row, index_t channels, std::uint8_t flip) {
@@ -99,17 +103,19 @@ class channel_rows_of {
     pad(end, bytes_.width());
     // What is read behind the channels of a pixel is of later ones.
     const index_t behind = row.apart < channels ? end : divide_up(width - channels, std::max(row.apart, index_t{1}));
-    const std::uint8_t* from = row.from + (begin - weights_->shape().axes[2].pad_low) * row.apart;
-    index_t p = begin;
-    for (; p < end - behind; ++p, from += row.apart) spread(simd::load<A>(from), flip, p * width);
-    for (; p < end; ++p, from += row.apart) spread(simd::load_n<A>(from, channels), flip, p * width);
+    const index_t apart = row.apart;
+    const std::uint8_t* from = row.from + (begin - weights_->shape().axes[2].pad_low) * apart;
+    std::uint8_t* to = lanes_.data() + begin * width;
+    index_t left = end - begin;
+    for (; left > behind; --left, from += apart, to += width) spread(simd::load<A>(from), flip, to);
+    for (; left > 0; --left, from += apart, to += width) spread(simd::load_n<A>(from, channels), flip, to);
   }
   /// The lanes of four taps each, as quads.
   void join_lanes(index_t outputs, std::uint8_t* to) const {
     const index_t apart = weights_->shape().axes[2].tap_dilation * width, vectors = divide_up(outputs, step);
     const index_t next = place_step_ * width;
     const std::uint8_t* from = lanes_.data();
-    for (index_t place = 0; place < places_; ++place, from += next, to += quad) {
+    for (index_t left = places_; left > 0; --left, from += next, to += quad) {
       const auto quads = simd::interleave_rows<A>({simd::load<A>(from), simd::load<A>(from + apart),
                                                    simd::load<A>(from + 2 * apart), simd::load<A>(from + 3 * apart)});
       simd::detail::repeat<4>([&](auto v) QTENSOR_INLINE_LAMBDA {

@@ -28,6 +28,7 @@ bool convolves_by_sums(const packed_convolution<A>& w) {
 template <simd::usable_arch A>
 class unit_rows_of {
   using unit = typename simd::quad_dot<A>::unit;
+  static constexpr index_t term_piece = 16;  ///< bytes
 
  public:
   /// in_place: as squares_read_in_place(w) has it.
@@ -141,7 +142,7 @@ class unit_rows_of {
     const convolution_shape& s = weights_->shape();
     const bool has_zeros = weights_->has_zeros();
     line_ = line_array<std::uint8_t>(bytes_.width() * step_ + 64);
-    if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + 4);
+    if (by_rows_) terms_ = line_array<std::uint8_t>(pixel_step_ * s.axes[2].out() + term_piece);
     units_ = line_array<unit>::for_overwrite(
         qtensor::detail::checked_product(std::max(index_t{1}, band_.slot_count), row_units_ + 64) +
         (by_squares_ ? simd::square_edge * (pixel_step_ + 4) : 0));
@@ -204,19 +205,18 @@ class unit_rows_of {
       simd::pack_units<A>(line_.data(), width * step_, x_.sign, to);
       return;
     }
-    // Whole words: what comes after the terms of a pixel meets weights that are 0.
-    const convolution_axis& w = s.axes[2];
-    const index_t out = w.out();
+    // In whole pieces: what comes after the terms of a pixel meets weights that are 0, or is the next one's place.
+    const convolution_axis w = s.axes[2];  // bytes are stored below, which might be of the shape
+    const index_t out = w.out(), each = pixel_step_;
+    const std::uint8_t* from = line_.data();
     std::uint8_t* terms = terms_.data();
-    for (index_t o = 0; o < out; ++o, terms += pixel_step_) {
-      const std::uint8_t* from = line_.data() + o * w.stride * inputs;
+    for (index_t o = 0; o < out; ++o, terms += each, from += w.stride * inputs)
       if (w.tap_dilation == 1)
-        for (index_t k = 0; k < pixel_step_; k += 4) std::memcpy(terms + k, from + k, 4);
+        for (index_t k = 0; k < each; k += term_piece) std::memcpy(terms + k, from + k, term_piece);
       else
         for (index_t t = 0; t < w.taps; ++t)
           std::memcpy(terms + t * inputs, from + t * w.tap_dilation * inputs, static_cast<std::size_t>(inputs));
-    }
-    simd::pack_units<A>(terms_.data(), out * pixel_step_, x_.sign, to);
+    simd::pack_units<A>(terms_.data(), out * each, x_.sign, to);
   }
   /// Of every place of the line: the sum of its numbers, less the zero point. Every number is 128 less than its flipped
   /// code.
