@@ -49,6 +49,24 @@ TEST_CASE("convolution: groups of whole quads of channels, rows of which are fil
       }
 }
 
+TEST_CASE("convolution: sources that are units where they lie, of either sign, met by no padding, or nearly so") {
+  int turn = 0;
+  for (const auto sign : {is_signed, is_unsigned})
+    for (const index_t inputs : {4, 8, 12, 68})
+      for (const index_t groups : {1, 3})
+        for (const index_t taps : {1, 2, 3})
+          for (const index_t low : {-1, 0, 1})
+            check_sums({.x_order = ++turn % 5 == 0 ? "HNWC" : "NHWC",
+                        .batch = 2,
+                        .inputs = inputs * groups,
+                        .outputs = (1 + turn % 70) * groups,
+                        .sizes = {9, 7 + turn % 9},
+                        .taps = {1 + turn % 3, taps},
+                        .how = {{1 + turn % 2, 1 + turn % 3}, {1, 1 + turn % 2}, {}, {low, low}, {-1, 0}, groups},
+                        .x_sign = sign,
+                        .x_zero = turn % 11});
+}
+
 TEST_CASE("convolution: few outputs, taps side by side in threes, rows of any number of pixels") {
   int turn = 0;
   for (const index_t taps : {3, 6, 9})

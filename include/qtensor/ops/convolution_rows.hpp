@@ -24,6 +24,19 @@ bool convolves_by_sums(const packed_convolution<A>& w) {
          w.segments() * w.segment_quads() * w.panels() >= least_quads;
 }
 
+/// Whether vectors can read the source where it lies: its codes are units, the channels of a pixel side by side and
+/// whole quads, no tap meets padding or holes, and nothing but products is asked of the codes.
+template <simd::usable_arch A>
+bool units_lie_in_place(const packed_convolution<A>& w, const convolution_input& x) {
+  using dot = simd::quad_dot<A>;
+  const convolution_shape& s = w.shape();
+  if (sizeof(typename dot::unit) != 1 || dot::unit_offset != sign_offset(x.sign)) return false;
+  for (const convolution_axis& a : s.axes)
+    if (a.input_dilation != 1 || a.source(0, 0) < 0 || a.source(a.out() - 1, a.taps - 1) < 0) return false;
+  return w.form() == convolution_form::pixels && !w.has_zeros() && w.plan().input.channel_stride == 1 &&
+         s.axes[0].taps == 1 && s.group_inputs() % 4 == 0;
+}
+
 /// A band as units, for the forms pixels and rows.
 template <simd::usable_arch A>
 class unit_rows_of {
@@ -44,8 +57,12 @@ class unit_rows_of {
     by_rows_ = w.form() == convolution_form::rows;
     by_sums_ = convolves_by_sums(w);
     by_squares_ = in_place || convolves_by_squares(w);
+    lies_in_place_ = !by_sums_ && !by_squares_ && units_lie_in_place(w, x);
     if (in_place_) {
       step_ = s.inputs, row_units_ = s.axes[2].in * step_, pixel_step_ = step_ * s.axes[2].stride;
+    } else if (lies_in_place_) {
+      step_ = w.plan().input.spatial[2], row_units_ = w.plan().input.spatial[1];
+      pixel_step_ = step_ * s.axes[2].stride;
     } else {
       if (may_fill_for_many()) filled_ *= std::clamp(index_t{64} / inputs, index_t{1}, s.groups);
       step_ = by_rows_ ? inputs : round_up(filled_, 4);
@@ -56,11 +73,11 @@ class unit_rows_of {
       make_room(rows);
     }
     // Taps of a row follow each other where their channels do.
-    segment_quads_ = filled_ == inputs ? w.segment_quads() : inputs / 4;
+    const bool joined = by_rows_ || (s.axes[2].tap_dilation == 1 && step_ == round_up(inputs, 4));
+    segment_quads_ = joined ? w.segment_quads() : divide_up(inputs, 4);
     for (index_t d = 0; d < s.axes[0].taps; ++d)
       for (index_t h = 0; h < s.axes[1].taps; ++h) {
         const index_t row = (d * band_.slot_rows + h * s.axes[1].tap_dilation) * row_units_;
-        const bool joined = by_rows_ || (s.axes[2].tap_dilation == 1 && filled_ == inputs);
         for (index_t t = 0; t < (joined ? 1 : taps); ++t) offsets_.push_back(row + t * s.axes[2].tap_dilation * step_);
         for (index_t t = 0; t < (has_row_runs() ? taps : 0); t += simd::row_tile_taps)
           row_offsets_.push_back(row + t * step_);
@@ -77,10 +94,7 @@ class unit_rows_of {
   }
   /// Where the units of each pixel begin, rows of the band one after the other.
   const unit* const* pixels() {
-    const index_t cols = weights_->shape().axes[2].out(), all = band_.rows * cols;
-    pixels_.reserve(static_cast<std::size_t>(all));
-    for (index_t i = static_cast<index_t>(pixels_.size()); i < all; ++i)
-      pixels_.push_back(first_ + i / cols * row_step() + i % cols * pixel_step_);
+    if (pixels_.empty()) list_pixels(band_.rows);
     return pixels_.data();
   }
   /// So many units behind those of the first one, where a square begins.
@@ -107,6 +121,7 @@ class unit_rows_of {
     const convolution_shape& s = weights_->shape();
     if constexpr (simd::square_unit<A>::exists)
       if (in_place_) return find(batch, first_channel, d, first, n);
+    if (lies_in_place_) return point_at(batch, first_channel, d, first, n);
     const index_t behind = first_channel % filled_;
     for (auto* offsets : {&offsets_, &row_offsets_})
       for (index_t& offset : *offsets) offset += behind - behind_;
@@ -152,6 +167,21 @@ class unit_rows_of {
     if (by_sums_) place_products_ = line_array<std::int32_t>(band_.slot_count * product_places());
     if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
     first_ = units_.data();
+  }
+  /// The pixels of a band in the source.
+  void point_at(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
+    const convolution_shape& s = weights_->shape();
+    const auto at = [&](std::size_t axis, index_t o) { return s.axes[axis].source(o, 0); };
+    first_ = static_cast<const unit*>(x_.codes) +
+             weights_->plan().input.at(batch, first_channel, {at(0, d), at(1, first), at(2, 0)});
+    list_pixels(n);
+  }
+  void list_pixels(index_t rows) {
+    const index_t cols = weights_->shape().axes[2].out();
+    pixels_.resize(static_cast<std::size_t>(rows * cols));
+    const unit** to = pixels_.data();
+    for (index_t r = 0; r < rows; ++r, to += cols)
+      for (index_t c = 0; c < cols; ++c) to[c] = first_ + r * row_step() + c * pixel_step_;
   }
   /// Where the units of a band lie. Squares read rows of two of them and whole steps: from where on that may leave the
   /// source, it is copied.
@@ -314,7 +344,7 @@ class unit_rows_of {
   convolution_input x_;
   byte_rows bytes_;
   row_band band_;
-  bool in_place_, by_rows_ = false, by_sums_ = false, by_squares_ = false;
+  bool in_place_, lies_in_place_ = false, by_rows_ = false, by_sums_ = false, by_squares_ = false;
   index_t filled_, behind_ = 0;  // channels that are filled at once, and of them those before the group's
   index_t step_ = 0, pixel_step_ = 0, row_units_ = 0, segment_quads_ = 0;
   line_array<std::uint8_t> line_, terms_;
