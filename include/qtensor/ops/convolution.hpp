@@ -18,7 +18,7 @@ struct convolution_tile {
 
 /// Pixels of a tile at most; its stride is at most `convolution_stride`.
 inline constexpr index_t convolution_pixels = 96;
-/// Pixels of a tile where the sink wants no more at once.
+/// Pixels of a tile whose sink asks for no more: one with many stores to make of each may have fewest_pixels().
 inline constexpr index_t usual_convolution_pixels = 24;
 template <simd::usable_arch A>
 inline constexpr index_t convolution_stride = std::max(simd::int_tile<A>::panel, simd::channel_panel<A>);
@@ -57,7 +57,7 @@ class convolution_run {
       : w_(w), x_(x), sink_(sink), s_(w.shape()) {
     // Units are codes plus an offset, or as they are; sums start at what that and the zero point add.
     const std::int64_t zero = signed_number(static_cast<std::uint8_t>(x.zero_point), x.sign);
-    sink_rows_ = std::clamp(fewest_pixels(sink), usual_convolution_pixels, convolution_pixels);
+    sink_pixels_ = std::clamp(fewest_pixels(sink), usual_convolution_pixels, convolution_pixels);
     if constexpr (simd::square_unit<A>::exists) in_place_ = squares_read_in_place(w);
     const std::int64_t added = zero + (takes_signed_codes() ? 0 : simd::quad_dot<A>::unit_offset);
     start_ = line_array<std::int32_t>(w.group_count() * w.panels() * w.width());
@@ -153,7 +153,7 @@ class convolution_run {
     const index_t items = s_.result_batch() * depth * bands;
     const index_t work = rows * s_.axes[2].out() * s_.outputs * std::max(index_t{1}, s_.depth() / 16);
     const index_t parts = qtensor::detail::part_count(by, items, 1, work);
-    const index_t tile = sink_rows_ * w_.width();
+    const index_t tile = sink_pixels_ * w_.width();
     const bool windows = w_.form() == convolution_form::channels && w_.has_zeros();
     std::vector<working_memory<Band>> memory;
     memory.reserve(static_cast<std::size_t>(parts));
@@ -191,7 +191,7 @@ class convolution_run {
             continue;
           }
         const panel_sums sum = sums_of(band, g, p);
-        simd::for_each_row_tile(rows * cols, sink_rows_, [&](index_t pixel, index_t count) {
+        simd::for_each_row_tile(rows * cols, sink_pixels_, [&](index_t pixel, index_t count) {
           sum(pixel, count, sums);
           give(pixel, count, sums);
         });
@@ -307,7 +307,7 @@ class convolution_run {
         simd::dot_lanes_tile<A>(panel, pixel, band.pixel_step(), count, band.offsets(), band.quads(), start, to,
                                 channels);
       };
-      simd::for_each_row_tile(cols, sink_rows_, [&](index_t col, index_t count) {
+      simd::for_each_row_tile(cols, sink_pixels_, [&](index_t col, index_t count) {
         for (index_t row = 0; row < rows; ++row) {
           sum(w_.panel(0, p), band.pixel(row, col), count, start_.data() + p * width, sums);
           if (w_.has_zeros()) {
@@ -326,7 +326,7 @@ class convolution_run {
   convolution_input x_;
   const Sink& sink_;
   const convolution_shape& s_;
-  index_t sink_rows_;  // pixels that the sink gets at once
+  index_t sink_pixels_;  // that the sink gets at once
   line_array<std::int32_t> start_;
   line_array<unit> wide_;    // panels for products of sums, where tiles are
   index_t panel_units_ = 0;  // of each; 0: none
