@@ -146,6 +146,24 @@ TEST_CASE("transpose: elements of one, two and four bytes, every size, nothing o
   check(float{});
 }
 
+TEST_CASE("transpose_in_room: rows behind the last may be read, and go nowhere; nothing outside of the room") {
+  bool ok = true;
+  for (const index_t rows : {1, 15, 16, 32, 50, 64})
+    for (index_t cols = 0; cols <= 130; ++cols)
+      for (const index_t room : {cols, cols + 3, (cols + 63) / 64 * 64}) {
+        constexpr index_t gap = 3;
+        check::fenced<std::uint8_t> from(room * rows), to(rows * (cols + gap) - (rows > 0 ? gap : 0));
+        for (index_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::uint8_t>(check::random_bits()() >> 8);
+        std::fill_n(to.data(), to.size(), std::uint8_t{0xcc});
+        simd::transpose_in_room(from.data(), rows, rows, cols, room, to.data(), cols + gap);
+        for (index_t i = 0; i < to.size(); ++i) {
+          const index_t r = i / (cols + gap), c = i % (cols + gap);
+          ok = ok && to[i] == (c < cols ? from[c * rows + r] : 0xcc);
+        }
+      }
+  CHECK(ok);
+}
+
 TEST_CASE("kept_lines: 16 bytes of each row at a time, every length of rows, nothing outside") {
   constexpr index_t most = 128, part = 16, apart = most + 64;
   bool ok = true;

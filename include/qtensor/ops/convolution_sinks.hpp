@@ -137,7 +137,7 @@ QTENSOR_INLINE void copy_channels(const U* values, index_t channels, T* to) {
   pieces_of(std::integral_constant<std::size_t, sizeof(T)>{});
 }
 
-/// Values of a tile to where they belong.
+/// Values of a tile to where they belong. Of bytes there is room for `convolution_pixels`.
 template <class T, class U>
 void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, index_t channel, index_t pixels,
                 index_t channels, const U* values, index_t stride) {
@@ -150,9 +150,15 @@ void place_tile(const convolution_result<T>& y, index_t batch, index_t pixel, in
     using unit =
         std::conditional_t<sizeof(T) == 1, std::uint8_t, std::conditional_t<sizeof(T) == 2, std::uint16_t, float>>;
     const index_t some = y.shares_places() ? (sizeof(T) == 1 ? 16 : 8) : channels;  // whose lines fit any first cache
-    for (index_t c = 0; c < channels; c += some)
-      simd::transpose(reinterpret_cast<const unit*>(values) + c, stride, std::min(some, channels - c), pixels,
-                      reinterpret_cast<unit*>(to) + c * y.channel_stride, y.channel_stride);
+    for (index_t c = 0; c < channels; c += some) {
+      const index_t n = std::min(some, channels - c);
+      const unit* const from = reinterpret_cast<const unit*>(values) + c;
+      unit* const place = reinterpret_cast<unit*>(to) + c * y.channel_stride;
+      if constexpr (sizeof(T) == 1)
+        simd::transpose_in_room(from, stride, n, pixels, convolution_pixels, place, y.channel_stride);
+      else
+        simd::transpose(from, stride, n, pixels, place, y.channel_stride);
+    }
   } else {
     for (index_t c = 0; c < channels; ++c)
       for (index_t p = 0; p < pixels; ++p)

@@ -277,6 +277,13 @@ struct register_band {
     }
     interleave<wide>(x, y, to, to_step, std::make_integer_sequence<int, high>{});
   }
+  /// The same of all that is read, of which the first n < high rows are kept.
+  QTENSOR_INLINE void turn_some(const T* from, index_t from_step, index_t n, T* to, index_t to_step) const {
+    alignas(64) T lines[wide * high];
+    (*this)(from, from_step, lines, high);
+    for (index_t i = 0; i < wide; ++i)
+      simd::store_n(to + i * to_step, n, simd::load<best_arch>(static_cast<const T*>(lines + i * high)));
+  }
   /// The same where the registers lie behind one another.
   static QTENSOR_INLINE void turn_lines(const T* from, T* to, index_t to_step) {
     line x[wide], y[wide];
@@ -370,6 +377,22 @@ void transpose(const T* from, index_t from_step, index_t rows, index_t cols, T* 
     by(wide{}, narrow{});
   else
     by(narrow{});
+}
+
+/// The same of bytes where `room` >= cols rows may be read, so that few are turned by wide registers, too: rows from
+/// cols on may be anything.
+inline void transpose_in_room(const std::uint8_t* from, index_t from_step, index_t rows, index_t cols, index_t room,
+                              std::uint8_t* to, index_t to_step) {
+  if constexpr (lanes<best_arch> == 16) {
+    using band = detail::register_band<std::uint8_t, 4>;
+    const index_t whole = cols / band::high * band::high;
+    if (rows % band::wide == 0 && whole < cols && whole + band::high <= room) {
+      for (index_t r = 0; r < rows; r += band::wide)
+        band{}.turn_some(from + whole * from_step + r, from_step, cols - whole, to + r * to_step + whole, to_step);
+      cols = whole;
+    }
+  }
+  transpose(from, from_step, rows, cols, to, to_step);
 }
 
 /// Whether transpose_past_caches takes so many bytes: whole lines, which registers hold.
