@@ -40,7 +40,7 @@ TEST_CASE("byte_rows: the padded width from every layout, dilation and padding")
 
 TEST_CASE("byte_rows: rows that are turned together, of all channels and of some, however many fit") {
   for (const char* order : {"NHWC", "NCHW", "NWCH"})
-    for (const index_t channels : {2, 70})
+    for (const index_t channels : {2, 3, 4, 5, 70})
       for (const index_t wide : {7, 900}) {
         const problem p{.x_order = order, .batch = 2, .inputs = channels, .outputs = 1, .sizes = {5, wide}};
         const operands data(p);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <qtensor/ops/convolution_shape.hpp>
 #include <qtensor/ops/line_array.hpp>
 #include <qtensor/simd/memory.hpp>
+#include <qtensor/simd/ops_columns.hpp>
 #include <qtensor/simd/ops_dot.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -53,7 +55,8 @@ class byte_rows {
     if (m.channel_stride == 1 || channels == 1) return {from + h * m.spatial[1], m.spatial[2]};
     if (from != turned_.from || channels != turned_.channels || h < turned_.begin || h >= turned_.end)
       turn(from, channels, h);
-    return {codes_.data() + (h - turned_.begin) * plan_->shape.axes[2].in * channels, channels};
+    const index_t apart = place_of(channels);
+    return {codes_.data() + (h - turned_.begin) * plan_->shape.axes[2].in * apart, apart};
   }
 
   /// Channels [first, first + channels) of one row to to[place * step + c], for place < width(); places of padding and
@@ -86,7 +89,9 @@ class byte_rows {
       return void(std::memcpy(to, from, static_cast<std::size_t>(pixels * channels)));
     index_t p = 0;
     // Whole words: what comes after the channels is of later pixels, and meets weights that are 0.
-    if (step == 4 && apart >= channels) {
+    if (step == channels && channels < 4 && apart >= 4) {
+      for (; (pixels - p) * step >= 4; ++p) std::memcpy(to + p * step, from + p * apart, 4);
+    } else if (step == 4 && apart >= channels) {
       QTENSOR_KEEP_LOOP
       for (; p + 3 < pixels; ++p) std::memcpy(to + p * 4, from + p * apart, 4);
     } else if (step == round_up(channels, 4) && apart >= channels) {
@@ -103,19 +108,42 @@ class byte_rows {
     constexpr index_t most_bytes = 32768;
     const activation_map& m = plan_->input;
     const convolution_axis& high = plan_->shape.axes[1];
-    const index_t wide = plan_->shape.axes[2].in, row_bytes = wide * channels;
+    const index_t wide = plan_->shape.axes[2].in, row_bytes = wide * place_of(channels);
     const bool follow = m.spatial[2] == 1 && m.spatial[1] == wide && high.stride <= high.reach();
     const index_t rows = follow ? std::clamp(most_bytes / row_bytes, index_t{1}, std::max(last_ - h, index_t{1})) : 1;
-    if (codes_.size() < rows * row_bytes)
-      codes_ = line_array<std::uint8_t>(qtensor::detail::checked_product(rows, row_bytes));
-    from += h * m.spatial[1];
-    if (m.spatial[2] == 1)
-      simd::transpose(from, m.channel_stride, rows * wide, channels, codes_.data(), channels);
+    const index_t room = qtensor::detail::checked_product(rows, row_bytes) + few * few_at_once;
+    if (codes_.size() < room) codes_ = line_array<std::uint8_t>(room);
+    const std::uint8_t* const first = from + h * m.spatial[1];
+    if (m.spatial[2] != 1)
+      for (index_t i = 0; i < wide; ++i)
+        for (index_t c = 0; c < channels; ++c)
+          codes_[i * place_of(channels) + c] = first[i * m.spatial[2] + c * m.channel_stride];
+    else if (channels <= few)
+      turn_few(first, channels, rows * wide);
     else
-      for (index_t i = 0; i < row_bytes; ++i)
-        codes_[i] = from[i / channels * m.spatial[2] + i % channels * m.channel_stride];
-    turned_ = {from - h * m.spatial[1], channels, h, h + rows};
+      simd::transpose(first, m.channel_stride, rows * wide, channels, codes_.data(), channels);
+    turned_ = {from, channels, h, h + rows};
   }
+  /// Planes of up to four channels, four bytes a pixel; whole batches are written.
+  void turn_few(const std::uint8_t* from, index_t channels, index_t pixels) {
+    using A = simd::best_arch;
+    std::uint8_t* to = codes_.data();
+    for (index_t i = 0; i < pixels; i += few_at_once, to += few * few_at_once) {
+      std::array<simd::bytes<A>, few> planes;
+      for (index_t c = 0; c < few; ++c) {
+        const std::uint8_t* plane = from + std::min(c, channels - 1) * plan_->input.channel_stride + i;
+        planes[static_cast<std::size_t>(c)] =
+            simd::spread_rows<A>(pixels - i >= few_at_once ? simd::load<A>(plane) : simd::load_n<A>(plane, pixels - i));
+      }
+      const auto fours = simd::interleave_rows<A>(planes);
+#pragma GCC unroll 4
+      for (index_t v = 0; v < few; ++v) simd::store(to + v * few_at_once, fours[static_cast<std::size_t>(v)]);
+    }
+  }
+
+  static constexpr index_t few = 4, few_at_once = 4 * simd::lanes<simd::best_arch>;
+  /// Bytes from a turned pixel to the next.
+  static constexpr index_t place_of(index_t channels) { return std::max(channels, few); }
 
   /// What codes_ are: rows [begin, end) of so many channels, the first row of which is at `from`.
   struct turned_rows {
