@@ -211,14 +211,15 @@ class convolution_run {
     /// Of pixels [pixel, pixel + count), counted through rows of `cols`.
     [[gnu::noinline]] void operator()(index_t pixel, index_t count, std::int32_t* sums) const {
       constexpr index_t width = simd::int_tile<A>::panel;
-      if (channels <= simd::lanes<A> && runs.count > 0) {
-        for (index_t end = pixel + count, some; pixel < end; pixel += some, sums += some * width) {
-          const index_t left = std::min(end - pixel, cols - pixel % cols);  // of a row
-          some = divide_up(left, divide_up(left, simd::row_tile_pixels));
-          simd::dot_row_tile<A>(panel, pixels[pixel], pixel_step, some, runs, start, sums);
+      if constexpr (simd::has_row_tiles<A>)
+        if (channels <= simd::lanes<A> && runs.count > 0) {
+          for (index_t end = pixel + count, some; pixel < end; pixel += some, sums += some * width) {
+            const index_t left = std::min(end - pixel, cols - pixel % cols);  // of a row
+            some = divide_up(left, divide_up(left, simd::row_tile_pixels));
+            simd::dot_row_tile<A>(panel, pixels[pixel], pixel_step, some, runs, start, sums);
+          }
+          return;
         }
-        return;
-      }
       const index_t height = wide != nullptr ? simd::sum_tile_rows : simd::int_tile<A>::max_rows;
       simd::for_each_row_tile(count, height, [&](index_t r, index_t some) {
         const auto* const rows = pixels + pixel + r;

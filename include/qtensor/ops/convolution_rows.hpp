@@ -146,10 +146,9 @@ class unit_rows_of {
   bool may_fill_for_many() const {
     return !by_rows_ && !by_sums_ && !by_squares_ && !weights_->has_zeros() && filled_ % 4 == 0;
   }
-  /// As measured: where there are many registers and wide ones.
   bool has_row_runs() const {
     const convolution_axis& w = weights_->shape().axes[2];
-    return simd::lanes<A> == 16 && weights_->form() == convolution_form::pixels && !by_sums_ && !by_squares_ &&
+    return simd::has_row_tiles<A> && weights_->form() == convolution_form::pixels && !by_sums_ && !by_squares_ &&
            w.stride == 1 && w.tap_dilation == 1 && w.taps % simd::row_tile_taps == 0;
   }
   /// Memory for a band of so many rows of output.

@@ -17,6 +17,9 @@ struct tap_segments {
 
 /// Pixels of a tile of dot_row_tile at most, and taps of one of its runs.
 inline constexpr index_t row_tile_pixels = 14, row_tile_taps = 3;
+/// Whether it is worth its code, as measured: where registers are many and wide.
+template <usable_arch A>
+inline constexpr bool has_row_tiles = lanes<A> == 16;
 
 namespace detail {
 
