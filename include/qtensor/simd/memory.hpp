@@ -596,6 +596,7 @@ class kept_lines {
 template <usable_arch A = best_arch>
 void stream_bytes(const void* from, index_t n, void* to) {
   constexpr index_t step = 4 * lanes<A>, line = 64;
+  if (n == 0) return;  // from and to may be null
   const auto* x = static_cast<const std::uint8_t*>(from);
   auto* y = static_cast<std::uint8_t*>(to);
   const index_t head = std::min(n, static_cast<index_t>(-reinterpret_cast<std::uintptr_t>(y) % line));
