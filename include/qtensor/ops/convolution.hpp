@@ -153,13 +153,12 @@ class convolution_run {
     const index_t items = s_.result_batch() * depth * bands;
     const index_t work = rows * s_.axes[2].out() * s_.outputs * std::max(index_t{1}, s_.depth() / 16);
     const index_t parts = qtensor::detail::part_count(by, items, 1, work);
-    const index_t tile = sink_pixels_ * w_.width();
-    const bool windows = w_.form() == convolution_form::channels && w_.has_zeros();
+    const index_t tile = sink_pixels_ * w_.width(), windows = ones_.size() > 0 ? tile : 0;
     std::vector<working_memory<Band>> memory;
     memory.reserve(static_cast<std::size_t>(parts));
     for (index_t i = 0; i < parts; ++i)
       memory.push_back(
-          {Band(w_, x_, rows, more...), line_array<std::int32_t>(tile), line_array<std::int32_t>(windows ? tile : 0)});
+          {Band(w_, x_, rows, more...), line_array<std::int32_t>(tile), line_array<std::int32_t>(windows)});
     qtensor::detail::for_ranges(by, parts, items, 1, [&](index_t part, index_t begin, index_t count) {
       for (index_t item = begin; item < begin + count; ++item) {
         const index_t first = item % bands * rows, d = item / bands % depth;
@@ -352,18 +351,14 @@ class distant_zero_sink {
     for (index_t r = 0, n = 0; r < t.pixels; r += n) {
       convolution_shape::position at = s_.pixel_at(t.pixel + r);
       n = std::min(cols - at[2], t.pixels - r);
-      const bool whole_rows = is_whole(s_.axes[0], at[0]) && is_whole(s_.axes[1], at[1]);
+      const bool whole_rows = s_.axes[0].is_whole(at[0]) && s_.axes[1].is_whole(at[1]);
       for (index_t i = 0; i < n; ++i, ++at[2])
-        if (!whole_rows || !is_whole(s_.axes[2], at[2])) give_back(at, t, t.sums + (r + i) * t.stride);
+        if (!whole_rows || !s_.axes[2].is_whole(at[2])) give_back(at, t, t.sums + (r + i) * t.stride);
     }
     sink_(t);
   }
 
  private:
-  /// Whether all taps of output o meet the input; not where there are holes, which few outputs miss.
-  static bool is_whole(const convolution_axis& a, index_t o) {
-    return a.input_dilation == 1 && a.source(o, 0) >= 0 && a.source(o, a.taps - 1) >= 0;
-  }
   void give_back(const convolution_shape::position& at, const convolution_tile& t, std::int32_t* sums) const {
     constexpr index_t step = simd::lanes<A>;
     const simd::ints<A> distance(distance_);

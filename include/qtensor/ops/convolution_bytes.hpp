@@ -37,8 +37,8 @@ class byte_rows {
   /// The places [begin, end) of a row are not padding.
   index_t begin() const { return begin_; }
   index_t end() const { return end_; }
-  /// Whether these places are pixels, one after the other.
-  bool has_no_holes() const { return plan_->shape.axes[2].input_dilation == 1; }
+  /// Whether there are such places, and they are pixels, one after the other.
+  bool has_pixels() const { return end_ > begin_ && plan_->shape.axes[2].input_dilation == 1; }
   /// Rows from this one on will not be read before others are.
   void reads_to(index_t h) { last_ = h; }
 
@@ -66,12 +66,10 @@ class byte_rows {
     const auto fill = [&](index_t place, index_t n) {
       if (n > 0) std::memset(to + place * step, zero_code(), static_cast<std::size_t>(n * step));
     };
-    if (end_ == begin_ || channels == 0 || !has_no_holes()) {
-      fill(0, width_);
-      if (end_ == begin_ || channels == 0) return;
-    }
+    if (!has_pixels() || channels == 0) fill(0, width_);
+    if (end_ == begin_ || channels == 0) return;
     const pixel_row pixels = row(batch, first, channels, d, h);
-    if (has_no_holes()) {
+    if (has_pixels()) {
       fill(0, begin_);
       fill(end_, width_ - end_);
       return copy(pixels.from + (begin_ - w.pad_low) * pixels.apart, pixels.apart, end_ - begin_, channels,

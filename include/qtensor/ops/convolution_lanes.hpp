@@ -4,7 +4,7 @@
 
 #include <qtensor/ops/convolution_bytes.hpp>
 #include <qtensor/ops/convolution_pack.hpp>
-#include <qtensor/simd/nibbles.hpp>
+#include <qtensor/simd/ops.hpp>
 #include <qtensor/simd/ops_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -59,7 +59,7 @@ class channel_rows_of {
         std::memset(to, bytes_.zero_code() ^ flip, static_cast<std::size_t>(row_));
         return;
       }
-      if (per_group == 1 && bytes_.has_no_holes() && bytes_.end() > bytes_.begin()) {
+      if (per_group == 1 && bytes_.has_pixels()) {
         spread_pixels(bytes_.row(batch, channel, channels, from_d, from_h), channels, flip);
         return join_lanes(outputs, to);
       }

@@ -6,7 +6,6 @@
 #include <qtensor/ops/convolution_bytes.hpp>
 #include <qtensor/ops/convolution_squares.hpp>
 #include <qtensor/simd/gemm_sums.hpp>
-#include <qtensor/simd/memory.hpp>
 #include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::ops {
@@ -32,7 +31,7 @@ bool units_lie_in_place(const packed_convolution<A>& w, const convolution_input&
   const convolution_shape& s = w.shape();
   if (sizeof(typename dot::unit) != 1 || dot::unit_offset != sign_offset(x.sign)) return false;
   for (const convolution_axis& a : s.axes)
-    if (a.input_dilation != 1 || a.source(0, 0) < 0 || a.source(a.out() - 1, a.taps - 1) < 0) return false;
+    if (!a.is_whole()) return false;
   return w.form() == convolution_form::pixels && !w.has_zeros() && w.plan().input.channel_stride == 1 &&
          s.axes[0].taps == 1 && s.group_inputs() % 4 == 0;
 }
@@ -167,12 +166,14 @@ class unit_rows_of {
     if (by_sums_) window_products_ = line_array<std::int32_t>(rows * s.axes[2].out());
     first_ = units_.data();
   }
+  /// Where the first code of output row `first` lies in a source that meets no padding.
+  index_t first_code(index_t batch, index_t first_channel, index_t d, index_t first) const {
+    const auto at = [&](std::size_t axis, index_t o) { return weights_->shape().axes[axis].source(o, 0); };
+    return weights_->plan().input.at(batch, first_channel, {at(0, d), at(1, first), at(2, 0)});
+  }
   /// The pixels of a band in the source.
   void point_at(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
-    const convolution_shape& s = weights_->shape();
-    const auto at = [&](std::size_t axis, index_t o) { return s.axes[axis].source(o, 0); };
-    first_ = static_cast<const unit*>(x_.codes) +
-             weights_->plan().input.at(batch, first_channel, {at(0, d), at(1, first), at(2, 0)});
+    first_ = static_cast<const unit*>(x_.codes) + first_code(batch, first_channel, d, first);
     list_pixels(n);
   }
   void list_pixels(index_t rows) {
@@ -188,8 +189,7 @@ class unit_rows_of {
     constexpr index_t line = 64;
     const convolution_shape& s = weights_->shape();
     const activation_map& m = weights_->plan().input;
-    const auto at = [&](std::size_t axis, index_t o) { return s.axes[axis].source(o, 0); };
-    const index_t begin = m.at(batch, first_channel, {at(0, d), at(1, first), at(2, 0)});
+    const index_t begin = first_code(batch, first_channel, d, first);
     const index_t left = m.batch * m.sizes[0] * m.sizes[1] * m.sizes[2] * m.channels - begin;
     const index_t read = (2 * simd::square_edge - 1) * pixel_step_ + offsets_.back() +
                          4 * round_up(weights_->segment_quads(), simd::square_edge);
@@ -224,8 +224,7 @@ class unit_rows_of {
       if (weights_->has_zeros()) std::fill_n(sums, width, 0);
       return;
     }
-    if (!by_rows_ && !weights_->has_zeros() && step_ == channels && bytes_.end() > bytes_.begin() &&
-        bytes_.has_no_holes())
+    if (!by_rows_ && !weights_->has_zeros() && step_ == channels && bytes_.has_pixels())
       if (const auto pixels = bytes_.row(batch, first_channel, channels, d, h); pixels.apart == channels)
         return pack_dense(pixels, to);
     bytes_.read(batch, first_channel, channels, d, h, line_.data(), step_);

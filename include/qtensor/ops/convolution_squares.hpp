@@ -28,7 +28,7 @@ bool squares_read_in_place(const packed_convolution<A>& w) {
   if (!convolves_by_squares(w) || w.form() != convolution_form::pixels || w.has_zeros()) return false;
   const convolution_shape& s = w.shape();
   for (const convolution_axis& a : s.axes)
-    if (a.input_dilation != 1 || a.source(0, 0) < 0 || a.source(a.out() - 1, a.taps - 1) < 0) return false;
+    if (!a.is_whole()) return false;
   const activation_map& m = w.plan().input;
   const auto lies_behind = [&](index_t size, index_t stride, index_t inner) { return size == 1 || stride == inner; };
   const index_t pixel = m.channels, row = m.sizes[2] * pixel, plane = m.sizes[1] * row;

@@ -40,6 +40,13 @@ struct convolution_axis {
   /// What tap t of output o reads, so.
   constexpr index_t source(index_t o, index_t t) const { return source(o * stride + t * tap_dilation); }
 
+  /// Whether all taps of output o meet the input; not where there are holes, which few outputs miss.
+  constexpr bool is_whole(index_t o) const {
+    return input_dilation == 1 && source(o, 0) >= 0 && source(o, taps - 1) >= 0;
+  }
+  /// The same of all outputs.
+  constexpr bool is_whole() const { return is_whole(0) && is_whole(out() - 1); }
+
   struct tap_range {
     index_t first, end;
   };

@@ -95,6 +95,14 @@ QTENSOR_INLINE void repeat(F f) {
   (std::make_integer_sequence<index_t, N>{});
 }
 
+// Calls run(std::integral_constant<index_t, count>) for a count from Least to Most.
+template <index_t Most, index_t Least = 1, class Run>
+QTENSOR_INLINE void with_count(index_t count, const Run& run) {
+  if constexpr (Most > Least)
+    if (count < Most) return with_count<Most - 1, Least>(count, run);
+  run(std::integral_constant<index_t, Most>{});
+}
+
 template <class A, class Step, index_t Rows, index_t Vectors>
 [[gnu::noinline]] void fma_registers(const float* panel, index_t panel_stride, const broadcast_block& rows,
                                      index_t depth, float* sums, bool first) {

@@ -84,16 +84,6 @@ template <class A, index_t Rows, int LinesAhead>
   });
 }
 
-template <class A, index_t Rows>
-void dot_sums_rows(index_t count, const typename sum_dot<A>::unit* wide, const typename sum_dot<A>::unit* const* rows,
-                   const tap_segments& taps, const std::int32_t* products, const std::int32_t* start,
-                   std::int32_t* sums, const reading_ahead& ahead) {
-  if constexpr (Rows > 1)
-    if (count < Rows) return dot_sums_rows<A, Rows - 1>(count, wide, rows, taps, products, start, sums, ahead);
-  if (ahead.from == nullptr) return dot_sums<A, Rows, 0>(wide, rows, taps, products, start, sums, ahead);
-  dot_sums<A, Rows, 1>(wide, rows, taps, products, start, sums, ahead);
-}
-
 }  // namespace detail
 
 /// sums[r * panel + c] = start[c] - products[r] + sum over the quads of row r and column c of their products of sums,
@@ -106,7 +96,11 @@ requires(sum_dot<A>::exists) void dot_sums_tile(const typename sum_dot<A>::unit*
                                                 const tap_segments& taps, const std::int32_t* products,
                                                 const std::int32_t* start, std::int32_t* sums,
                                                 const reading_ahead& ahead = {}) {
-  detail::dot_sums_rows<A, sum_tile_rows>(count, wide, rows, taps, products, start, sums, ahead);
+  detail::with_count<sum_tile_rows>(
+      count, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) QTENSOR_INLINE_LAMBDA {
+        if (ahead.from == nullptr) return detail::dot_sums<A, Rows, 0>(wide, rows, taps, products, start, sums, ahead);
+        detail::dot_sums<A, Rows, 1>(wide, rows, taps, products, start, sums, ahead);
+      });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -60,15 +60,16 @@ template <class A, index_t Rows, index_t Vectors>
   all.store(sums);
 }
 
-template <class A, index_t Rows, index_t Vectors>
+template <class A, index_t Vectors>
 void dot_taps_rows(index_t count, const std::int8_t* panel, const typename quad_dot<A>::unit* const* rows,
                    const tap_segments& taps, const std::int32_t* start, std::int32_t* sums) {
-  if constexpr (Rows > 1)
-    if (count < Rows) return dot_taps_rows<A, Rows - 1, Vectors>(count, panel, rows, taps, start, sums);
-  if constexpr (square_dot<A>::exists && Rows >= square_rows)
-    dot_taps_squares<A, Rows, Vectors>(panel, rows, taps, start, sums);
-  else
-    dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
+  with_count<int_tile<A>::max_rows>(count,
+                                    [&]<index_t Rows>(std::integral_constant<index_t, Rows>) QTENSOR_INLINE_LAMBDA {
+                                      if constexpr (square_dot<A>::exists && Rows >= square_rows)
+                                        dot_taps_squares<A, Rows, Vectors>(panel, rows, taps, start, sums);
+                                      else
+                                        dot_taps_registers<A, Rows, Vectors>(panel, rows, taps, start, sums);
+                                    });
 }
 
 /// Pixels side by side for a vector of columns: the units of a place are read once for all taps that meet it.
@@ -96,13 +97,6 @@ template <class A, index_t Pixels>
       });
     }
   repeat<Pixels>([&](auto p) QTENSOR_INLINE_LAMBDA { simd::store(sums + p * int_tile<A>::panel, sum[p]); });
-}
-template <class A, index_t Pixels>
-void dot_row_pixels(index_t count, const std::int8_t* panel, const typename quad_dot<A>::unit* first,
-                    index_t place_step, const tap_segments& runs, const std::int32_t* start, std::int32_t* sums) {
-  if constexpr (Pixels > 1)
-    if (count < Pixels) return dot_row_pixels<A, Pixels - 1>(count, panel, first, place_step, runs, start, sums);
-  dot_row_registers<A, Pixels>(panel, first, place_step, runs, start, sums);
 }
 
 /// Quads whose weights stay in registers while all rows pass.
@@ -138,14 +132,6 @@ template <class A, sums_from From, index_t Quads>
     }
   }
 }
-template <class A, sums_from From, index_t Quads>
-void dot_lanes_quads(index_t quads, const std::int8_t* panel, const std::uint8_t* rows, index_t row_step, index_t count,
-                     const index_t* offsets, const std::int32_t* start, std::int32_t* sums, index_t columns) {
-  if constexpr (Quads > 0)
-    if (quads < Quads)
-      return dot_lanes_quads<A, From, Quads - 1>(quads, panel, rows, row_step, count, offsets, start, sums, columns);
-  dot_lanes_held<A, From, Quads>(panel, rows, row_step, count, offsets, start, sums, columns);
-}
 
 template <class A, class Step, index_t Rows>
 [[gnu::noinline]] void fma_taps_registers(const float* weights, const float* const* rows, const index_t* offsets,
@@ -179,12 +165,11 @@ template <usable_arch A>
 void dot_taps_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::unit* const* rows, index_t count,
                    const tap_segments& taps, const std::int32_t* start, std::int32_t* sums,
                    index_t columns = int_tile<A>::panel) {
-  constexpr index_t height = int_tile<A>::max_rows, vectors = int_tile<A>::vectors;
-  if (columns <= lanes<A>) return detail::dot_taps_rows<A, height, 1>(count, panel_codes, rows, taps, start, sums);
+  constexpr index_t vectors = int_tile<A>::vectors;
+  if (columns <= lanes<A>) return detail::dot_taps_rows<A, 1>(count, panel_codes, rows, taps, start, sums);
   if constexpr (vectors > 2)
-    if (columns <= 2 * lanes<A>)
-      return detail::dot_taps_rows<A, height, 2>(count, panel_codes, rows, taps, start, sums);
-  detail::dot_taps_rows<A, height, vectors>(count, panel_codes, rows, taps, start, sums);
+    if (columns <= 2 * lanes<A>) return detail::dot_taps_rows<A, 2>(count, panel_codes, rows, taps, start, sums);
+  detail::dot_taps_rows<A, vectors>(count, panel_codes, rows, taps, start, sums);
 }
 
 /// sums[p * panel + c] = start[c] + sum over the units of pixel p times the weights of column c, for p < count <=
@@ -195,7 +180,10 @@ void dot_taps_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::u
 template <usable_arch A>
 void dot_row_tile(const std::int8_t* panel_codes, const typename quad_dot<A>::unit* first, index_t place_step,
                   index_t count, const tap_segments& runs, const std::int32_t* start, std::int32_t* sums) {
-  detail::dot_row_pixels<A, row_tile_pixels>(count, panel_codes, first, place_step, runs, start, sums);
+  detail::with_count<row_tile_pixels>(
+      count, [&]<index_t Pixels>(std::integral_constant<index_t, Pixels>) QTENSOR_INLINE_LAMBDA {
+        detail::dot_row_registers<A, Pixels>(panel_codes, first, place_step, runs, start, sums);
+      });
 }
 
 /// Lanes of a tile that keeps channels apart, and rows of one.
@@ -213,14 +201,15 @@ void dot_lanes_tile(const std::int8_t* panel_codes, const std::uint8_t* rows, in
                     index_t columns = channel_panel<A>) {
   using detail::sums_from;
   constexpr index_t most = detail::most_held_quads<A>;
-  index_t some = divide_up(quads, std::max(divide_up(quads, most), index_t{1}));
-  detail::dot_lanes_quads<A, sums_from::start, most>(some, panel_codes, rows, row_step, count, offsets, start, sums,
-                                                     columns);
-  for (index_t q = some; q < quads; q += some) {
-    some = std::min(some, quads - q);
-    detail::dot_lanes_quads<A, sums_from::sums, most>(some, panel_codes + q * 4 * channel_panel<A>, rows, row_step,
-                                                      count, offsets + q, start, sums, columns);
-  }
+  const auto add = [&]<sums_from From>(index_t first, index_t some) QTENSOR_INLINE_LAMBDA {
+    detail::with_count<most, 0>(some, [&]<index_t Quads>(std::integral_constant<index_t, Quads>) QTENSOR_INLINE_LAMBDA {
+      detail::dot_lanes_held<A, From, Quads>(panel_codes + first * 4 * channel_panel<A>, rows, row_step, count,
+                                             offsets + first, start, sums, columns);
+    });
+  };
+  const index_t each = divide_up(quads, std::max(divide_up(quads, most), index_t{1}));
+  add.template operator()<sums_from::start>(0, each);
+  for (index_t q = each; q < quads; q += each) add.template operator()<sums_from::sums>(q, std::min(each, quads - q));
 }
 
 /// sums[r * channel_panel + c] = the chain over t < taps of rows[r][offsets[t] + c] times weights[t * channel_panel +
