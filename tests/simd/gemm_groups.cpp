@@ -49,7 +49,7 @@ void check_tile(const group_shape& s) {
   const index_t part = s.wide ? 0 : s.groups / 2;
   const simd::group_sums place = product.place();
   if constexpr (Q == quads_of::bytes)
-    if (s.wide) simd::dot_groups_wide<A>(w, x, s.groups, s.quads, place);
+    if (s.wide) simd::dot_groups_wide<A>(w, x, s.rows, s.groups, s.quads, place);
   if (part > 0) simd::dot_groups<A, Q>(w, x, s.rows, part, s.quads, place.without_end());
   if (!s.wide)
     simd::dot_groups<A, Q>(w.from(part, s.quads), x.from(0, part, 4 * s.quads), s.rows, s.groups - part, s.quads,
@@ -74,8 +74,9 @@ void check_tiles() {
           for (const index_t quads : {1, 2, 3, 4, 8, 9, 20})
             for (int round = 0; round < 8; ++round, i += 11) {
               group_shape s = check::numbered_shape(rows, groups, quads, i);
-              s.wide = Q == quads_of::bytes && rows == 1 && s.scales;
               check_tile<A, Q>(s);
+              s.wide = Q == quads_of::bytes && rows <= tile::wide_rows;
+              if (s.wide) check_tile<A, Q>(s);
             }
     }
   });

@@ -61,12 +61,12 @@ class bf16_operand {
 };
 
 /// Blocks in which weights are decoded, as measured: few rows want short ones, unless codes of a byte take long to
-/// decode, or to come from memory. Nibbles of a wide panel are two streams that change every few lines: where they are
-/// not near, those of the next block are asked for meanwhile. Where rows do not stay in the second cache, blocks of
-/// several panels meet the same part of them in turn.
+/// decode, or to come from memory. Codes that are not near are asked for a block ahead; for matrix registers nibbles
+/// alone, which are two streams of a wide panel that change every few lines. Where rows do not stay in the second
+/// cache, blocks of several panels meet the same part of them in turn.
 struct bf16_blocks {
   index_t rows, panels, quads;
-  bool asks;
+  simd::fetch asks;
 
   template <class Tiles, class Panels>
   static bf16_blocks of(const typename Panels::layout_type& layout, index_t rows, bool scaled_last) {
@@ -78,8 +78,9 @@ struct bf16_blocks {
     const index_t most = rows <= few_rows && !takes_long ? short_block : Tiles::quads_at_once;
     const index_t row_bytes = 2 * layout.depth, row_block = float_row_block<A>(rows, row_bytes, Tiles::row_step);
     const bool stay = packs_panels<Panels> || row_block * row_bytes < staying_bytes;
+    const bool asks = (is_nibble || !waits) && !packs_panels<Panels> && !weights_are_near(layout);
     return {row_block, stay ? 1 : Tiles::panels_together, std::min(most, layout.quads()),
-            waits && is_nibble && !packs_panels<Panels> && !weights_are_near(layout)};
+            asks ? simd::best_requests().weights : simd::fetch::nothing};
   }
 };
 
@@ -140,18 +141,12 @@ class bf16_block_product {
   /// Quads [q, end) of the present panel to the block. What is decoded next lies so many quads behind.
   void decode(index_t q, index_t end, index_t to_next) {
     const auto what = scaled_last_ ? simd::bf16_weights::numbers : simd::bf16_weights::values;
-    weights_.for_groups(q, end,
+    weights_.for_groups(q, end, {blocks_.asks, false, to_next * quad_bytes},
                         [&](const auto& decoder, index_t col, index_t from, const std::uint8_t* codes, index_t depth,
                             const auto& parameters) {
-                          const index_t at_once = blocks_.asks ? 16 : depth, ahead = to_next * quad_bytes;
-                          std::uint32_t* to = block_ + (from - q) * 2 * stride + col;
-                          for (index_t k = 0; k < depth; k += at_once) {
-                            const index_t n = std::min(at_once, depth - k);
-                            if (blocks_.asks) simd::fetch_runs(codes + ahead, 0, 1, divide_up(n, 4) * quad_bytes);
-                            decoder.pairs_of(what, codes, n, parameters, to, stride);
-                            codes += at_once / 4 * quad_bytes, to += at_once / 2 * stride;
-                          }
-                          if (scaled_last_) keep_scales(col, parameters);
+                          decoder.pairs_of(what, codes, depth, parameters, block_ + (from - q) * 2 * stride + col,
+                                           stride);
+                          if (scaled_last_ && from == q) keep_scales(col, parameters);
                         });
     const index_t pairs = 2 * (end - q);
     std::fill(block_ + pairs * stride, block_ + round_up(pairs, Tiles::pair_step) * stride, 0u);

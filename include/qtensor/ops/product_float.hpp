@@ -154,22 +154,29 @@ class wide_panel {
   index_t cols() const { return cols_; }
   index_t vectors() const { return used_ * narrow / simd::lanes<A>; }
 
-  /// Calls part(decoder, first column, quad, codes, depth, parameters) for all groups among quads [first, end), those
-  /// of one packed panel by ascending k. Returns how many k there are.
+  /// Calls part(decoder, first column, quad, codes, depth, parameters) for all groups among quads [first, end), or
+  /// parts of them, those of one packed panel by ascending k. Codes are asked for meanwhile as `asks` says: `ahead`
+  /// bytes behind. Returns how many k there are.
   template <class Part>
-  index_t for_groups(index_t first, index_t end, const Part& part) {
+  index_t for_groups(index_t first, index_t end, const simd::traffic& asks, const Part& part) {
+    constexpr index_t step = 16, quad_bytes = Panels::layout_type::quad_bytes;  // k between requests
     for (index_t i = 0; i < used_; ++i) {
       auto& each = set_.part(i);
       each.for_groups(first, end, [&](index_t q, const std::uint8_t* codes, index_t depth, const auto& parameters) {
-        part(each.decoder(), i * narrow, q, codes, depth, parameters);
+        const index_t at_once = asks.fetches == simd::fetch::nothing ? depth : step;
+        for (index_t k = 0; k < depth; k += at_once, codes += at_once / 4 * quad_bytes) {
+          const index_t n = std::min(at_once, depth - k);
+          simd::fetch_run(codes + asks.ahead, divide_up(n, 4) * quad_bytes, asks.fetches);
+          part(each.decoder(), i * narrow, q + k / 4, codes, n, parameters);
+        }
       });
     }
     return set_.part(0).k_of(end) - set_.part(0).k_of(first);
   }
   /// Dequantized weights of quads [first, end): out[k * width + c]. Returns how many k that are.
-  index_t floats_of(index_t first, index_t end, float* out) {
+  index_t floats_of(index_t first, index_t end, const simd::traffic& asks, float* out) {
     const index_t from = set_.part(0).k_of(first);
-    return for_groups(first, end,
+    return for_groups(first, end, asks,
                       [&](const auto& decoder, index_t col, index_t q, const std::uint8_t* codes, index_t depth,
                           const auto& parameters) {
                         decoder.floats_of(codes, depth, parameters, out + (set_.part(0).k_of(q) - from) * width + col,
@@ -221,6 +228,9 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
   // Many rows pay for a block in the second cache, which lets their sums rest; few rows want it in the first.
   const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{16} : index_t{128}, quads);
   const bool in_place = rows_stay_in_place<Operands>(x, first, rows);
+  // Decoded and multiplied in turn, codes from memory would be waited for: those of the next block are asked for.
+  const bool waits = !packs_panels<Panels> && !weights_are_near(layout);
+  simd::traffic asks{waits ? simd::best_requests().weights : simd::fetch::nothing};
   product_space space(row_block * width + 4 * quads_each * width + (in_place ? 0 : row_block * depth));
   float* const sums = space.data();
   float* const block = sums + row_block * width;
@@ -232,7 +242,9 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
     for (index_t p = panel; p < panel + panels; ++p) {
       weights.go_to(p, layout.outputs);
       for (index_t q = 0, k = 0; q < quads; q += quads_each) {
-        const index_t end = std::min(q + quads_each, quads), block_depth = weights.floats_of(q, end, block);
+        const index_t end = std::min(q + quads_each, quads);
+        asks.ahead = (end < quads ? quads_each : wide_panel<Panels>::parts * quads - q) * layout.quad_bytes;
+        const index_t block_depth = weights.floats_of(q, end, asks, block);
         if constexpr (Operands::rounds_weights) Operands::apply(block, block_depth * width);
         for (index_t r = 0, done = 0; r < some; r += done) {
           done = tile::rows(some - r);

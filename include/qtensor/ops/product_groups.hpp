@@ -24,7 +24,7 @@ class group_engine {
   static constexpr index_t width = layout_type::width, columns = tile::columns;
   /// Rows whose sums are kept while a block of weights is in the first cache.
   static constexpr index_t rows_at_once = 32 * tile::max_rows;
-  /// Panels that one row reads in one piece, where tiles take half of them.
+  /// Panels that a few rows read in one piece, where tiles take half of them.
   static constexpr bool wide = reading::quads == simd::quads_of::bytes && width == 2 * columns;
   static constexpr index_t few_rows = 8 * tile::max_rows;
   /// From how many rows on making bytes ready pays. Their tiles come with ready_rows rows or one less.
@@ -124,8 +124,9 @@ class group_engine {
       count = std::min(most, (squares ? whole_groups_ : groups_) - g);
       const index_t full = std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
-      if (count > 0) block_.load(panel, g, count, one_group_, all.zeros != nullptr, form);
-      const index_t ahead = ready ? 0 : codes_ahead(rows);
+      if (count > 0)
+        block_.load(panel, g, count, one_group_, all.zeros != nullptr, form,
+                    ready ? simd::traffic{} : asks_for_codes(rows), rows <= tile::wide_rows);
       [[maybe_unused]] simd::run_requests next;
       if (squares) next = codes_behind(panel, g + count, most);
       if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
@@ -151,12 +152,10 @@ class group_engine {
           finish(some, c + i, kept + i, row + m + r, col, sink);
       };
       if constexpr (wide) {
-        if (rows == 1) {
+        if (rows <= tile::wide_rows) {
           simd::group_columns w = block_.columns(0);
-          w.ahead = ahead;
-          add_tile([](const auto& w, const auto& x, index_t, index_t groups, index_t quads,
-                      const auto& place) { simd::dot_groups_wide<A>(w, x, groups, quads, place); },
-                   w, 0, 1, 0, width);
+          w.asks = block_.asks();
+          add_tile([](const auto&... of) { simd::dot_groups_wide<A>(of...); }, w, 0, rows, 0, width);
           continue;
         }
       }
@@ -179,7 +178,7 @@ class group_engine {
             continue;
           }
         simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
-          if (r + some == rows) w.ahead = ahead;
+          w.asks = (block_.stays_near() ? r + some == rows : r == 0) ? block_.asks() : simd::traffic{};
           add_tile([](const auto&... of) { simd::dot_groups<A, reading::quads>(of...); }, w, r, some, c, columns);
         });
       }
@@ -194,17 +193,18 @@ class group_engine {
     const index_t alone = form.group >= 128 ? 4 : form.group >= 64 ? 6 : 7;
     return fill(alone + (plain ? 0 : 2) - (rows > 2 * simd::square_edge ? 2 : 0));
   }
-  /// How far behind the codes the last tile of a block asks for more: a few rows run into memory that they did not ask
-  /// for. One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs.
-  /// Short ones are asked for as the CPU likes what it reads once.
-  index_t codes_ahead(index_t rows) const {
-    constexpr index_t long_group = 64;
-    if (rows > few_rows) return 0;
-    if (rows > 1) return rows <= tile::max_rows ? 8192 : 16384;
+  /// How the last tile of a block asks for the codes behind it: a few rows run into memory that they did not ask for.
+  /// One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs. Others
+  /// are asked for as the CPU likes what it reads once.
+  simd::traffic asks_for_codes(index_t rows) const {
+    if (rows > few_rows) return {};
     const simd::requests best = simd::best_requests();
+    constexpr index_t bytes = reading::quads == simd::quads_of::bytes && !reading::expands ? 16384 : 8192;
+    if (rows > 1) return {best.weights, false, rows <= tile::max_rows ? bytes : 16384};
     const bool near = weights_are_near(layout_);
-    if (form_.group < long_group && best.once == simd::fetch::near && !near) return best.once_ahead;
-    return form_.group >= 32 && (near || sees_streams<tile>()) ? 0 : 8192;
+    if (best.weights == simd::fetch::near && !near) return {best.weights, false, best.once_ahead};
+    if (form_.group >= 32 && (near || sees_streams<tile>())) return {};
+    return {best.weights, false, 8192};
   }
   /// What squares ask for: the codes of the next block, a share with each group and in each of a panel's tiles.
   simd::run_requests codes_behind(const packed_panel<S, A>& panel, index_t group, index_t groups) const {

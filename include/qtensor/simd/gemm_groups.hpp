@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <qtensor/simd/gemm_int8.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops_nibble_dot.hpp>
 
 // Columns of weights stand in lanes, two vectors of them to a tile. Integers are exact inside a group and the chain of
@@ -22,6 +23,7 @@ struct group_tile {
   static constexpr index_t vectors = 2;
   static constexpr index_t columns = vectors * lanes<A>;
   static constexpr index_t max_rows = many_registers ? 6 : lanes<A> == 8 ? 4 : 2;
+  static constexpr index_t wide_rows = 3;  ///< of twice as many columns
   /// Of ready bytes, which leave registers free.
   static constexpr index_t ready_rows = many_registers ? 7 : nibble_dot<A>::takes_bytes ? 6 : max_rows;
 };
@@ -61,7 +63,7 @@ struct group_columns {
   const float* offsets;       ///< null: none
   const std::int32_t* zeros;  ///< less the zero point, a small_factor; null: none
   const std::int32_t* sums;   ///< sum of the weights less their zero points, a large_factor; used where rows have zeros
-  index_t ahead = 0;          ///< codes that far behind are asked for by tiles of at most 5 rows; 0: none
+  traffic asks = {};          ///< how codes further on are asked for
 
   group_columns from(index_t group, index_t quads_of_group) const {
     const index_t at = group * stride;
@@ -73,7 +75,7 @@ struct group_columns {
             offsets != nullptr ? offsets + at : nullptr,
             zeros != nullptr ? zeros + at : nullptr,
             sums != nullptr ? sums + at : nullptr,
-            ahead};
+            asks};
   }
   /// What columns from `col` on have besides codes, from another group on.
   group_columns parameters_from(index_t col, index_t group) const {
@@ -199,10 +201,10 @@ requires(!nibble_dot<A>::takes_bytes) struct quad_reader<A, quads_of::bytes> {
 };
 
 /// What the loops of a tile are compiled for: quads of a group to one step; whether groups are whole steps; whether
-/// codes are asked for before they are read; whether there are no zeros or offsets to look for.
+/// codes may be asked for before they are read; whether there are no zeros or offsets to look for.
 struct group_loops {
   index_t unroll;
-  bool whole, ahead, plain;
+  bool whole, asks, plain;
 };
 
 template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
@@ -214,12 +216,13 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   group_sums sums = place;
   using reader = quad_reader<A, Q>;
   constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
+  constexpr index_t word_bytes = (Q == quads_of::bytes || Q == quads_of::ready_bytes ? 8 : 4) * step;  // of two vectors
   constexpr std::size_t at_once = reader::at_once;
   constexpr bool in_registers = group_tile<A>::many_registers;
   constexpr bool stays = in_registers || nibble_dot<A>::takes_bytes;
   // The dots of one row wait for each other: every second quad has sums of its own.
   constexpr index_t chains = in_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
-  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : Q == quads_of::ready_bytes ? 8 * step : 4 * step;
+  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : word_bytes;
   const reader read(w.table);
 
   floats<A> total[in_registers ? Rows : 1][vectors];
@@ -256,8 +259,8 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
       typename reader::weights weights[vectors][some];
       repeat<decltype(count)::value>([&](auto i) QTENSOR_INLINE_LAMBDA {
         repeat<Pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
-          const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * (8 * step);
-          if constexpr (Loops.ahead) __builtin_prefetch(words + w.ahead, 0, 2);
+          const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * word_bytes;
+          if constexpr (Loops.asks) fetch_lines<word_bytes>(words + w.asks.ahead, w.asks.fetches);
           const auto both = read.read(words);
           weights[2 * p][i] = both.of[0];
           weights[2 * p + 1][i] = both.of[1];
@@ -360,12 +363,14 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 
 /// The same by the loops that suit it. g++ 12 spills where quads are rolled that are one instruction each, or unrolled
 /// that are several. Many rows are short of registers and one row is a stream of memory: both do without what they do
-/// not need, and long groups of one row without requests.
+/// not need, and one row without requests where there are none. Bytes are unrolled less: CPUs see a stream by the steps
+/// of each load, which would be of 2 KB.
 template <class A, quads_of Q, index_t Rows, index_t Pairs>
 void group_registers_of(const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x, index_t groups,
                         index_t quads, const group_sums& sums) {
   constexpr bool unrolls =
       group_tile<A>::many_registers || nibble_dot<A>::takes_bytes || quad_reader<A, Q>::at_once > 1;
+  constexpr index_t most = Q == quads_of::bytes ? 4 : 8;
   const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
     group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums);
   };
@@ -373,32 +378,33 @@ void group_registers_of(const group_columns& w, const group_rows<typename quad_r
     if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, false, false}>{});
     run(std::integral_constant<group_loops, group_loops{4, false, false, false}>{});
   } else {
-    constexpr bool ahead = Rows <= 5;
     const bool plain = w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr;
     if constexpr (Rows >= 4 && group_tile<A>::many_registers)
       if (plain && quads % 4 == 0) {
-        if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, ahead, true}>{});
-        return run(std::integral_constant<group_loops, group_loops{4, true, ahead, true}>{});
+        if (quads % most == 0) return run(std::integral_constant<group_loops, group_loops{most, true, true, true}>{});
+        return run(std::integral_constant<group_loops, group_loops{4, true, true, true}>{});
       }
     if constexpr (Rows == 1 && unrolls)
       if (plain) {
-        if (quads < 8) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
-        if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{8, false, false, true}>{});
+        if (quads < most) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
+        if (w.asks.fetches == fetch::nothing)
+          return run(std::integral_constant<group_loops, group_loops{most, false, false, true}>{});
+        return run(std::integral_constant<group_loops, group_loops{most, false, true, true}>{});
       }
-    if (quads >= 8)
-      run(std::integral_constant<group_loops, group_loops{unrolls ? 8 : 1, false, ahead, false}>{});
+    if (quads >= most)
+      run(std::integral_constant<group_loops, group_loops{unrolls ? most : 1, false, true, false}>{});
     else
-      run(std::integral_constant<group_loops, group_loops{unrolls ? 4 : 1, false, ahead, false}>{});
+      run(std::integral_constant<group_loops, group_loops{unrolls ? 4 : 1, false, true, false}>{});
   }
 }
 
-template <class A, quads_of Q, index_t Rows>
+template <class A, quads_of Q, index_t Rows, index_t Pairs = 1>
 void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
                      index_t groups, index_t quads, const group_sums& sums) {
   constexpr index_t fewest = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows - 1 : 1;
   if constexpr (Rows > fewest)
-    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1>(rows, w, x, groups, quads, sums);
-  group_registers_of<A, Q, Rows, 1>(w, x, groups, quads, sums);
+    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1, Pairs>(rows, w, x, groups, quads, sums);
+  group_registers_of<A, Q, Rows, Pairs>(w, x, groups, quads, sums);
 }
 
 }  // namespace detail
@@ -466,11 +472,11 @@ void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, i
   constexpr index_t most = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows : group_tile<A>::max_rows;
   detail::group_tile_rows<A, Q, most>(rows, w, x, groups, quads, sums);
 }
-/// The same for one row and 2 * group_tile::columns columns of bytes: memory is read in order.
+/// The same for at most wide_rows rows and 2 * group_tile::columns columns of bytes: memory is read in order.
 template <usable_arch A>
-void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t groups,
-                     index_t quads, const group_sums& sums) {
-  detail::group_registers_of<A, quads_of::bytes, 1, 2>(w, x, groups, quads, sums);
+void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t rows,
+                     index_t groups, index_t quads, const group_sums& sums) {
+  detail::group_tile_rows<A, quads_of::bytes, group_tile<A>::wide_rows, 2>(rows, w, x, groups, quads, sums);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

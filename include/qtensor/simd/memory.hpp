@@ -58,6 +58,7 @@ struct requests {
   index_t part;        ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
   index_t box;         ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
   bool in_order;       ///< whether rows that share the given scales of groups are encoded one by one all the same
+  fetch weights;       ///< how far codes of packed weights are asked for, while tiles read those before them
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
@@ -76,7 +77,8 @@ QTENSOR_INLINE requests best_requests() {
             .ahead = 16384,
             .part = 2048,
             .box = 32768,
-            .in_order = false};
+            .in_order = false,
+            .weights = fetch::far};
   if (simd::is_zen4())
     return {.once = fetch::nothing,
             .once_ahead = 16384,
@@ -89,7 +91,8 @@ QTENSOR_INLINE requests best_requests() {
             .ahead = 16384,
             .part = 0,
             .box = 1 << 19,
-            .in_order = true};
+            .in_order = true,
+            .weights = fetch::far};
   return {.once = fetch::near,
           .once_ahead = 6144,
           .only = fetch::nothing,
@@ -101,7 +104,8 @@ QTENSOR_INLINE requests best_requests() {
           .ahead = 16384,
           .part = 0,
           .box = 32768,
-          .in_order = true};
+          .in_order = true,
+          .weights = fetch::near};
 }
 
 /// How a kernel of runs treats the caches.
@@ -173,12 +177,17 @@ template <index_t Bytes>
 QTENSOR_INLINE void fetch_lines(const void* x, index_t ahead) {
   fetch_lines<std::max(Bytes, index_t{64})>(static_cast<const std::uint8_t*>(x) + ahead, fetch::near);
 }
+/// Asks for a run of bytes.
+QTENSOR_INLINE void fetch_run(const void* first, index_t bytes, fetch how) {
+  constexpr index_t line = 64;
+  if (how == fetch::nothing) return;
+  for (index_t i = 0; i < bytes; i += line) fetch_lines<line>(static_cast<const std::uint8_t*>(first) + i, how);
+}
 /// Asks for some runs of bytes, `step` bytes apart, to the second level.
 QTENSOR_INLINE void fetch_runs(const void* first, index_t step, index_t runs, index_t bytes) {
   constexpr index_t line = 64;
   const auto* from = static_cast<const std::uint8_t*>(first);
-  for (index_t r = 0; r < runs; ++r)
-    for (index_t i = 0; i < bytes; i += line) simd::prefetch_second_level(from + r * step + i);
+  for (index_t r = 0; r < runs; ++r) fetch_run(from + r * step, bytes, fetch::far);
 }
 /// What a step of `Bytes` bytes at x asks for with fetch::pages. Memory is cut into windows of eight pages, wherever
 /// runs begin: the first eight steps in one ask for the first of each page two windows further on, the next eight for
