@@ -141,18 +141,18 @@ class group_block {
   }
 
   /// Groups [first, first + count) of a panel, at most size(group, form); `one_scale`: their scales are left for
-  /// later; `form`: packed, or one of any that makes(form, group) allows; `asks`: how codes further on are asked for
-  /// by the last tile that reads these, or, where there is `one_tile`, while they are expanded for it.
+  /// later; `form`: packed, or one of any that makes(form, group) allows. Codes `ahead` bytes behind are asked for by
+  /// the last tile that reads these, or, where there is `one_tile`, while they are expanded for it.
   void load(const packed_panel<S, A>& panel, index_t first, index_t count, bool one_scale, bool rows_have_zeros,
-            block_form form = block_form::packed, const simd::traffic& asks = {}, bool one_tile = false) {
+            block_form form = block_form::packed, index_t ahead = 0, bool one_tile = false) {
     const index_t skipped = first * divide_up(group_, 4);
     const std::uint8_t* codes = panel.codes + skipped * layout_type::quad_bytes;
     quads_ = std::min(count * divide_up(group_, 4), layout_.quads() - skipped);
-    asks_ = asks;
+    ahead_ = ahead;
     if constexpr (reading::expands) {
-      expand(codes, quads_, one_tile ? asks : simd::traffic{});
-      asks_.ahead += reinterpret_cast<std::intptr_t>(codes) - reinterpret_cast<std::intptr_t>(expanded_);
-      if (one_tile) asks_ = {};
+      expand(codes, quads_, one_tile ? ahead : 0);
+      const auto apart = reinterpret_cast<std::intptr_t>(codes) - reinterpret_cast<std::intptr_t>(expanded_);
+      ahead_ = one_tile || ahead == 0 ? 0 : ahead + apart;
       codes = expanded_;
     }
     const float* scales = scales_;
@@ -188,15 +188,15 @@ class group_block {
                 offsets,
                 S::has_zero_point ? zeros_ : nullptr,
                 rows_have_zeros ? sums_ : nullptr,
-                {}};
+                0};
     is_ready_ = form != block_form::packed;
     if constexpr (simd::takes_ready_bytes<A>)
       for (index_t c = 0; c < width && is_ready_; c += tile_columns)
         make_ready(codes + code_column(c), ready_ + 4 * c * quads_, form);
   }
-  /// How codes further on are asked for by the last tile that reads the block; by the first one, where the block does
-  /// not stay in the first cache until then.
-  const simd::traffic& asks() const { return asks_; }
+  /// How far behind the codes of the block the last tile that reads it asks for more; the first one, where the block
+  /// does not stay in the first cache until then.
+  index_t ahead() const { return ahead_; }
   bool stays_near() const { return quads_ * reading::quad_bytes <= block_bytes; }
   /// Columns [col, col + group_tile::columns) of the panel.
   simd::group_columns columns(index_t col) const {
@@ -238,7 +238,7 @@ class group_block {
     simd::make_ready<A, reading::quads>(codes, reading::quad_bytes, reading::table.data(), quads_, place,
                                         squares ? reading::offset : 0);
   }
-  void expand(const std::uint8_t* codes, index_t quads, [[maybe_unused]] const simd::traffic& asks) {
+  void expand(const std::uint8_t* codes, index_t quads, [[maybe_unused]] index_t ahead) {
     using counted = counted_codes<typename S::code_format>;
     if constexpr (code::is_nibble) {
       for (index_t q = 0; q < quads; ++q)
@@ -256,9 +256,8 @@ class group_block {
       const simd::byte_table<A, S::code_format::bits <= 6 ? 64 : 256> number(table.data());
       std::uint8_t* const to = expanded_;  // bytes that are stored might be of the member
       constexpr index_t step = 4 * simd::lanes<A>;
-      const simd::traffic asked = asks;
       for (index_t at = 0; at < quads * 4 * width; at += step) {
-        simd::fetch_lines<step>(codes + at + asked.ahead, asked.fetches);
+        simd::fetch_lines<step>(codes + at, ahead);
         simd::store(to + at, number(simd::load<A>(codes + at)));
       }
     }
@@ -320,12 +319,11 @@ class group_block {
 
  private:
   layout_type layout_;
-  index_t group_, parts_, quads_ = 0;
+  index_t group_, parts_, quads_ = 0, ahead_ = 0;
   bool is_ready_ = false;
   float *scales_, *offsets_;
   std::int32_t *zeros_, *sums_;
   std::uint8_t *expanded_, *ready_;
-  simd::traffic asks_;
   simd::group_columns columns_{};
 };
 

@@ -125,8 +125,8 @@ class group_engine {
       const index_t full = std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
       if (count > 0)
-        block_.load(panel, g, count, one_group_, all.zeros != nullptr, form,
-                    ready ? simd::traffic{} : asks_for_codes(rows), rows <= tile::wide_rows);
+        block_.load(panel, g, count, one_group_, all.zeros != nullptr, form, ready ? 0 : codes_ahead(rows),
+                    rows <= tile::wide_rows);
       [[maybe_unused]] simd::run_requests next;
       if (squares) next = codes_behind(panel, g + count, most);
       if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
@@ -154,7 +154,7 @@ class group_engine {
       if constexpr (wide) {
         if (rows <= tile::wide_rows) {
           simd::group_columns w = block_.columns(0);
-          w.asks = block_.asks();
+          w.ahead = block_.ahead();
           add_tile([](const auto&... of) { simd::dot_groups_wide<A>(of...); }, w, 0, rows, 0, width);
           continue;
         }
@@ -178,7 +178,7 @@ class group_engine {
             continue;
           }
         simd::for_each_row_tile(rows, tile::max_rows, [&](index_t r, index_t some) {
-          w.asks = (block_.stays_near() ? r + some == rows : r == 0) ? block_.asks() : simd::traffic{};
+          w.ahead = (block_.stays_near() ? r + some == rows : r == 0) ? block_.ahead() : 0;
           add_tile([](const auto&... of) { simd::dot_groups<A, reading::quads>(of...); }, w, r, some, c, columns);
         });
       }
@@ -193,18 +193,17 @@ class group_engine {
     const index_t alone = form.group >= 128 ? 4 : form.group >= 64 ? 6 : 7;
     return fill(alone + (plain ? 0 : 2) - (rows > 2 * simd::square_edge ? 2 : 0));
   }
-  /// How the last tile of a block asks for the codes behind it: a few rows run into memory that they did not ask for.
-  /// One row with long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs. Others
-  /// are asked for as the CPU likes what it reads once.
-  simd::traffic asks_for_codes(index_t rows) const {
-    if (rows > few_rows) return {};
+  /// How far behind the codes more are asked for: a few rows run into memory that they did not ask for. One row with
+  /// long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs. Others are asked for
+  /// as the CPU likes what it reads once.
+  index_t codes_ahead(index_t rows) const {
+    constexpr index_t bytes = reading::quads == simd::quads_of::bytes ? 16384 : 8192;
+    if (rows > few_rows) return 0;
+    if (rows > 1) return rows <= tile::max_rows ? bytes : 16384;
     const simd::requests best = simd::best_requests();
-    constexpr index_t bytes = reading::quads == simd::quads_of::bytes && !reading::expands ? 16384 : 8192;
-    if (rows > 1) return {best.weights, false, rows <= tile::max_rows ? bytes : 16384};
     const bool near = weights_are_near(layout_);
-    if (best.weights == simd::fetch::near && !near) return {best.weights, false, best.once_ahead};
-    if (form_.group >= 32 && (near || sees_streams<tile>())) return {};
-    return {best.weights, false, 8192};
+    if (best.once == simd::fetch::near && !near) return best.once_ahead;
+    return form_.group >= 32 && (near || sees_streams<tile>()) ? 0 : 8192;
   }
   /// What squares ask for: the codes of the next block, a share with each group and in each of a panel's tiles.
   simd::run_requests codes_behind(const packed_panel<S, A>& panel, index_t group, index_t groups) const {

@@ -63,7 +63,7 @@ struct group_columns {
   const float* offsets;       ///< null: none
   const std::int32_t* zeros;  ///< less the zero point, a small_factor; null: none
   const std::int32_t* sums;   ///< sum of the weights less their zero points, a large_factor; used where rows have zeros
-  traffic asks = {};          ///< how codes further on are asked for
+  index_t ahead = 0;          ///< codes that far behind are asked for, to the first cache; 0: none
 
   group_columns from(index_t group, index_t quads_of_group) const {
     const index_t at = group * stride;
@@ -75,7 +75,7 @@ struct group_columns {
             offsets != nullptr ? offsets + at : nullptr,
             zeros != nullptr ? zeros + at : nullptr,
             sums != nullptr ? sums + at : nullptr,
-            asks};
+            ahead};
   }
   /// What columns from `col` on have besides codes, from another group on.
   group_columns parameters_from(index_t col, index_t group) const {
@@ -260,7 +260,7 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
       repeat<decltype(count)::value>([&](auto i) QTENSOR_INLINE_LAMBDA {
         repeat<Pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
           const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * word_bytes;
-          if constexpr (Loops.asks) fetch_lines<word_bytes>(words + w.asks.ahead, w.asks.fetches);
+          if constexpr (Loops.asks) fetch_lines<word_bytes>(words, w.ahead);
           const auto both = read.read(words);
           weights[2 * p][i] = both.of[0];
           weights[2 * p + 1][i] = both.of[1];
@@ -387,8 +387,7 @@ void group_registers_of(const group_columns& w, const group_rows<typename quad_r
     if constexpr (Rows == 1 && unrolls)
       if (plain) {
         if (quads < most) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
-        if (w.asks.fetches == fetch::nothing)
-          return run(std::integral_constant<group_loops, group_loops{most, false, false, true}>{});
+        if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{most, false, false, true}>{});
         return run(std::integral_constant<group_loops, group_loops{most, false, true, true}>{});
       }
     if (quads >= most)
