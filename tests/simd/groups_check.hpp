@@ -79,10 +79,7 @@ struct group_case {
             s.offsets ? offsets.data() : nullptr,
             s.zeros ? zero_factors.data() : nullptr,
             column_sum_factors.data(),
-            {s.first  ? simd::fetch::nothing
-             : s.last ? simd::fetch::near
-                      : simd::fetch::far,
-             false, 4096}};
+            s.first ? 0 : 4096};
   }
   simd::group_sums place() {
     simd::group_sums p{s.first ? nullptr : before.data(), sums_stride, y.data(), sums_stride};

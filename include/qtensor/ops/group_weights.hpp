@@ -257,7 +257,7 @@ class group_block {
       std::uint8_t* const to = expanded_;  // bytes that are stored might be of the member
       constexpr index_t step = 4 * simd::lanes<A>;
       for (index_t at = 0; at < quads * 4 * width; at += step) {
-        simd::fetch_lines<step>(codes + at, ahead);
+        if (ahead != 0) simd::fetch_lines<step>(codes + at, ahead);
         simd::store(to + at, number(simd::load<A>(codes + at)));
       }
     }

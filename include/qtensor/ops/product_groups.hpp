@@ -126,7 +126,7 @@ class group_engine {
       const bool ends = g + count == groups_;
       if (count > 0)
         block_.load(panel, g, count, one_group_, all.zeros != nullptr, form, ready ? 0 : codes_ahead(rows),
-                    rows <= tile::wide_rows);
+                    rows <= tile::max_rows);
       [[maybe_unused]] simd::run_requests next;
       if (squares) next = codes_behind(panel, g + count, most);
       if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
@@ -197,7 +197,7 @@ class group_engine {
   /// long groups is a plain stream: where the CPU sees it, or weights are near, asking only costs. Others are asked for
   /// as the CPU likes what it reads once.
   index_t codes_ahead(index_t rows) const {
-    constexpr index_t bytes = reading::quads == simd::quads_of::bytes ? 16384 : 8192;
+    constexpr index_t bytes = reading::quads == simd::quads_of::bytes && !reading::expands ? 16384 : 8192;
     if (rows > few_rows) return 0;
     if (rows > 1) return rows <= tile::max_rows ? bytes : 16384;
     const simd::requests best = simd::best_requests();
