@@ -80,6 +80,31 @@ class panel_tiles {
       simd::dot_tile<A>(codes_, x_.from(m), count, quads_, start_, sums, ahead);
   }
 
+  static constexpr index_t part_quads = 64;  ///< quads that tiles meet at a time in sum_in_parts()
+  /// Sums of all rows, for take(): part by part of the depth, which every tile but the first one finds in the first
+  /// cache. Each asks for its share of the next part, `share` bytes a quad.
+  void sum_in_parts(index_t rows, index_t share) {
+    alignas(64) static constexpr std::int32_t zeros[width] = {};
+    alignas(64) std::int32_t more[simd::int_tile<A>::max_rows * width];
+    if (kept_.size() == 0) kept_ = line_array<std::int32_t>::for_overwrite(rows * width);
+    std::int32_t* const kept = kept_.data();
+    for (index_t q = 0, n; q < quads_; q += n) {
+      n = std::min(part_quads, quads_ - q);
+      simd::reading_ahead ahead{codes_ + (q + n) * 4 * width, share};
+      simd::for_each_row_tile(rows, height(), [&](index_t m, index_t count) {
+        const simd::unit_rows<A> x{x_.row(m) + 4 * q, x_.stride()};
+        std::int32_t* const sums = kept + m * width;
+        simd::dot_tile<A>(codes_ + q * 4 * width, x, count, n, q == 0 ? start_ : zeros, q == 0 ? sums : more, ahead);
+        ahead.from += n * share;
+        for (index_t i = 0; q > 0 && i < count * width; i += simd::lanes<A>)
+          simd::store(sums + i, simd::load<A>(std::as_const(sums) + i) + simd::load<A>(std::as_const(more) + i));
+      });
+    }
+  }
+  void take(index_t m, index_t count, std::int32_t* sums) const {
+    std::copy_n(kept_.data() + m * width, count * width, sums);
+  }
+
  private:
   simd::tap_segments taps() const {
     static constexpr index_t at_once = 0;
@@ -111,6 +136,7 @@ class panel_tiles {
   line_array<unit> wide_;
   line_array<std::uint8_t> nibbles_;
   std::vector<std::int32_t> products_;
+  line_array<std::int32_t> kept_;
   const std::int8_t* codes_ = nullptr;
   const std::int32_t* start_ = nullptr;
 };
@@ -136,7 +162,10 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const index_t least_rows = sees_streams<tile>() ? tile::max_rows + 1 : 2;
   const bool looks_ahead = is_packed && !near && rows >= least_rows && tiles <= 64;
 
-  const bool in_registers = all.has_registers() && !spills && finish.is_direct();
+  // Two or three wide ones are faster than memory, and should not stop it: they take turns in parts of a panel.
+  const bool in_parts = simd::lanes<A> == 16 && looks_ahead && all.has_registers() && !spills && tiles > 1 &&
+                        tiles <= 3 && quads > all.part_quads;
+  const bool in_registers = all.has_registers() && !spills && !in_parts && finish.is_direct();
 
   // Sums become values where they are: the panel leaves no room in the first cache for both.
   alignas(64) std::byte room[tile::max_rows * width * sizeof(float)];
@@ -149,7 +178,10 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
     all.begin(panel, next);
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::reading_ahead ahead;
-    if (looks_ahead && next != nullptr) ahead = {next, share};
+    if (in_parts)
+      all.sum_in_parts(rows, share);
+    else if (looks_ahead && next != nullptr)
+      ahead = {next, share};
     simd::for_each_row_tile(rows, all.height(), [&](index_t m, index_t some) {
       if (spills) {
         std::int64_t wide[tile::max_rows * width] = {};
@@ -177,7 +209,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
                                                                       some, nullptr);
           return all.sum_to(m, put, asked);
         }
-      all.sum(m, some, sums, asked);
+      in_parts ? all.take(m, some, sums) : all.sum(m, some, sums, asked);
       panel.template take_zeros<width>(x, m, some, 0, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });
