@@ -68,6 +68,8 @@ class group_engine {
         one_group_(is_one_group(form)),
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
+        quads_(divide_up(form.group, 4)),
+        last_quads_(divide_up(form.depth - whole_groups_ * form.group, 4)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms)),
         block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {}
@@ -76,14 +78,16 @@ class group_engine {
   template <class Sink>
   void multiply(const rows_type& x, index_t rows, index_t row, index_t first, index_t count, const Sink& sink) {
     const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
+    way by{};
     for (index_t p = first; p < first + count; ++p) {
       const packed_panel<S, A> panel = panels_.panel(p);
       if (one_group_) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
+        if (by.rows != some) by = way_of(some);
         if (fits)
-          multiply_panel(panel, x, m, some, row, p * width, sink);
+          multiply_panel(panel, x, by, m, row, p * width, sink);
         else
           multiply_slowly(panel, x, m, some, row, p * width, sink);
       }
@@ -106,30 +110,46 @@ class group_engine {
     return true;
   }
 
+  /// How some rows meet blocks of weights, which is the same for all panels.
+  struct way {
+    index_t rows;
+    block_form form;
+    index_t groups, tile_groups;  ///< of a block; of one for tiles
+    index_t ahead;                ///< how far behind the codes tiles ask for more
+    bool wait_for_scales;         ///< if not asked for
+  };
+  way way_of(index_t rows) const {
+    const block_form form = form_for(form_, rows);
+    const bool squares = form == block_form::squares, ready = form == block_form::ready;
+    return {rows,
+            form,
+            blocks::size(form_.group, squares && rows < many_in_squares ? block_form::ready : form),
+            blocks::size(form_.group, squares ? block_form::packed : form),
+            ready ? 0 : codes_ahead(rows),
+            waits_for_scales(rows)};
+  }
+
   template <class Sink>
-  void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, index_t m, index_t rows, index_t row,
+  void multiply_panel(const packed_panel<S, A>& panel, const rows_type& x, const way& by, index_t m, index_t row,
                       index_t col, const Sink& sink) {
-    const block_form best = form_for(form_, rows);
-    const index_t quads = divide_up(form_.group, 4);
-    const index_t last_quads = divide_up(form_.depth - whole_groups_ * form_.group, 4);
+    const index_t rows = by.rows, quads = quads_, last_quads = last_quads_;
     float* const sums = space_.data();
     if (groups_ == 0) std::fill_n(sums, rows * width, 0.f);
     for (index_t g = 0, count = 0; g < groups_ || g == 0; g += std::max(count, index_t{1})) {
       // Squares are summed over whole groups; a short one behind them is a block for tiles.
-      const bool squares = best == block_form::squares && g < whole_groups_;
-      const block_form form = best == block_form::squares && !squares ? block_form::packed : best;
+      const bool squares = by.form == block_form::squares && g < whole_groups_;
+      const block_form form = by.form == block_form::squares && !squares ? block_form::packed : by.form;
       const bool ready = form == block_form::ready;
       const auto all = x.rows(ready);
-      const index_t most = blocks::size(form_.group, squares && rows < many_in_squares ? block_form::ready : form);
+      const index_t most = squares ? by.groups : by.tile_groups;
       count = std::min(most, (squares ? whole_groups_ : groups_) - g);
       const index_t full = std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
       if (count > 0)
-        block_.load(panel, g, count, one_group_, all.zeros != nullptr, form, ready ? 0 : codes_ahead(rows),
-                    rows <= tile::max_rows);
+        block_.load(panel, g, count, one_group_, all.zeros != nullptr, form, by.ahead, rows <= tile::max_rows);
       [[maybe_unused]] simd::run_requests next;
       if (squares) next = codes_behind(panel, g + count, most);
-      if (waits_for_scales(rows)) ask_for_scales(panel, g + count, most);
+      if (by.wait_for_scales) ask_for_scales(panel, g + count, most);
       // Rows [r, r + some) of the block times columns [c, c + cols), by a call of `dot` for groups of one length each.
       const auto add_tile = [&](const auto& dot, const simd::group_columns& w, index_t r, index_t some, index_t c,
                                 index_t cols) {
@@ -297,6 +317,7 @@ class group_engine {
   activation_form form_;
   bool one_group_;
   index_t groups_, whole_groups_;  // of the product; those that are not short
+  index_t quads_, last_quads_;     // of a group; of a short one behind the others
   index_t sums_size_;
   product_space space_;
   blocks block_;
