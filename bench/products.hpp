@@ -71,6 +71,7 @@ inline const std::vector<product>& integer_shapes() {
       {"int8 x int8", 128, 4096, 11008, bound::integer_dot},
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot},
       {"int8 x int8", 16, 4096, 4096, bound::integer_dot, 0, 12},
+      {"int8 x int8", 8, 4096, 4096, bound::integer_dot, 0, 12},
       {"int8 x int8", 1, 512, 1024, bound::reading, 512. * 1024},
       {"int8 x int8", 1, 4096, 4096, bound::reading, 4096. * 4096},
       {"int8 x int8", 1, 4096, 4096, bound::reading, 4096. * 4096, 12},
@@ -107,6 +108,7 @@ inline const std::vector<convolution_problem>& convolution_problems() {
 inline std::vector<product> weight_shapes(const std::string& name) {
   return {{name, 1, 512, 1024, bound::reading},
           {name, 1, 4096, 4096, bound::reading, 0, 24},
+          {name, 8, 4096, 4096, bound::reading, 0, 24},
           {name, 16, 4096, 4096, bound::reading, 0, 24},
           {name, 16, 1024, 1024, bound::integer_vectors},
           {name, 128, 1024, 1024, bound::integer_vectors}};

@@ -66,6 +66,9 @@ void add_counted(const std::string& name) {
     w->add(1, bound::reading, "qtensor fixed order");
     w->add(1, bound::reading, "qtensor bf16_math", bf16_math);
   }
+  large.add(8, bound::reading, "qtensor int8_activations", int8_activations);
+  large.add(8, bound::float_fma, "qtensor fixed order");
+  large.add(8, bound::reading, "qtensor bf16_math", bf16_math);
   large.add(16, bound::reading, "qtensor int8_activations", int8_activations);
   large.add(16, bound::reading, "qtensor int8_group_activations", int8_group_activations);
   large.add(16, bound::reading, "qtensor bf16_math", bf16_math);
