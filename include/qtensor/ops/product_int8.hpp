@@ -162,9 +162,11 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const index_t least_rows = sees_streams<tile>() ? tile::max_rows + 1 : 2;
   const bool looks_ahead = is_packed && !near && rows >= least_rows && tiles <= 64;
 
-  // Two or three wide ones are faster than memory, and should not stop it: they take turns in parts of a panel.
+  // Two or three wide ones with few rows are faster than memory, and should not stop it: they take turns in parts of a
+  // panel. Sums of more rows take as long as memory.
+  constexpr index_t many_rows = 16;
   const bool in_parts = simd::lanes<A> == 16 && looks_ahead && all.has_registers() && !spills && tiles > 1 &&
-                        tiles <= 3 && quads > all.part_quads;
+                        rows < many_rows && quads > all.part_quads;
   const bool in_registers = all.has_registers() && !spills && !in_parts && finish.is_direct();
 
   // Sums become values where they are: the panel leaves no room in the first cache for both.
