@@ -106,12 +106,9 @@ inline const std::vector<convolution_problem>& convolution_problems() {
 }
 /// Those of weight-only products; `weight_bytes` are left to who knows them.
 inline std::vector<product> weight_shapes(const std::string& name) {
-  return {{name, 1, 512, 1024, bound::reading},
-          {name, 1, 4096, 4096, bound::reading, 0, 24},
-          {name, 8, 4096, 4096, bound::reading, 0, 24},
-          {name, 16, 4096, 4096, bound::reading, 0, 24},
-          {name, 16, 1024, 1024, bound::integer_vectors},
-          {name, 128, 1024, 1024, bound::integer_vectors}};
+  return {{name, 1, 512, 1024, bound::reading},           {name, 1, 4096, 4096, bound::reading, 0, 24},
+          {name, 8, 4096, 4096, bound::reading, 0, 24},   {name, 16, 4096, 4096, bound::reading, 0, 24},
+          {name, 16, 1024, 1024, bound::integer_vectors}, {name, 128, 1024, 1024, bound::integer_vectors}};
 }
 inline std::string title(const product& p) {
   return p.name + "/" + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k) +
