@@ -20,6 +20,8 @@ template <class Rows, simd::usable_arch A>
 class panel_tiles {
   using unit = typename simd::quad_dot<A>::unit;
   static constexpr index_t width = simd::int_tile<A>::panel;
+  static constexpr bool takes_parts = simd::lanes<A> == 16 && sizeof(unit) == 1;
+  static constexpr index_t most_in_parts = 15, part_quads = 64;  // rows; quads of a part
 
  public:
   /// Panels that are `near` need not be asked for.
@@ -80,20 +82,22 @@ class panel_tiles {
       simd::dot_tile<A>(codes_, x_.from(m), count, quads_, start_, sums, ahead);
   }
 
-  static constexpr index_t part_quads = 64;  ///< quads that tiles meet at a time in sum_in_parts()
-  /// Sums of all rows, for take(): part by part of the depth, which every tile but the first one finds in the first
-  /// cache. Each asks for its share of the next part, `share` bytes a quad.
+  /// Whether so many rows should meet a panel from memory part by part of its depth: two or three wide tiles are faster
+  /// than memory, and should not stop it. More take as long.
+  bool suit_parts(index_t rows) const {
+    return takes_parts && has_registers() && rows > height() && rows <= most_in_parts && quads_ > part_quads;
+  }
+  /// Sums of all rows, for take(): part by part, which every tile but the first one finds in the first cache. Each asks
+  /// for its share of the next part, `share` bytes a quad.
   void sum_in_parts(index_t rows, index_t share) {
     alignas(64) static constexpr std::int32_t zeros[width] = {};
     alignas(64) std::int32_t more[simd::int_tile<A>::max_rows * width];
-    if (kept_.size() == 0) kept_ = line_array<std::int32_t>::for_overwrite(rows * width);
-    std::int32_t* const kept = kept_.data();
     for (index_t q = 0, n; q < quads_; q += n) {
       n = std::min(part_quads, quads_ - q);
       simd::reading_ahead ahead{codes_ + (q + n) * 4 * width, share};
       simd::for_each_row_tile(rows, height(), [&](index_t m, index_t count) {
         const simd::unit_rows<A> x{x_.row(m) + 4 * q, x_.stride()};
-        std::int32_t* const sums = kept + m * width;
+        std::int32_t* const sums = kept_ + m * width;
         simd::dot_tile<A>(codes_ + q * 4 * width, x, count, n, q == 0 ? start_ : zeros, q == 0 ? sums : more, ahead);
         ahead.from += n * share;
         for (index_t i = 0; q > 0 && i < count * width; i += simd::lanes<A>)
@@ -101,9 +105,7 @@ class panel_tiles {
       });
     }
   }
-  void take(index_t m, index_t count, std::int32_t* sums) const {
-    std::copy_n(kept_.data() + m * width, count * width, sums);
-  }
+  void take(index_t m, index_t count, std::int32_t* sums) const { std::copy_n(kept_ + m * width, count * width, sums); }
 
  private:
   simd::tap_segments taps() const {
@@ -133,10 +135,10 @@ class panel_tiles {
   bool near_, by_sums_, by_nibbles_;
   const std::int8_t* known_ = nullptr;  // the panel of which products were found with the last one's
   alignas(64) std::int32_t pair_[2 * width];
+  alignas(64) std::int32_t kept_[takes_parts ? most_in_parts * width : 1];
   line_array<unit> wide_;
   line_array<std::uint8_t> nibbles_;
   std::vector<std::int32_t> products_;
-  line_array<std::int32_t> kept_;
   const std::int8_t* codes_ = nullptr;
   const std::int32_t* start_ = nullptr;
 };
@@ -162,11 +164,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   const index_t least_rows = sees_streams<tile>() ? tile::max_rows + 1 : 2;
   const bool looks_ahead = is_packed && !near && rows >= least_rows && tiles <= 64;
 
-  // Two or three wide ones with few rows are faster than memory, and should not stop it: they take turns in parts of a
-  // panel. Sums of more rows take as long as memory.
-  constexpr index_t many_rows = 16;
-  const bool in_parts = simd::lanes<A> == 16 && looks_ahead && all.has_registers() && !spills && tiles > 1 &&
-                        rows < many_rows && quads > all.part_quads;
+  const bool in_parts = looks_ahead && !spills && all.suit_parts(rows);
   const bool in_registers = all.has_registers() && !spills && !in_parts && finish.is_direct();
 
   // Sums become values where they are: the panel leaves no room in the first cache for both.
@@ -211,7 +209,10 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
                                                                       some, nullptr);
           return all.sum_to(m, put, asked);
         }
-      in_parts ? all.take(m, some, sums) : all.sum(m, some, sums, asked);
+      if (in_parts)
+        all.take(m, some, sums);
+      else
+        all.sum(m, some, sums, asked);
       panel.template take_zeros<width>(x, m, some, 0, sums);
       finish(x, m, panel, row + m, col, some, cols, sums, width, values);
     });

@@ -58,7 +58,7 @@ struct requests {
   index_t part;        ///< bytes of longer blocks that are read and encoded in turn; 0: they are read, then encoded
   index_t box;         ///< bytes of rows that share scales, so many columns at a time, while the next are asked for
   bool in_order;       ///< whether rows that share the given scales of groups are encoded one by one all the same
-  fetch weights;       ///< how far codes of packed weights are asked for, while tiles read those before them
+  fetch weights;       ///< how far codes of packed weights are asked for, while blocks of them are decoded
 };
 /// As measured. Intel's like requests from pages in turn: in order, what kernels read while they compute comes at .6 to
 /// .8 of memory's speed, and from eight pages at .9 and more. All like short pieces, so that reading and encoding
