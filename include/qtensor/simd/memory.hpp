@@ -185,7 +185,6 @@ QTENSOR_INLINE void fetch_run(const void* first, index_t bytes, fetch how) {
 }
 /// Asks for some runs of bytes, `step` bytes apart, to the second level.
 QTENSOR_INLINE void fetch_runs(const void* first, index_t step, index_t runs, index_t bytes) {
-  constexpr index_t line = 64;
   const auto* from = static_cast<const std::uint8_t*>(first);
   for (index_t r = 0; r < runs; ++r) fetch_run(from + r * step, bytes, fetch::far);
 }
