@@ -50,25 +50,11 @@ void check_scheme() {
   }
 }
 
-/// The outputs of a matrix too large for a cache are those of its parts, which are not.
 template <class S>
 void check_parts(index_t outputs, index_t depth) {
-  constexpr index_t part = 64;
   const auto w = weights<S>(outputs, depth);
-  const auto all = pack(w);
-  REQUIRE(!ops::weights_are_near(all.layout()));
   in_all_ways([&] {
-    for (const index_t rows : {9, 30}) {
-      const matrix x = matrix(rows, depth).fill(plain), y = product<best_arch>(all, x.ref());
-      for (const index_t first : {index_t{0}, 10 * part, outputs / part * part}) {
-        const index_t n = std::min(part, outputs - first);
-        const matrix some = product<best_arch>(pack(w.view().template slice<0>(first, n)), x.ref());
-        bool equal = true;
-        for (index_t r = 0; r < rows; ++r)
-          for (index_t c = 0; c < n; ++c) equal = equal && bits_of(y(r, first + c)) == bits_of(some(r, c));
-        CHECK(equal);
-      }
-    }
+    require_parts(w, {9, 30}, [](const auto& packed, const auto& x) { return product<best_arch>(packed, x); });
   });
 }
 

@@ -187,20 +187,8 @@ TEST_CASE("multiply_floats: the same bits on any number of threads, with panels 
 
 TEST_CASE_TEMPLATE("multiply_floats: weights from memory, whose codes are asked for, give the bits of their parts", S,
                    int8_per_channel<0>, int4_group<30>) {
-  constexpr index_t outputs = 1090, depth = 2100, part = 64;
-  const auto w = weights<S>(outputs, depth);
-  const auto all = pack(w);
-  REQUIRE(!ops::weights_are_near(all.layout()));
-  for (const index_t rows : {3, 5, 30}) {
-    const matrix x = matrix(rows, depth).fill(plain), y = product<best_arch>(all, x.ref());
-    for (const index_t first : {index_t{0}, 10 * part, outputs / part * part}) {
-      const index_t n = std::min(part, outputs - first);
-      matrix want(rows, n);
-      for (index_t r = 0; r < rows; ++r)
-        std::copy_n(&y.data[static_cast<std::size_t>(r * outputs + first)], n, &want(r, 0));
-      REQUIRE(same(product<best_arch>(pack(w.view().template slice<0>(first, n)), x.ref()), want));
-    }
-  }
+  require_parts(weights<S>(1090, 2100), {3, 5, 30},
+                [](const auto& packed, const auto& x) { return product<best_arch>(packed, x); });
 }
 
 TEST_CASE("multiply_floats: no depth gives +0, no rows give nothing, sizes that disagree an error") {

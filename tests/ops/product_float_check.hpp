@@ -114,6 +114,26 @@ inline bool same(const matrix& a, const matrix& b) {
   for (std::size_t i = 0; equal && i < a.data.size(); ++i) equal = check::same_or_nan(a.data[i], b.data[i]);
   return equal;
 }
+/// Requires that the outputs of weights too large for a cache are those of their parts, which are not, for so many rows
+/// each; product(packed weights, rows).
+template <class W, class Product>
+void require_parts(const W& w, std::initializer_list<index_t> rows_each, const Product& product) {
+  constexpr index_t part = 64;
+  const index_t outputs = w.extents()[0], depth = w.extents()[1];
+  const auto all = pack(w);
+  REQUIRE(!ops::weights_are_near(all.layout()));
+  for (const index_t rows : rows_each) {
+    const matrix x = matrix(rows, depth).fill(plain), y = product(all, x.ref());
+    for (const index_t first : {index_t{0}, 10 * part, outputs / part * part}) {
+      const index_t n = std::min(part, outputs - first);
+      const matrix some = product(pack(w.view().template slice<0>(first, n)), x.ref());
+      bool equal = true;
+      for (index_t r = 0; r < rows; ++r)
+        for (index_t c = 0; c < n; ++c) equal = equal && bits_of(y(r, first + c)) == bits_of(some(r, c));
+      REQUIRE(equal);
+    }
+  }
+}
 /// Calls check() by each way that vectors have of multiplying bf16 numbers; every CPU takes one of them by itself.
 template <class Check>
 void in_both_ways(const Check& check) {

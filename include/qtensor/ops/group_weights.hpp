@@ -151,8 +151,9 @@ class group_block {
     ahead_ = ahead;
     if constexpr (reading::expands) {
       expand(codes, quads_, one_tile ? ahead : 0);
+      // A tile that reads what is expanded asks for codes all the same, where they are as long.
       const auto apart = reinterpret_cast<std::intptr_t>(codes) - reinterpret_cast<std::intptr_t>(expanded_);
-      ahead_ = one_tile || ahead == 0 ? 0 : ahead + apart;
+      ahead_ = code::is_nibble || one_tile || ahead == 0 ? 0 : ahead + apart;
       codes = expanded_;
     }
     const float* scales = scales_;

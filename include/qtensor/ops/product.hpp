@@ -143,6 +143,12 @@ bool weights_are_near(const Layout& layout) {
   return layout.panels() * layout.panel_bytes() <= second_cache;
 }
 
+/// How far codes are asked for while blocks of them are decoded: not where they are near, or packed on the way.
+template <class Panels>
+simd::fetch asks_for_codes(const typename Panels::layout_type& layout) {
+  return packs_panels<Panels> || weights_are_near(layout) ? simd::fetch::nothing : simd::best_requests().weights;
+}
+
 /// Whether a few rows may leave it to the CPU to see which weights come next. As measured: Zen 3 wants to be asked.
 template <class Tile>
 bool sees_streams() {

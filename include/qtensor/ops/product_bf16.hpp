@@ -78,9 +78,8 @@ struct bf16_blocks {
     const index_t most = rows <= few_rows && !takes_long ? short_block : Tiles::quads_at_once;
     const index_t row_bytes = 2 * layout.depth, row_block = float_row_block<A>(rows, row_bytes, Tiles::row_step);
     const bool stay = packs_panels<Panels> || row_block * row_bytes < staying_bytes;
-    const bool asks = (is_nibble || !waits) && !packs_panels<Panels> && !weights_are_near(layout);
     return {row_block, stay ? 1 : Tiles::panels_together, std::min(most, layout.quads()),
-            asks ? simd::best_requests().weights : simd::fetch::nothing};
+            is_nibble || !waits ? asks_for_codes<Panels>(layout) : simd::fetch::nothing};
   }
 };
 

@@ -229,8 +229,7 @@ void multiply_blocks(wide_panel<Panels>& weights, const typename Panels::layout_
   const index_t quads_each = std::min(rows <= 4 * tile::max_rows ? index_t{16} : index_t{128}, quads);
   const bool in_place = rows_stay_in_place<Operands>(x, first, rows);
   // Decoded and multiplied in turn, codes from memory would be waited for: those of the next block are asked for.
-  const bool waits = !packs_panels<Panels> && !weights_are_near(layout);
-  simd::traffic asks{waits ? simd::best_requests().weights : simd::fetch::nothing};
+  simd::traffic asks{asks_for_codes<Panels>(layout)};
   product_space space(row_block * width + 4 * quads_each * width + (in_place ? 0 : row_block * depth));
   float* const sums = space.data();
   float* const block = sums + row_block * width;

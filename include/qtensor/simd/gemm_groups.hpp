@@ -397,15 +397,6 @@ void group_registers_of(const group_columns& w, const group_rows<typename quad_r
   }
 }
 
-template <class A, quads_of Q, index_t Rows, index_t Pairs = 1>
-void group_tile_rows(index_t rows, const group_columns& w, const group_rows<typename quad_reader<A, Q>::unit>& x,
-                     index_t groups, index_t quads, const group_sums& sums) {
-  constexpr index_t fewest = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows - 1 : 1;
-  if constexpr (Rows > fewest)
-    if (rows < Rows) return group_tile_rows<A, Q, Rows - 1, Pairs>(rows, w, x, groups, quads, sums);
-  group_registers_of<A, Q, Rows, Pairs>(w, x, groups, quads, sums);
-}
-
 }  // namespace detail
 
 /// What a row's signed code becomes for tiles of such weights.
@@ -468,14 +459,20 @@ void make_ready(const std::uint8_t* codes, index_t quad_bytes, const std::uint8_
 template <usable_arch A, quads_of Q>
 void dot_groups(const group_columns& w, const group_rows<group_unit<A, Q>>& x, index_t rows, index_t groups,
                 index_t quads, const group_sums& sums) {
-  constexpr index_t most = Q == quads_of::ready_bytes ? group_tile<A>::ready_rows : group_tile<A>::max_rows;
-  detail::group_tile_rows<A, Q, most>(rows, w, x, groups, quads, sums);
+  constexpr bool ready = Q == quads_of::ready_bytes;
+  constexpr index_t most = ready ? group_tile<A>::ready_rows : group_tile<A>::max_rows;
+  detail::with_count<most, ready ? most - 1 : 1>(
+      rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>)
+                QTENSOR_INLINE_LAMBDA { detail::group_registers_of<A, Q, Rows, 1>(w, x, groups, quads, sums); });
 }
 /// The same for at most wide_rows rows and 2 * group_tile::columns columns of bytes: memory is read in order.
 template <usable_arch A>
 void dot_groups_wide(const group_columns& w, const group_rows<group_unit<A, quads_of::bytes>>& x, index_t rows,
                      index_t groups, index_t quads, const group_sums& sums) {
-  detail::group_tile_rows<A, quads_of::bytes, group_tile<A>::wide_rows, 2>(rows, w, x, groups, quads, sums);
+  detail::with_count<group_tile<A>::wide_rows>(
+      rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) QTENSOR_INLINE_LAMBDA {
+        detail::group_registers_of<A, quads_of::bytes, Rows, 2>(w, x, groups, quads, sums);
+      });
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::simd

@@ -234,19 +234,17 @@ template <class A>
 }
 
 template <class A, index_t Rows>
-void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, index_t quads, const std::int32_t* start,
+void dot_rows(const std::int8_t* panel, const unit_rows<A>& x, index_t quads, const std::int32_t* start,
               std::int32_t* sums, const reading_ahead& ahead) {
-  if constexpr (Rows > 1) {
-    if (rows < Rows) return dot_rows<A, Rows - 1>(rows, panel, x, quads, start, sums, ahead);
+  if constexpr (Rows == 1)
+    dot_one_row<A>(panel, x.data, quads, start, sums);
+  else
     with_lines(ahead, [&](auto lines) {
       if constexpr (square_dot<A>::exists && Rows >= square_rows)
         dot_squares<A, Rows, lines>(panel, x, quads, start, sums, ahead);
       else
         dot_registers<A, Rows, lines>(panel, x, quads, start, ahead, put_sums<A>{sums});
     });
-  } else {
-    dot_one_row<A>(panel, x.data, quads, start, sums);
-  }
 }
 
 }  // namespace detail
@@ -257,7 +255,9 @@ void dot_rows(index_t rows, const std::int8_t* panel, const unit_rows<A>& x, ind
 template <usable_arch A>
 void dot_tile(const std::int8_t* panel_codes, const unit_rows<A>& x, index_t rows, index_t quads,
               const std::int32_t* start, std::int32_t* sums, const reading_ahead& ahead = {}) {
-  detail::dot_rows<A, int_tile<A>::max_rows>(rows, panel_codes, x, quads, start, sums, ahead);
+  detail::with_count<int_tile<A>::max_rows>(
+      rows, [&]<index_t Rows>(std::integral_constant<index_t, Rows>)
+                QTENSOR_INLINE_LAMBDA { detail::dot_rows<A, Rows>(panel_codes, x, quads, start, sums, ahead); });
 }
 
 /// The same of max_rows rows, whose sums `put(r, c, sum)` gets as vectors of columns from c on, in registers still.
