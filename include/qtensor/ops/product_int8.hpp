@@ -5,6 +5,7 @@
 #include <qtensor/ops/integer_rows.hpp>
 #include <qtensor/ops/product_squares.hpp>
 #include <qtensor/simd/gemm_sums.hpp>
+#include <qtensor/simd/reduce.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -233,7 +234,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
 
   // The rows as signed codes, and after them one of ones where the sums of weights are needed.
-  std::vector<std::int8_t> codes(static_cast<std::size_t>(most_rows * stride));
+  line_array<std::int8_t> codes(most_rows * stride);
   x.read(row, rows, 0, depth, reinterpret_cast<std::uint8_t*>(codes.data()), stride);
   struct {
     std::int64_t sums[most_rows], zeros[most_rows];
@@ -242,7 +243,8 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   } known{};
   bool needs_sums = false;
   for (index_t r = 0; r < rows; ++r) {
-    for (index_t k = 0; k < depth; ++k) known.sums[r] += codes[static_cast<std::size_t>(r * stride + k)];
+    const auto* const units = reinterpret_cast<const std::uint8_t*>(codes.data()) + r * stride;
+    known.sums[r] = static_cast<std::int64_t>(simd::sum_bytes<A>(units, depth, 0x80)) - 128 * depth;
     known.zeros[r] = x.zero_point(row + r, 0) + code::offset;
     known.row_scales[r] = scale_of(x, row + r, 0);
     needs_sums = needs_sums || known.zeros[r] != 0;
@@ -250,6 +252,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));
 
   alignas(64) std::int32_t sums[most_rows * width] = {};
+  const std::int32_t* const ones = sums + rows * width;  // sums of weights with their offsets, where they are needed
   alignas(64) float values[most_rows * width];
   for (index_t p = first; p < first + count; ++p) {
     const integer_panel<Panels> panel(weights.parameters(p), weights.tensor_scale());
@@ -258,10 +261,12 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
                        stride, rows + needs_sums, depth, sums, width);
     for (index_t r = 0; r < rows; ++r) {
       const std::int64_t rest = known.sums[r] - depth * known.zeros[r];
-      for (index_t c = 0; c < cols; ++c) {
-        const std::int64_t all = needs_sums ? sums[rows * width + c] - weight_offset * depth : 0;
-        sums[r * width + c] = wrapped_sum(sums[r * width + c] - weight_offset * known.sums[r] - known.zeros[r] * all -
-                                          rest * panel.zeros[c]);
+      const simd::ints<A> offset(wrapped_sum(weight_offset * rest)), zeros(wrapped_sum(known.zeros[r])),
+          rests(wrapped_sum(rest));
+      for (index_t c = 0; c < width; c += simd::lanes<A>) {
+        const simd::ints<A> of_ones = simd::load<A>(ones + c), taken = zeros * of_ones + offset;
+        simd::store(sums + r * width + c,
+                    simd::load<A>(sums + r * width + c) - taken - rests * simd::load<A>(panel.zeros + c));
       }
     }
     finish(known, 0, panel, row, col, rows, cols, sums, width, values);

@@ -364,11 +364,13 @@ struct value_decoder<F, A, decoding::wide_floats> {
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) v[static_cast<std::size_t>(k)] = source_of<F>::template load<A>(from + k * lanes<A>);
     const auto numbers = [&](std::size_t k) QTENSOR_INLINE_LAMBDA { return simd::mask_as<std::int32_t>(v[k] == v[k]); };
-    if (!simd::all(numbers(0) & numbers(1) & numbers(2) & numbers(3))) [[unlikely]]
-      for (floats<A>& x : v) {
-        const words<A> sign = simd::bits_as<std::uint32_t>(x) & words<A>(sign_bit);
-        x = simd::select(x == x, x, simd::bits_as<float>(sign | words<A>(bits_of(quiet_nan))));
+    if (!simd::all(numbers(0) & numbers(1) & numbers(2) & numbers(3))) [[unlikely]] {
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < 4; ++k) {
+        const words<A> sign = simd::bits_as<std::uint32_t>(v[k]) & words<A>(sign_bit);
+        v[k] = simd::select(v[k] == v[k], v[k], simd::bits_as<float>(sign | words<A>(bits_of(quiet_nan))));
       }
+    }
     return v;
   }
 };

@@ -166,10 +166,10 @@ QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
   constexpr index_t line = 64;
   const auto* first = static_cast<const std::uint8_t*>(x);
   if (how == fetch::near)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch(first + i);
   else if (how != fetch::nothing)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (index_t i = 0; i < Bytes; i += line) simd::prefetch_second_level(first + i);
 }
 /// The same to the first level, of whole lines so many bytes behind x.

@@ -332,6 +332,7 @@ void transpose(const float* from, index_t from_stride, index_t rows, index_t col
   for (index_t r = 0; r < whole_rows; r += step)
     for (index_t c = 0; c < whole_cols; c += 4) {
       const auto column = simd::load_columns<A>(from + r * from_stride + c, from_stride);
+#pragma GCC unroll 4
       for (index_t i = 0; i < 4; ++i) simd::store(to + (c + i) * to_stride + r, column[static_cast<std::size_t>(i)]);
     }
   const auto one_by_one = [&](index_t first_row, index_t first_col) {

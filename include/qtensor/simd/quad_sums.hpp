@@ -40,6 +40,7 @@ void sum_nibble_quads(const std::uint8_t* codes, index_t quad_bytes, index_t qua
         some[0] = some[0] + (v & low);
         some[1] = some[1] + (simd::bits_as<std::uint8_t>(simd::bits_as<std::uint32_t>(v) >> 4) & low);
       }
+#pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
         const words<A> v = simd::bits_as<std::uint32_t>(some[i]), pairs = (v & even) + ((v >> 8) & even);
         all[i] = all[i] + (pairs & lower) + (pairs >> 16);
