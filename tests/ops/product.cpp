@@ -12,8 +12,11 @@
 namespace simd = qtensor::simd;
 using namespace qtensor;
 
-TEST_CASE("panels: packed before or panel by panel, they are the same bytes") {
-  tensor<uint4_group<6>> w(matrix_extents(70, 20));
+namespace {
+
+template <class S>
+void check_panels(index_t outputs, index_t depth) {
+  tensor<S> w(matrix_extents(outputs, depth));
   for (index_t i = 0; i < static_cast<index_t>(w.codes().size()); ++i)
     w.codes()[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(check::random_bits()());
   check::archs::for_each([&](auto arch) {
@@ -25,12 +28,22 @@ TEST_CASE("panels: packed before or panel by panel, they are the same bytes") {
     const auto l = before.layout();
     REQUIRE(now.layout().quads() == l.quads());
     for (index_t p = l.panels() - 1; p >= 0; --p) {
-      const auto a = before.panel(p), b = now.panel(p);
+      const auto without = now.panel(p);
+      CHECK(without.sums == nullptr);
+      CHECK(std::memcmp(before.panel(p).codes, without.codes, static_cast<std::size_t>(l.panel_bytes())) == 0);
+      const auto a = before.panel_with_sums(p), b = now.panel_with_sums(p);
       CHECK(std::memcmp(a.codes, b.codes, static_cast<std::size_t>(l.panel_bytes())) == 0);
       CHECK(std::memcmp(a.sums, b.sums, static_cast<std::size_t>(l.panel_entries()) * 4) == 0);
       CHECK(std::memcmp(a.zeros, b.zeros, static_cast<std::size_t>(l.panel_entries())) == 0);
     }
   });
+}
+
+}  // namespace
+
+TEST_CASE("panels: packed before or panel by panel, they are the same bytes; sums where they are asked for") {
+  check_panels<uint4_group<6>>(70, 20);
+  check_panels<uint4_group<32>>(64, 320);
 }
 
 TEST_CASE("for_product_parts: every panel and row once, whatever the executor") {

@@ -122,6 +122,30 @@ TEST_CASE("join_pairs: undoes split_pairs and flips bits, every length to 4 batc
       }
   });
 }
+TEST_CASE("join_pair_columns: join_pairs of some runs, turned by words, both ends fenced") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    constexpr index_t most = 128, runs = simd::lanes<A>, step = simd::pair_columns_step;
+    for (index_t n = step; n <= most; n += step)
+      for (const index_t more : {0, 4, 12})
+        for (const bool at_start : {false, true}) {
+          const index_t apart = n / 2 + more, quad_bytes = 4 * runs + 4;
+          const auto random = [&] {
+            return check::fenced<std::uint8_t>(check::random_codes<std::uint8_t>((runs - 1) * apart + n / 2), at_start);
+          };
+          auto lower = random(), upper = random();
+          check::fenced<std::uint8_t> quads((n / 4 - 1) * quad_bytes + 4 * runs, at_start);
+          simd::join_pair_columns<A, most>(lower.data(), upper.data(), apart, n, 0x88, quads.data(), quad_bytes);
+          std::vector<std::uint8_t> joined(static_cast<std::size_t>(n));
+          for (index_t c = 0; c < runs; ++c) {
+            simd::join_pairs<A>(lower.data() + c * apart, upper.data() + c * apart, n, 0x88, joined.data());
+            for (index_t i = 0; i < n; ++i)
+              if (quads[i / 4 * quad_bytes + 4 * c + i % 4] != joined[static_cast<std::size_t>(i)])
+                FAIL("code ", i, " of ", n, " in run ", c, ", ", apart, " bytes apart");
+          }
+        }
+  });
+}
 TEST_CASE("join_nibbles, flip_bits: every length to 3 batches, both ends fenced") {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);

@@ -56,6 +56,30 @@ TEST_CASE("turn_square: rows and lanes change places") {
   });
 }
 
+TEST_CASE("quads_of_nibbles: the nibbles of each word as bytes, those of the upper words above") {
+  check::on_every_arch([](auto arch) {
+    using arch_type = decltype(arch);
+    constexpr index_t lanes = simd::lanes<arch_type>;
+    for (int round = 0; round < 16; ++round) {
+      const auto lower = check::random_codes<std::uint8_t>(4 * lanes),
+                 upper = check::random_codes<std::uint8_t>(4 * lanes);
+      const auto words = [](const std::vector<std::uint8_t>& bytes) {
+        return simd::bits_as<std::uint32_t>(simd::load<arch_type>(bytes.data()));
+      };
+      const auto quads = simd::quads_of_nibbles<arch_type>(words(lower), words(upper));
+      for (index_t i = 0; i < 8 * lanes; ++i) {  // nibble i of all
+        const auto nibble = [&](const std::vector<std::uint8_t>& bytes) {
+          return bytes[static_cast<std::size_t>(i / 2)] >> (4 * (i % 2)) & 15;
+        };
+        std::uint8_t got[4 * lanes];
+        simd::store(got, quads[static_cast<std::size_t>(i % 8 / 4)]);
+        const index_t at = i / 8 * 4 + i % 4;
+        if (got[at] != (nibble(lower) | nibble(upper) << 4)) FAIL("nibble ", i % 8, " of word ", i / 8);
+      }
+    }
+  });
+}
+
 TEST_CASE("interleave_four: bytes of four rows as fours of each column") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

@@ -55,8 +55,8 @@ class weights_of {
   const std::uint8_t* line(index_t o) const requires has_lines { return packed_codes(o, 0); }
   static constexpr std::uint8_t line_flip = packed_code<code>::of(0);
   code_lines lines() const requires has_lines { return {line(0), pitch()}; }
-  /// An output's codes from k on, an even one.
-  const std::uint8_t* pairs(index_t o, index_t k) const requires has_pairs { return packed_codes(o, k); }
+  /// Codes from k on, an even one, of outputs from o on.
+  code_lines pairs(index_t o, index_t k) const requires has_pairs { return {packed_codes(o, k), pitch()}; }
   const View& view() const { return view_; }
   index_t outputs() const { return sizes_[output_axis]; }
   index_t depth() const { return sizes_[k_axis]; }
@@ -313,9 +313,14 @@ class panel_packer {
 
   /// Panel p of the matrix to panel `to_panel` of the memory at `bytes`, which `room` describes.
   void fill(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
+    fill_codes(p, bytes, room, to_panel);
+    fill_sums(bytes, room, to_panel);
+    fill_parameters(p, bytes, room, to_panel);
+  }
+  /// Of these, the codes.
+  void fill_codes(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
-    const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
-    auto* codes = const_cast<std::uint8_t*>(out.codes);
+    auto* codes = const_cast<std::uint8_t*>(packed<S, A>::panel_in(bytes, room, to_panel).codes);
     // Runs of k that begin a quad: of a group, of several with gaps behind them, or of all where every group but the
     // last is whole quads.
     const index_t group = layout_.group, run = group % 4 == 0 ? std::max(layout_.depth, index_t{1}) : group;
@@ -323,9 +328,13 @@ class panel_packer {
     for (index_t k = 0; k < layout_.depth; k += together * run)
       for (index_t done = 0, n = std::min(together * run, layout_.depth - k); done < n; done += most_depth) {
         const index_t some = std::min(most_depth, n - done);
-        codes = fill_codes(first, count, k + done, some, std::min(run, some), codes);
+        codes = fill_runs(first, count, k + done, some, std::min(run, some), codes);
       }
+  }
+  /// The sums of codes that are there.
+  void fill_sums(std::byte* bytes, const layout& room, index_t to_panel) const {
     if constexpr (code::is_integer) {
+      const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
       const index_t step = layout_.group_quads();
       for (index_t g = 0, left = layout_.quads(); g < layout_.groups(); ++g, left -= step) {
         const std::uint8_t* of = out.codes + g * step * layout::quad_bytes;
@@ -336,9 +345,8 @@ class panel_packer {
           simd::sum_byte_quads<A>(of, layout::quad_bytes, std::min(left, step), sums);
       }
     }
-    fill_parameters(p, bytes, room, to_panel);
   }
-  /// The same without codes and sums.
+  /// All but codes and sums.
   void fill_parameters(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
     const index_t first = p * width, count = std::min(width, layout_.outputs - first);
     const packed_panel<S, A> out = packed<S, A>::panel_in(bytes, room, to_panel);
@@ -349,13 +357,16 @@ class panel_packer {
 
  private:
   // The quads of n codes in runs of so many, each of which begins a quad. Returns where the next ones go.
-  std::uint8_t* fill_codes(index_t output, index_t count, index_t k, index_t n, index_t run, std::uint8_t* to) const {
+  std::uint8_t* fill_runs(index_t output, index_t count, index_t k, index_t n, index_t run, std::uint8_t* to) const {
     const index_t padded = n / run * round_up(run, 4) + round_up(n % run, 4);
     if constexpr (requires(std::uint8_t * p) { weights_.read_across(output, count, k, n, p, width); })
       if (count == width && padded < n + 4) {
         fill_across(output, k, n, to);
         return to + padded / 4 * layout::quad_bytes;
       }
+    if constexpr (code::is_nibble && requires { weights_.pairs(output, k); })
+      if (count == width && padded == n && k % 2 == 0 && turn_pairs(weights_.pairs(output, k), n, to))
+        return to + n / 4 * layout::quad_bytes;
     alignas(64) std::uint8_t part[width * most_depth];
     if (count < width || n < padded)
       for (index_t c = 0; c < width; ++c) std::memset(part + c * most_depth, 0, static_cast<std::size_t>(padded));
@@ -415,14 +426,26 @@ class panel_packer {
     for (index_t r = 0; r < runs; ++r)
       std::memcpy(codes + r * padded, joined + r * run, static_cast<std::size_t>(std::min(run, n - r * run)));
   }
+  static constexpr auto pair_flip = static_cast<std::uint8_t>(packed_code<typename S::code_format>::of(0) * 17);
+  // The quads of n packed codes of a whole panel's outputs, if these are words on words.
+  static bool turn_pairs(const code_lines& from, index_t n, std::uint8_t* to) {
+    constexpr index_t half = width / 2, word = 4;
+    if (n % simd::pair_columns_step != 0 || from.stride % word != 0 ||
+        reinterpret_cast<std::uintptr_t>(from.first) % word != 0)
+      return false;
+    for (index_t c = 0; c < half; c += simd::lanes<A>)
+      simd::join_pair_columns<A, most_depth>(from.first + c * from.stride, from.first + (c + half) * from.stride,
+                                             from.stride, n, pair_flip, to + 4 * c, layout::quad_bytes);
+    return true;
+  }
   // Rows of bytes that hold the codes of two outputs each, where those of missing ones are 0.
   void read_pairs(index_t output, index_t count, index_t k, index_t n, std::uint8_t* part) const {
     constexpr index_t half = width / 2;
     if constexpr (requires { weights_.pairs(output, k); })
       if (count == width && k % 2 == 0) {
-        constexpr auto flip = static_cast<std::uint8_t>(Weights::line_flip * 17);
+        const code_lines from = weights_.pairs(output, k);
         for (index_t c = 0; c < half; ++c)
-          simd::join_pairs<A>(weights_.pairs(output + c, k), weights_.pairs(output + c + half, k), n, flip,
+          simd::join_pairs<A>(from.first + c * from.stride, from.first + (c + half) * from.stride, n, pair_flip,
                               part + c * most_depth);
         return;
       }

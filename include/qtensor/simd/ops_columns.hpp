@@ -46,6 +46,24 @@ QTENSOR_INLINE bytes<A> load_fours(any_isa, const std::uint8_t* from, index_t ap
   return simd::load<A>(static_cast<const std::uint8_t*>(rows));
 }
 
+// The even nibbles of words as bytes, and the odd ones: those of `lower` below those of `upper`.
+template <class A>
+struct nibble_halves {
+  words<A> even, odd;
+  QTENSOR_INLINE nibble_halves(const words<A>& lower, const words<A>& upper) {
+    const words<A> low(0x0f0f0f0fu), high(0xf0f0f0f0u);
+    even = (lower & low) | ((upper << 4) & high), odd = ((lower >> 4) & low) | (upper & high);
+  }
+};
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(any_isa, const words<A>& lower, const words<A>& upper) {
+  const nibble_halves<A> v(lower, upper);
+  const auto apart = [](const words<A>& two)
+                         QTENSOR_INLINE_LAMBDA { return (two & words<A>(0xffu)) | ((two & words<A>(0xff00u)) << 8); };
+  return {simd::bits_as<std::uint8_t>(apart(v.even) | (apart(v.odd) << 8)),
+          simd::bits_as<std::uint8_t>(apart(v.even >> 16) | (apart(v.odd >> 16) << 8))};
+}
+
 // Whole registers of four rows: bytes meet within 128 bits, so that wide registers are spread over these first.
 template <class A>
 QTENSOR_INLINE bytes<A> spread_rows(any_isa, const bytes<A>& row) {
@@ -69,6 +87,14 @@ inline constexpr std::array<std::uint8_t, 16> turned_fours = {0, 4, 8, 12, 1, 5,
 template <class A>
 QTENSOR_INLINE bytes<A> interleave_four(sse42_isa, const bytes<A>& v) {
   return _mm_shuffle_epi8(v.data, _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data())));
+}
+// Bytes of both halves meet: both quads of two words each, whose places are put in order then.
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(sse42_isa, const words<A>& lower, const words<A>& upper) {
+  const nibble_halves<A> v(lower, upper);
+  const auto first = _mm_castsi128_ps(_mm_unpacklo_epi8(v.even.data, v.odd.data)),
+             last = _mm_castsi128_ps(_mm_unpackhi_epi8(v.even.data, v.odd.data));
+  return {_mm_castps_si128(_mm_shuffle_ps(first, last, 0x88)), _mm_castps_si128(_mm_shuffle_ps(first, last, 0xdd))};
 }
 template <class A>
 QTENSOR_INLINE bytes<A> load_fours(sse42_isa, const std::uint8_t* from, index_t apart) {
@@ -115,6 +141,14 @@ QTENSOR_INLINE bytes<A> interleave_four(avx2_isa, const bytes<A>& v) {
   const __m256i fours = _mm256_permutevar8x32_epi32(v.data, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
   const __m128i turned = _mm_loadu_si128(reinterpret_cast<const __m128i*>(turned_fours.data()));
   return _mm256_shuffle_epi8(fours, _mm256_broadcastsi128_si256(turned));
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(avx2_isa, const words<A>& lower, const words<A>& upper) {
+  const nibble_halves<A> v(lower, upper);
+  const auto first = _mm256_castsi256_ps(_mm256_unpacklo_epi8(v.even.data, v.odd.data)),
+             last = _mm256_castsi256_ps(_mm256_unpackhi_epi8(v.even.data, v.odd.data));
+  return {_mm256_castps_si256(_mm256_shuffle_ps(first, last, 0x88)),
+          _mm256_castps_si256(_mm256_shuffle_ps(first, last, 0xdd))};
 }
 template <class A>
 QTENSOR_INLINE bytes<A> load_fours(avx2_isa, const std::uint8_t* from, index_t apart) {
@@ -185,6 +219,25 @@ QTENSOR_INLINE bytes<A> interleave_four(avx512_isa, const bytes<A>& v) {
   }
 }
 template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(avx512_isa, const words<A>& lower, const words<A>& upper) {
+  if constexpr (features::vbmi) {  // bytes that begin at each nibble, or one before: the place of its own
+    const __m512i low = _mm512_set1_epi8(15);
+    const auto quad = [&](std::uint64_t begins, std::uint64_t before) QTENSOR_INLINE_LAMBDA {
+      const __m512i at = _mm512_set1_epi64(static_cast<long long>(begins)),
+                    at_upper = _mm512_set1_epi64(static_cast<long long>(before));
+      return bytes<A>(_mm512_ternarylogic_epi32(low, _mm512_multishift_epi64_epi8(at, lower.data),
+                                                _mm512_multishift_epi64_epi8(at_upper, upper.data), 0xca));
+    };
+    return {quad(0x2c2824200c080400, 0x2824201c0804003c), quad(0x3c3834301c181410, 0x3834302c1814100c)};
+  } else {
+    const nibble_halves<A> v(lower, upper);
+    const auto first = _mm512_castsi512_ps(_mm512_unpacklo_epi8(v.even.data, v.odd.data)),
+               last = _mm512_castsi512_ps(_mm512_unpackhi_epi8(v.even.data, v.odd.data));
+    return {_mm512_castps_si512(_mm512_shuffle_ps(first, last, 0x88)),
+            _mm512_castps_si512(_mm512_shuffle_ps(first, last, 0xdd))};
+  }
+}
+template <class A>
 QTENSOR_INLINE bytes<A> load_fours(avx512_isa, const std::uint8_t* from, index_t apart) {
   return simd::load_quarters<A>(from, apart);
 }
@@ -243,6 +296,15 @@ QTENSOR_INLINE std::array<floats<A>, 4> load_columns(avx512_isa isa, const float
 template <class A>
 QTENSOR_INLINE bytes<A> interleave_four(neon_isa, const bytes<A>& v) {
   return vqtbl1q_u8(v.data, vld1q_u8(turned_fours.data()));
+}
+template <class A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(neon_isa, const words<A>& lower, const words<A>& upper) {
+  const nibble_halves<A> v(lower, upper);
+  const uint8x16_t even = vreinterpretq_u8_u32(v.even.data), odd = vreinterpretq_u8_u32(v.odd.data);
+  const uint32x4_t first = vreinterpretq_u32_u8(vzip1q_u8(even, odd)),
+                   last = vreinterpretq_u32_u8(vzip2q_u8(even, odd));
+  return {bytes<A>(vreinterpretq_u8_u32(vuzp1q_u32(first, last))),
+          bytes<A>(vreinterpretq_u8_u32(vuzp2q_u32(first, last)))};
 }
 template <class A>
 QTENSOR_INLINE bytes<A> load_fours(neon_isa, const std::uint8_t* from, index_t apart) {
@@ -314,6 +376,13 @@ QTENSOR_INLINE std::array<bytes<A>, 4> interleave_rows(const std::array<bytes<A>
 template <usable_arch A>
 QTENSOR_INLINE bytes<A> spread_rows(const bytes<A>& row) {
   return spread_rows<A>(detail::isa<A>{}, row);
+}
+
+/// The eight nibbles of each word as two quads of bytes: byte k of word i of result q is nibble 4 q + k of word i of
+/// `lower`, and in its upper half that of `upper`. Cost: 3 a result with AVX-512 VBMI, else 6; portable: 11.
+template <usable_arch A>
+QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(const words<A>& lower, const words<A>& upper) {
+  return quads_of_nibbles<A>(detail::isa<A>{}, lower, upper);
 }
 
 /// Lane c of batch r and lane r of batch c change places. Cost: 64 / 24 / 8 with AVX-512, AVX2 and 128 bits; else
