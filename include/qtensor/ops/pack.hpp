@@ -47,16 +47,16 @@ class weights_of {
   static constexpr bool packs_fast = plain || has_blocks;
   /// Whether they are whole bytes, of integers.
   static constexpr bool has_lines = lines_are_outputs && plain && code::bits == 8 && code::is_integer;
-  /// Whether they are pairs of packed codes.
-  static constexpr bool has_pairs = lines_are_outputs && plain && code::bits == 4;
+  /// Whether an output's packed codes are a run, of whole bytes or two to a byte.
+  static constexpr bool has_runs = lines_are_outputs && plain && (code::bits == 8 || code::bits == 4);
 
   explicit weights_of(const View& view) : view_(view), sizes_(view.storage_extents()) {}
   /// These runs: output o's begins at line(o); a byte xor line_flip is the packed number.
   const std::uint8_t* line(index_t o) const requires has_lines { return packed_codes(o, 0); }
   static constexpr std::uint8_t line_flip = packed_code<code>::of(0);
   code_lines lines() const requires has_lines { return {line(0), pitch()}; }
-  /// Codes from k on, an even one, of outputs from o on.
-  code_lines pairs(index_t o, index_t k) const requires has_pairs { return {packed_codes(o, k), pitch()}; }
+  /// These runs from k on, an even one, of outputs from o on.
+  code_lines runs(index_t o, index_t k) const requires has_runs { return {packed_codes(o, k), pitch()}; }
   const View& view() const { return view_; }
   index_t outputs() const { return sizes_[output_axis]; }
   index_t depth() const { return sizes_[k_axis]; }
@@ -364,8 +364,8 @@ class panel_packer {
         fill_across(output, k, n, to);
         return to + padded / 4 * layout::quad_bytes;
       }
-    if constexpr (code::is_nibble && requires { weights_.pairs(output, k); })
-      if (count == width && padded == n && k % 2 == 0 && turn_pairs(weights_.pairs(output, k), n, to))
+    if constexpr (requires { weights_.runs(output, k); })
+      if (count == width && padded == n && k % 2 == 0 && turn_runs(weights_.runs(output, k), n, to))
         return to + n / 4 * layout::quad_bytes;
     alignas(64) std::uint8_t part[width * most_depth];
     if (count < width || n < padded)
@@ -377,9 +377,7 @@ class panel_packer {
     constexpr index_t words = code::is_nibble ? width / 2 : width;
     if (run < n && run % 4 != 0)
       for (index_t c = 0; c < words; ++c) part_runs(n, run, part + c * most_depth);
-    // Words move as floats do: nothing is computed with them.
-    simd::transpose<A>(reinterpret_cast<const float*>(part), most_depth / 4, words, padded / 4,
-                       reinterpret_cast<float*>(to), words);
+    turn_words(part, most_depth, words, padded, to);
     return to + padded / 4 * layout::quad_bytes;
   }
   // The quads of n codes of a whole panel whose outputs lie side by side in memory.
@@ -427,23 +425,33 @@ class panel_packer {
       std::memcpy(codes + r * padded, joined + r * run, static_cast<std::size_t>(std::min(run, n - r * run)));
   }
   static constexpr auto pair_flip = static_cast<std::uint8_t>(packed_code<typename S::code_format>::of(0) * 17);
-  // The quads of n packed codes of a whole panel's outputs, if these are words on words.
-  static bool turn_pairs(const code_lines& from, index_t n, std::uint8_t* to) {
+  // The quads of n codes of a whole panel's outputs straight from where they are packed, if that is words on words.
+  static bool turn_runs(const code_lines& from, index_t n, std::uint8_t* to) {
     constexpr index_t half = width / 2, word = 4;
-    if (n % simd::pair_columns_step != 0 || from.stride % word != 0 ||
-        reinterpret_cast<std::uintptr_t>(from.first) % word != 0)
-      return false;
-    for (index_t c = 0; c < half; c += simd::lanes<A>)
-      simd::join_pair_columns<A, most_depth>(from.first + c * from.stride, from.first + (c + half) * from.stride,
-                                             from.stride, n, pair_flip, to + 4 * c, layout::quad_bytes);
-    return true;
+    if (from.stride % word != 0 || reinterpret_cast<std::uintptr_t>(from.first) % word != 0) return false;
+    if constexpr (code::is_nibble) {
+      if (n % simd::pair_columns_step != 0) return false;
+      for (index_t c = 0; c < half; c += simd::lanes<A>)
+        simd::join_pair_columns<A, most_depth>(from.first + c * from.stride, from.first + (c + half) * from.stride,
+                                               from.stride, n, pair_flip, to + 4 * c, layout::quad_bytes);
+      return true;
+    } else if constexpr (code::of(0) == 0) {
+      turn_words(from.first, from.stride, width, n, to);
+      return true;
+    }
+    return false;
+  }
+  // Words of four codes each, of some rows, as quads. (They move as floats do: nothing is computed with them.)
+  static void turn_words(const std::uint8_t* from, index_t stride, index_t rows, index_t n, std::uint8_t* to) {
+    simd::transpose<A>(reinterpret_cast<const float*>(from), stride / 4, rows, n / 4, reinterpret_cast<float*>(to),
+                       rows);
   }
   // Rows of bytes that hold the codes of two outputs each, where those of missing ones are 0.
   void read_pairs(index_t output, index_t count, index_t k, index_t n, std::uint8_t* part) const {
     constexpr index_t half = width / 2;
-    if constexpr (requires { weights_.pairs(output, k); })
+    if constexpr (requires { weights_.runs(output, k); })
       if (count == width && k % 2 == 0) {
-        const code_lines from = weights_.pairs(output, k);
+        const code_lines from = weights_.runs(output, k);
         for (index_t c = 0; c < half; ++c)
           simd::join_pairs<A>(from.first + c * from.stride, from.first + (c + half) * from.stride, n, pair_flip,
                               part + c * most_depth);

@@ -17,10 +17,15 @@ void sum_byte_quads(const std::uint8_t* codes, index_t quad_bytes, index_t quads
   const typename dot::unit ones[4] = {1, 1, 1, 1};
   const auto one = dot::broadcast(ones);
   for (index_t c = 0; c < quad_bytes / 4; c += lanes<A>) {
-    ints<A> sum(0);
-    for (index_t q = 0; q < quads; ++q)
-      sum = dot::dot(sum, dot::load(reinterpret_cast<const std::int8_t*>(codes + q * quad_bytes + 4 * c)), one);
-    simd::store(sums + c, sum);
+    const auto add = [&](const ints<A>& sum, index_t q) QTENSOR_INLINE_LAMBDA {
+      return dot::dot(sum, dot::load(reinterpret_cast<const std::int8_t*>(codes + q * quad_bytes + 4 * c)), one);
+    };
+    ints<A> first(0), second(0), third(0), fourth(0);  // one alone would wait for itself
+    index_t q = 0;
+    for (; q + 4 <= quads; q += 4)
+      first = add(first, q), second = add(second, q + 1), third = add(third, q + 2), fourth = add(fourth, q + 3);
+    for (; q < quads; ++q) first = add(first, q);
+    simd::store(sums + c, (first + second) + (third + fourth));
   }
 }
 
