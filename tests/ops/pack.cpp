@@ -88,6 +88,24 @@ void check_scheme(std::initializer_list<index_t> depths) {
     }
 }
 
+/// Codes that begin anywhere, on words or not, are packed alike.
+template <class S>
+void check_places() {
+  tensor<S> w(matrix_extents(65, 96));
+  check::fill_with_random_bits(w);
+  const auto view = std::as_const(w).view();
+  const auto here = pack(w);
+  const auto n = w.codes().size() * sizeof w.codes()[0];
+  std::vector<std::uint8_t> room(n + 4);
+  for (std::size_t first = 0; first < 4; ++first) {
+    std::memcpy(room.data() + first, w.codes().data(), n);
+    auto memory = view.memory();
+    memory.codes = reinterpret_cast<decltype(memory.codes)>(room.data() + first);
+    const auto there = pack(std::remove_const_t<decltype(view)>(view.shape(), memory));
+    CHECK(std::equal(here.bytes().begin(), here.bytes().end(), there.bytes().begin(), there.bytes().end()));
+  }
+}
+
 using uint4_per_channel = scheme<uint4, per_channel<0>, zero_point<uint4>>;
 
 }  // namespace
@@ -143,6 +161,11 @@ TEST_CASE("pack: interleaved blocks, of one group and of several, with offsets, 
   check_scheme<compat::ggml::nvfp4>({64, 200, 320});
   check_scheme<compat::ggml::mxfp4>({40, 128});
   check_scheme<with<int8_group<24>, interleaved<>>>({24, 70});
+}
+TEST_CASE("pack: codes that begin between words") {
+  check_places<int8_per_tensor>();
+  check_places<int4_group<32>>();
+  check_places<mxfp8_e4m3>();
 }
 TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp8_e4m3>({40});
