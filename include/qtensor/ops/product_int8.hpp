@@ -228,7 +228,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   using S = typename X::scheme_type;
   using code = packed_code<typename S::code_format>;
   constexpr index_t width = Panels::layout_type::width, most_rows = 4;
-  constexpr std::int64_t weight_offset = simd::line_dot<A>::weight_offset;
+  constexpr std::int32_t weight_offset = simd::line_dot<A>::weight_offset;
   const auto layout = weights.layout();
   const auto& w = weights.weights();
   const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
@@ -260,14 +260,12 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
     simd::dot_along<A>(w.line(col), layout.outputs > 1 ? w.line(1) - w.line(0) : 0, cols, w.line_flip, codes.data(),
                        stride, rows + needs_sums, depth, sums, width);
     for (index_t r = 0; r < rows; ++r) {
-      const std::int64_t rest = known.sums[r] - depth * known.zeros[r];
-      const simd::ints<A> offset(wrapped_sum(weight_offset * rest)), zeros(wrapped_sum(known.zeros[r])),
-          rests(wrapped_sum(rest));
-      for (index_t c = 0; c < width; c += simd::lanes<A>) {
-        const simd::ints<A> of_ones = simd::load<A>(ones + c), taken = zeros * of_ones + offset;
-        simd::store(sums + r * width + c,
-                    simd::load<A>(sums + r * width + c) - taken - rests * simd::load<A>(panel.zeros + c));
-      }
+      // Modulo 2^32, less the row's zero point times the weights, and theirs times the rest of the row.
+      const simd::ints<A> zero(wrapped_sum(known.zeros[r])), rest(wrapped_sum(known.sums[r] - depth * known.zeros[r])),
+          offset(weight_offset);
+      for (index_t c = 0; c < width; c += simd::lanes<A>)
+        simd::store(sums + r * width + c, simd::load<A>(sums + r * width + c) - zero * simd::load<A>(ones + c) -
+                                              rest * (simd::load<A>(panel.zeros + c) + offset));
     }
     finish(known, 0, panel, row, col, rows, cols, sums, width, values);
   }
