@@ -34,7 +34,7 @@ class packed_panels {
   const layout_type& layout() const { return weights_->layout(); }
   float tensor_scale() const { return weights_->tensor_scale(); }
   packed_panel<S, A> panel(index_t p) { return weights_->panel(p); }
-  packed_panel<S, A> panel_with_sums(index_t p) { return weights_->panel(p); }
+  packed_panel<S, A> panel_without_sums(index_t p) { return weights_->panel(p); }
 
  private:
   const packed<S, A>* weights_;
@@ -61,16 +61,16 @@ class packing_panels {
     packer_.fill_parameters(p, room(), one_, 0);
     return packed<scheme_type, A>::panel_in(room(), one_, 0);
   }
-  /// One without sums: they are null.
   packed_panel<scheme_type, A> panel(index_t p) {
+    packer_.fill(p, room(), one_, 0);
+    return packed<scheme_type, A>::panel_in(room(), one_, 0);
+  }
+  /// The same for products that do not read sums: they are null.
+  packed_panel<scheme_type, A> panel_without_sums(index_t p) {
     packer_.fill_codes(p, room(), one_, 0);
     packed_panel<scheme_type, A> out = parameters(p);
     out.sums = nullptr;
     return out;
-  }
-  packed_panel<scheme_type, A> panel_with_sums(index_t p) {
-    packer_.fill(p, room(), one_, 0);
-    return packed<scheme_type, A>::panel_in(room(), one_, 0);
   }
 
  private:

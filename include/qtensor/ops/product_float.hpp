@@ -123,7 +123,7 @@ class panel_set {
       : readers_(array_of<Count>([&] { return panels_of<typename Panels::arch>(w); })),
         decoders_(
             array_of<Count>([&] { return panel_decoder<Panels>(readers_[0].layout(), readers_[0].tensor_scale()); })) {}
-  void go_to(index_t i, index_t panel) { part(i).set(readers_[static_cast<std::size_t>(i)].panel(panel)); }
+  void go_to(index_t i, index_t panel) { part(i).set(readers_[static_cast<std::size_t>(i)].panel_without_sums(panel)); }
   panel_decoder<Panels>& part(index_t i) { return decoders_[static_cast<std::size_t>(i)]; }
 
  private:
@@ -310,7 +310,7 @@ class direct_panel {
 
   template <class W>
   explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {}
-  void go_to(index_t panel) { panel_ = reader_.panel(panel); }
+  void go_to(index_t panel) { panel_ = reader_.panel_without_sums(panel); }
   float tensor_scale() const { return reader_.tensor_scale(); }
 
   /// Groups [first, first + count), count <= most_groups; valid until the next call. Whether their scales fit dots is

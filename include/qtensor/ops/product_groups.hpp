@@ -80,7 +80,7 @@ class group_engine {
     const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
     way by{};
     for (index_t p = first; p < first + count; ++p) {
-      const packed_panel<S, A> panel = x.has_zeros() ? panels_.panel_with_sums(p) : panels_.panel(p);
+      const packed_panel<S, A> panel = x.has_zeros() ? panels_.panel(p) : panels_.panel_without_sums(p);
       if (one_group_) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {

@@ -173,7 +173,7 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   auto* const sums = reinterpret_cast<std::int32_t*>(room);
   auto* const values = reinterpret_cast<float*>(room);
   for (index_t p = first; p < first + count; ++p) {
-    panel_type panel(weights.panel_with_sums(p), weights.tensor_scale());
+    panel_type panel(weights.panel(p), weights.tensor_scale());
     panel.start_from(x, early);
     const std::int8_t* const next = is_packed && p + 1 < first + count ? panel.codes() + layout.panel_bytes() : nullptr;
     all.begin(panel, next);

@@ -144,7 +144,7 @@ class square_product {
     panels_.reserve(static_cast<std::size_t>(count));
     if (rest != 0 && last_.size() < count * step_bytes) last_ = line_array<std::int8_t>(count * step_bytes);
     for (index_t i = 0; i < count; ++i) {
-      panel_type& panel = panels_.emplace_back(weights_.panel_with_sums(p + i), weights_.tensor_scale());
+      panel_type& panel = panels_.emplace_back(weights_.panel(p + i), weights_.tensor_scale());
       panel.start_from(x_, x_.has_one_zero());
       if (rest != 0)
         std::memcpy(last_.data() + i * step_bytes, panel.codes() + (steps_ - 1) * step_bytes,
