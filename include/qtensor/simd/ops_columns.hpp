@@ -379,7 +379,7 @@ QTENSOR_INLINE bytes<A> spread_rows(const bytes<A>& row) {
 }
 
 /// The eight nibbles of each word as two quads of bytes: byte k of word i of result q is nibble 4 q + k of word i of
-/// `lower`, and in its upper half that of `upper`. Cost: 3 a result with AVX-512 VBMI, else 6; portable: 11.
+/// `lower`, and in its upper half that of `upper`. Cost: 3 a result with AVX-512 VBMI, else 6; portable: 15.
 template <usable_arch A>
 QTENSOR_INLINE std::array<bytes<A>, 2> quads_of_nibbles(const words<A>& lower, const words<A>& upper) {
   return quads_of_nibbles<A>(detail::isa<A>{}, lower, upper);
