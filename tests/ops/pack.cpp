@@ -106,6 +106,31 @@ void check_places() {
   }
 }
 
+/// Panels of weights that no second cache holds are those of their outputs alone.
+template <class S>
+void check_far(index_t depth) {
+  check::archs::for_each([&](auto arch) {
+    using A = decltype(arch);
+    using layout = typename decltype(pack<A>(std::declval<const tensor<S>&>()))::layout_type;
+    constexpr index_t width = layout::width, many = (index_t{1} << 20) / width;
+    const index_t panels = many / (layout::quad_bytes / width * depth / 4) + 2, outputs = panels * width - 1;
+    tensor<S> w(matrix_extents(outputs, depth));
+    check::fill_with_random_bits(w);
+    const auto all = pack<A>(w);
+    REQUIRE(!ops::weights_are_near(all.layout()));
+    for (index_t p = 0; p < panels; ++p) {
+      const index_t some = std::min(width, outputs - p * width);
+      tensor<S> of(matrix_extents(some, depth));
+      const auto part = of.codes().size();
+      std::copy_n(w.codes().begin() + p * width * static_cast<index_t>(part) / some, part, of.codes().begin());
+      const auto alone = pack<A>(of);
+      REQUIRE(ops::weights_are_near(alone.layout()));
+      const std::uint8_t* const codes = all.panel(p).codes;
+      CHECK(std::equal(codes, codes + all.layout().panel_bytes(), alone.panel(0).codes));
+    }
+  });
+}
+
 using uint4_per_channel = scheme<uint4, per_channel<0>, zero_point<uint4>>;
 
 }  // namespace
@@ -165,7 +190,15 @@ TEST_CASE("pack: interleaved blocks, of one group and of several, with offsets, 
 TEST_CASE("pack: codes that begin between words") {
   check_places<int8_per_tensor>();
   check_places<int4_group<32>>();
+  check_places<uint8_per_tensor>();
   check_places<mxfp8_e4m3>();
+}
+TEST_CASE("pack: weights that are far, whose next panel is asked for on the way") {
+  check_far<int8_per_tensor>(1024 + 36);
+  check_far<uint8_per_channel<1>>(1024 + 36);
+  check_far<int4_group<32>>(1024);
+  check_far<mxfp4>(1024 + 160);
+  check_far<mxfp8_e4m3>(1024);
 }
 TEST_CASE("pack: other formats keep their codes in bytes") {
   check_scheme<mxfp8_e4m3>({40});
@@ -193,6 +226,17 @@ TEST_CASE("pack: nothing to pack") {
   CHECK(packed<stored<int8_per_tensor>>().rows() == 0);
 }
 
+TEST_CASE("packed: what lies between arrays is the same in every memory") {
+  tensor<int4_group<32>> w(matrix_extents(33, 40));
+  check::fill_with_random_bits(w);
+  const auto all_bytes = [&](std::uint8_t before) {
+    const auto size = static_cast<std::size_t>(pack(w).size_bytes());
+    std::memset(detail::line_memory(size).data(), before, size);  // which is given out again
+    const auto p = pack(w);
+    return std::vector<std::byte>(p.bytes().begin(), p.bytes().end());
+  };
+  CHECK(all_bytes(0) == all_bytes(255));
+}
 TEST_CASE("packed: bytes that are stored and read again are the same weights") {
   tensor<with<nvfp4, tensor_scale<f32>>> w(matrix_extents(33, 40));
   check::fill_with_random_bits(w);

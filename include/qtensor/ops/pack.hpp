@@ -297,13 +297,20 @@ std::int64_t zero_reach(const Matrix& m) {
   return reach;
 }
 
+/// Whether packed weights stay in the second cache between two products, and need not be asked for.
+template <class Layout>
+bool weights_are_near(const Layout& layout) {
+  constexpr index_t second_cache = index_t{1} << 20;
+  return layout.panels() * layout.panel_bytes() <= second_cache;
+}
+
 /// Fills the panels of a packed_layout from weights.
 template <class Weights, simd::usable_arch A>
 class panel_packer {
   using S = typename Weights::scheme_type;
   using layout = packed_layout<S, A>;
   using code = packed_code<typename S::code_format>;
-  static constexpr index_t width = layout::width, most_depth = 256;
+  static constexpr index_t width = layout::width, most_depth = 256, per_byte = code::is_nibble ? 2 : 1;
 
  public:
   explicit panel_packer(const Weights& weights)
@@ -365,8 +372,10 @@ class panel_packer {
         return to + padded / 4 * layout::quad_bytes;
       }
     if constexpr (requires { weights_.runs(output, k); })
-      if (count == width && padded == n && k % 2 == 0 && turn_runs(weights_.runs(output, k), n, to))
-        return to + n / 4 * layout::quad_bytes;
+      if (count == width && padded == n && k % 2 == 0) {
+        const code_lines from = weights_.runs(output, k);
+        if (turn_runs(from, n, after(from, output, k), to)) return to + n / 4 * layout::quad_bytes;
+      }
     alignas(64) std::uint8_t part[width * most_depth];
     if (count < width || n < padded)
       for (index_t c = 0; c < width; ++c) std::memset(part + c * most_depth, 0, static_cast<std::size_t>(padded));
@@ -377,7 +386,7 @@ class panel_packer {
     constexpr index_t words = code::is_nibble ? width / 2 : width;
     if (run < n && run % 4 != 0)
       for (index_t c = 0; c < words; ++c) part_runs(n, run, part + c * most_depth);
-    turn_words(part, most_depth, words, padded, to);
+    turn_words(part, most_depth, words, padded, to, words);
     return to + padded / 4 * layout::quad_bytes;
   }
   // The quads of n codes of a whole panel whose outputs lie side by side in memory.
@@ -425,26 +434,43 @@ class panel_packer {
       std::memcpy(codes + r * padded, joined + r * run, static_cast<std::size_t>(std::min(run, n - r * run)));
   }
   static constexpr auto pair_flip = static_cast<std::uint8_t>(packed_code<typename S::code_format>::of(0) * 17);
-  // The quads of n codes of a whole panel's outputs straight from where they are packed, if that is words on words.
-  static bool turn_runs(const code_lines& from, index_t n, std::uint8_t* to) {
-    constexpr index_t half = width / 2, word = 4;
+  // The quads of n codes of a whole panel's outputs straight from where they are packed, if that is words on words. If
+  // memory is far, a line of some outputs at a time, each with requests for as much of what begins at `to_come`.
+  static bool turn_runs(const code_lines& from, index_t n, const std::uint8_t* to_come, std::uint8_t* to) {
+    constexpr index_t word = 4, line = 64, words = layout::quad_bytes / word;
     if (from.stride % word != 0 || reinterpret_cast<std::uintptr_t>(from.first) % word != 0) return false;
-    if constexpr (code::is_nibble) {
-      if (n % simd::pair_columns_step != 0) return false;
-      for (index_t c = 0; c < half; c += simd::lanes<A>)
-        simd::join_pair_columns<A, most_depth>(from.first + c * from.stride, from.first + (c + half) * from.stride,
-                                               from.stride, n, pair_flip, to + 4 * c, layout::quad_bytes);
-      return true;
-    } else if constexpr (code::of(0) == 0) {
-      turn_words(from.first, from.stride, width, n, to);
-      return true;
-    }
-    return false;
+    if (code::is_nibble && n % simd::pair_columns_step != 0) return false;
+    const index_t at_once = to_come == nullptr ? n : line * per_byte;
+    for (index_t i = 0; i < n; i += at_once)
+      for (index_t c = 0; c < words; c += simd::lanes<A>) {
+        const index_t some = std::min(at_once, n - i), bytes = some * simd::lanes<A>;
+        if (to_come != nullptr) {
+          simd::fetch_run(to_come, bytes, simd::fetch::near);
+          to_come += bytes;
+        }
+        const std::uint8_t* first = from.first + i / per_byte + c * from.stride;
+        std::uint8_t* const turned = to + (i / 4 * words + c) * word;
+        if constexpr (code::is_nibble)
+          simd::join_pair_columns<A, most_depth>(first, first + words * from.stride, from.stride, some, pair_flip,
+                                                 turned, layout::quad_bytes);
+        else
+          turn_words(first, from.stride, simd::lanes<A>, some, turned, words);
+      }
+    if constexpr (!code::is_nibble && code::of(0) != 0) simd::flip_bits<A>(to, n * width, code::of(0));
+    return true;
+  }
+  // What comes in memory behind a whole panel's outputs, from as far in as their runs' codes k: of the next panel, if
+  // there is one, it lies there without gaps, and is far enough to be asked for.
+  const std::uint8_t* after(const code_lines& from, index_t output, index_t k) const {
+    if (output + 2 * width > layout_.outputs || from.stride != layout_.depth / per_byte || weights_are_near(layout_))
+      return nullptr;
+    return from.first + width * from.stride + k / per_byte * (width - 1);
   }
   // Words of four codes each, of some rows, as quads. (They move as floats do: nothing is computed with them.)
-  static void turn_words(const std::uint8_t* from, index_t stride, index_t rows, index_t n, std::uint8_t* to) {
+  static void turn_words(const std::uint8_t* from, index_t stride, index_t rows, index_t n, std::uint8_t* to,
+                         index_t quad_words) {
     simd::transpose<A>(reinterpret_cast<const float*>(from), stride / 4, rows, n / 4, reinterpret_cast<float*>(to),
-                       rows);
+                       quad_words);
   }
   // Rows of bytes that hold the codes of two outputs each, where those of missing ones are 0.
   void read_pairs(index_t output, index_t count, index_t k, index_t n, std::uint8_t* part) const {

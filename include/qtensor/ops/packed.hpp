@@ -165,7 +165,12 @@ class packed {
     packed_header::copy_name(h.scheme, sizeof h.scheme, std::string_view(name<S>.c_str()));
     h.outputs = layout.outputs, h.depth = layout.depth, h.group = layout.group, h.bytes = layout.bytes();
     h.tensor_scale = 1.f;
-    std::memset(bytes_.data(), 0, layout_type::codes_at());  // bytes behind the header are stored too
+    // What lies behind the header and between arrays is stored too.
+    constexpr index_t line = layout_type::line;
+    std::memset(bytes_.data(), 0, layout_type::codes_at());
+    for (const index_t end :
+         {layout.scales_at(), layout.zeros_at(), layout.offsets_at(), layout.sums_at(), layout.bytes()})
+      std::memset(bytes_.data() + end - line, 0, line);
     std::memcpy(bytes_.data(), &h, sizeof h);
   }
   /// A copy of what bytes() gave once, in this program or another: `packed<stored<S>>::from_bytes(file)`. Throws where

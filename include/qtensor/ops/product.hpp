@@ -144,13 +144,6 @@ float scale_of(const X& x, index_t row, index_t k) {
     return scale;
 }
 
-/// Whether packed weights stay in the second cache between two products, and need not be asked for.
-template <class Layout>
-bool weights_are_near(const Layout& layout) {
-  constexpr index_t second_cache = index_t{1} << 20;
-  return layout.panels() * layout.panel_bytes() <= second_cache;
-}
-
 /// How far codes are asked for while blocks of them are decoded: not where they are near, or packed on the way.
 template <class Panels>
 simd::fetch asks_for_codes(const typename Panels::layout_type& layout) {
