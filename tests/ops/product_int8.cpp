@@ -172,6 +172,15 @@ TEST_CASE("integer products: operands in either storage order") {
   check::in_full<int8_per_tensor>(
       []<class S>() { check_product<S, uint8_per_channel<0>, col_major, col_major>(9, 17, 130); });
 }
+TEST_CASE("integer products: as many rows as meet weights where they lie, and one more") {
+  using zeros = scheme<int8, per_channel<0>, zero_point<int8>>;
+  for (const index_t depth : {index_t{383}, index_t{777}})
+    for (const index_t less : {3, 0, -1}) {
+      const index_t rows = simd::line_rows<simd::best_arch>(depth) - less;
+      check_product<int8_per_channel<0>, int8_per_channel<0>>(rows, 70, depth);
+      check_product<zeros, uint8_per_channel<0>>(rows, 21, depth);
+    }
+}
 TEST_CASE("integer products: rows enough to widen weights for, more rows than share a panel") {
   for (const index_t n : {1, 15, 16, 17, 40})
     for (const index_t k : {1, 3, 4, 5, 13, 40}) {

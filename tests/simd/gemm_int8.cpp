@@ -55,14 +55,16 @@ void check_tiles(index_t quads) {
 template <class A>
 void check_lines(index_t depth) {
   constexpr index_t step = simd::line_dot<A>::step, columns = 21;
-  const index_t w_stride = depth + 3, x_stride = qtensor::round_up(depth, step);
-  for (index_t rows = 1; rows <= 4; ++rows)
+  constexpr index_t most_rows = 9;
+  const index_t x_stride = qtensor::round_up(depth, step);
+  for (index_t rows = 1; rows <= most_rows; ++rows)
     for (const std::uint8_t flip : {std::uint8_t{0}, std::uint8_t{0x80}}) {
+      const index_t w_stride = depth + (rows + flip / 128) % 2 * 3;
       check::fenced<std::uint8_t> w(depth == 0 ? 0 : (columns - 1) * w_stride + depth);
       check::fenced<std::int8_t> x(rows * x_stride);
       for (index_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::uint8_t>(code());
       for (index_t i = 0; i < x.size(); ++i) x[i] = i % x_stride < depth ? code() : std::int8_t{0};
-      std::int32_t sums[4 * columns] = {};
+      std::int32_t sums[most_rows * columns] = {};
       simd::dot_along<A>(w.data(), w_stride, columns, flip, x.data(), x_stride, rows, depth, sums, columns);
       for (index_t r = 0; r < rows; ++r)
         for (index_t c = 0; c < columns; ++c) {
@@ -134,7 +136,7 @@ TEST_CASE("dot_split_row: one panel and two, every number of quads, the largest 
       }
   });
 }
-TEST_CASE("dot_along: one to four rows against lines in memory, every depth") {
+TEST_CASE("dot_along: few rows against lines in memory, with gaps and without, every depth") {
   check::archs::for_each([](auto arch) {
     for (index_t depth = 0; depth < 140; depth += depth < 20 ? 1 : 7) check_lines<decltype(arch)>(depth);
   });

@@ -255,7 +255,8 @@ void multiply_quantizing(const W& w, const X& x, const Sink& sink, const By& by)
     // Several threads would quantize the same rows, and a few rows meet plain weights as codes.
     constexpr bool plain = requires { w.line(0); };
     if constexpr (std::same_as<By, serial>)
-      if (!plain || x.rows() > 3) return multiply_integers_of_floats<A>(w, x, scaled<Sink>{sink}, by);
+      if (!plain || x.rows() > simd::line_rows<A>(x.cols()))
+        return multiply_integers_of_floats<A>(w, x, scaled<Sink>{sink}, by);
     const auto codes = quantized_rows<rows>(x, {}, by);
     multiply_integers<A>(w, rows_view(codes.view()), scaled<Sink>{sink}, by);
   } else if constexpr (counted_weights<S>) {

@@ -220,21 +220,21 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   }
 }
 
-/// The same for one to four rows and weights that are not packed: they are read where they are, once.
+/// The same for few rows, at most most_line_rows, and weights that are not packed: they are read where they are, once.
 template <class Panels, class X, class Finish>
 void integer_lines(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows,
                    const Finish& finish) {
   using A = typename Panels::arch;
   using S = typename X::scheme_type;
   using code = packed_code<typename S::code_format>;
-  constexpr index_t width = Panels::layout_type::width, most_rows = 4;
+  constexpr index_t width = Panels::layout_type::width, most_rows = simd::most_line_rows<A> + 1;
   constexpr std::int32_t weight_offset = simd::line_dot<A>::weight_offset;
   const auto layout = weights.layout();
   const auto& w = weights.weights();
   const index_t depth = layout.depth, stride = round_up(depth, 64) + 64;
 
   // The rows as signed codes, and after them one of ones where the sums of weights are needed.
-  line_array<std::int8_t> codes(most_rows * stride);
+  line_array<std::int8_t> codes((rows + 1) * stride);
   x.read(row, rows, 0, depth, reinterpret_cast<std::uint8_t*>(codes.data()), stride);
   struct {
     std::int64_t sums[most_rows], zeros[most_rows];
@@ -328,7 +328,7 @@ void multiply_integers(const W& w, const X& x, const Finish& finish, const By& b
   if (!has_integer_sums<A>(w, rows, depth, finish)) return;
   const bool spills = !Finish::wraps && sum_reach(zero_reach(w), zero_reach(x), depth) > std::int64_t{1} << 31;
   if constexpr (requires { w.line(0); })
-    if (rows <= 3 && !spills && depth <= simd::int_tile<A>::exact_depth) {
+    if (rows <= simd::line_rows<A>(depth) && !spills && depth <= simd::int_tile<A>::exact_depth) {
       const auto shape = layout_of<A>(w);
       return for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
                                [&](index_t panel, index_t panels, index_t first, index_t count) {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <qtensor/simd/gemm_float.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops_dot.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
@@ -326,7 +329,8 @@ namespace detail {
 
 template <class A, index_t Rows, index_t Columns>
 [[gnu::noinline]] void dot_lines(const std::uint8_t* w, index_t w_stride, std::uint8_t flip, const std::int8_t* x,
-                                 index_t x_stride, index_t depth, std::int32_t* sums, index_t sums_stride) {
+                                 index_t x_stride, index_t depth, const std::uint8_t* to_come, std::int32_t* sums,
+                                 index_t sums_stride) {
   using dot = line_dot<A>;
   constexpr index_t step = dot::step;
   ints<A> sum[Rows][Columns];
@@ -343,7 +347,10 @@ template <class A, index_t Rows, index_t Columns>
     });
   };
   index_t k = 0;
-  for (; k + step <= depth; k += step) add(w + k, w_stride, k);
+  for (; k + step <= depth; k += step) {
+    if (to_come != nullptr) simd::fetch_lines<Columns * step>(to_come, Columns * k);
+    add(w + k, w_stride, k);
+  }
   if (k < depth) {
     alignas(64) std::uint8_t rest[Columns * step];
     std::memset(rest, flip, sizeof rest);
@@ -360,33 +367,54 @@ template <class A, index_t Rows, index_t Columns>
 
 }  // namespace detail
 
-/// The same for weights that are not packed and very few rows: column c's weights lie at w + c * w_stride, one k after
-/// the other, the signed code of a byte is w ^ flip. sums[r * sums_stride + c] = sum over k < depth of (weight(k, c) +
-/// line_dot<A>::weight_offset) * x(r, k), modulo 2^32, for r < rows <= 4 and c < columns. Rows are signed codes, row r
-/// at x + r * x_stride; up to a whole step is read beyond depth and must be 0.
+/// How many rows dot_along takes faster than panels are packed and multiplied, and with so many terms, of which each
+/// sum has to be worth adding its lanes. Measured on Zen 5, 64 to 4096 columns: with AVX-512 VNNI these or a few more;
+/// with AVX2 4, and 8 from memory.
+template <usable_arch A>
+inline constexpr index_t most_line_rows = int_tile<A>::many_registers && (line_dot<A>::step == 4 * lanes<A>) ? 12 : 4;
+template <usable_arch A>
+constexpr index_t line_rows(index_t depth) {
+  constexpr index_t most = most_line_rows<A>;
+  return most == 4 ? most : std::clamp(depth / 64, index_t{3}, most);
+}
+
+/// The same for weights that are not packed and few rows: column c's weights lie at w + c * w_stride, one k after the
+/// other, the signed code of a byte is w ^ flip. sums[r * sums_stride + c] = sum over k < depth of (weight(k, c) +
+/// line_dot<A>::weight_offset) * x(r, k), modulo 2^32, for r < rows and c < columns. Rows are signed codes, row r at
+/// x + r * x_stride; up to a whole step is read beyond depth and must be 0. Where columns lie without gaps, memory
+/// behind them is asked for, whether there is any or not: in its order, which is not that in which it will be read.
 template <usable_arch A>
 void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::uint8_t flip, const std::int8_t* x,
                index_t x_stride, index_t rows, index_t depth, std::int32_t* sums, index_t sums_stride) {
+  constexpr index_t most_rows = 4;
+  const auto some_columns = [&]<index_t Columns>(std::integral_constant<index_t, Columns>, index_t c) {
+    const std::uint8_t* const from = w + c * w_stride;
+    const std::uint8_t* to_come = w_stride == depth && Columns > 1 ? from + Columns * depth : nullptr;
+    for_each_even_tile(rows, most_rows, [&](index_t r, index_t count) {
+      const auto some_rows = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+        detail::dot_lines<A, Rows, Columns>(from, w_stride, flip, x + r * x_stride, x_stride, depth, to_come,
+                                            sums + r * sums_stride + c, sums_stride);
+        to_come = nullptr;
+      };
+      switch (count) {
+        case 1:
+          return some_rows(std::integral_constant<index_t, 1>{});
+        case 2:
+          return some_rows(std::integral_constant<index_t, 2>{});
+        case 3:
+          return some_rows(std::integral_constant<index_t, 3>{});
+        default:
+          return some_rows(std::integral_constant<index_t, most_rows>{});
+      }
+    });
+  };
   // More columns at once hide more of the way to memory; 16 sums are as many as AVX-512 and NEON hold with the
   // operands.
-  const auto some_rows = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
-    constexpr index_t together = int_tile<A>::many_registers && Rows <= 2 ? 8 : 4;
-    index_t c = 0;
-    for (; c + together <= columns; c += together)
-      detail::dot_lines<A, Rows, together>(w + c * w_stride, w_stride, flip, x, x_stride, depth, sums + c, sums_stride);
-    for (; c < columns; ++c)
-      detail::dot_lines<A, Rows, 1>(w + c * w_stride, w_stride, flip, x, x_stride, depth, sums + c, sums_stride);
-  };
-  switch (rows) {
-    case 1:
-      return some_rows(std::integral_constant<index_t, 1>{});
-    case 2:
-      return some_rows(std::integral_constant<index_t, 2>{});
-    case 3:
-      return some_rows(std::integral_constant<index_t, 3>{});
-    default:
-      return some_rows(std::integral_constant<index_t, 4>{});
-  }
+  index_t c = 0;
+  if (int_tile<A>::many_registers && rows <= 2)
+    for (; c + 8 <= columns; c += 8) some_columns(std::integral_constant<index_t, 8>{}, c);
+  for (; c + 4 <= columns; c += 4) some_columns(std::integral_constant<index_t, 4>{}, c);
+  for (; c < columns; ++c) some_columns(std::integral_constant<index_t, 1>{}, c);
 }
 
 /// Rows of exact sums on their way to memory, some at every call: `Columns` of them, a multiple of `lanes`.
