@@ -80,6 +80,24 @@ constexpr index_t m_count = 7, n_count = 70, depth = 45;
 
 }  // namespace
 
+TEST_CASE("multiply_tiles: weights that are far give the same bits whether they are packed or not") {
+  const auto check_far = []<class S>(std::type_identity<S>, index_t outputs, index_t k, const auto&... option) {
+    const auto w = random_tensor<S>(outputs, k, 1);
+    const auto packed = pack(w);
+    REQUIRE(!ops::weights_are_near(packed.layout()));
+    for (const index_t rows : {1, 3, 6}) {
+      const auto x = numbers(rows * k, 2);
+      const matrix_ref<const float> source{x.data(), rows, k, k, 1};
+      const auto want = product(packed, source, rows, outputs, option...);
+      CHECK(same(product(w, source, rows, outputs, option...), rows, outputs,
+                 [&](index_t m, index_t n) { return want[static_cast<std::size_t>(m * outputs + n)]; }));
+    }
+  };
+  check_far(std::type_identity<int4_group<32>>{}, 2100, 1024);
+  check_far(std::type_identity<mxfp4>{}, 2100, 1024, int8_activations);
+  check_far(std::type_identity<mxfp8_e4m3>{}, 1100, 1024, bf16_math);
+  check_far(std::type_identity<int8_per_channel<0>>{}, 1100, 1024, int8_activations);
+}
 TEST_CASE("multiply: integers with one scale along the sum are exact, from either side's order") {
   const auto w = random_tensor<uint8_per_channel<0>>(n_count, depth, 1);
   const auto x = random_tensor<int8_per_channel<0>>(m_count, depth, 2);

@@ -40,8 +40,35 @@ void check_panels(index_t outputs, index_t depth) {
   });
 }
 
+/// What is asked for behind a panel is the memory of the next one, of weights that are far and without gaps.
+template <class S>
+void check_requests(index_t outputs, index_t depth, bool asks) {
+  const tensor<S> w(matrix_extents(outputs, depth));
+  const auto view = w.view();
+  const auto* const memory = reinterpret_cast<const std::uint8_t*>(w.codes().data());
+  check::archs::for_each([&](auto arch) {
+    using A = decltype(arch);
+    auto panels = ops::panels_of<A>(ops::weights_of<std::remove_const_t<decltype(view)>, depth_axis::cols>(view));
+    constexpr index_t width = decltype(panels)::layout_type::width, usual = -1;
+    const index_t bytes = width * depth * S::code_format::bits / 8, last = panels.layout().panels() - 1;
+    for (const index_t p : {index_t{0}, last / 2, last - 1, last}) {
+      const std::uint8_t* const codes = panels.panel(p).codes;
+      const bool has_next = asks && (p + 2) * width <= outputs;
+      const auto next = reinterpret_cast<std::uintptr_t>(memory + (p + 1) * bytes);
+      CHECK(panels.bytes_ahead(p, usual) ==
+            (has_next ? static_cast<index_t>(next - reinterpret_cast<std::uintptr_t>(codes)) : usual));
+    }
+  });
+}
+
 }  // namespace
 
+TEST_CASE("packing_panels: what a product asks for behind a panel is what is packed next") {
+  check_requests<int8_per_tensor>(2100, 1024, true);
+  check_requests<mxfp4>(2177, 1024, true);
+  check_requests<int4_group<32>>(2177, 1023, false);
+  check_requests<int8_per_tensor>(700, 1024, false);
+}
 TEST_CASE("panels: packed before or panel by panel, they are the same bytes; without sums where these are not read") {
   check_panels<uint4_group<6>>(70, 20);
   check_panels<uint4_group<32>>(64, 320);

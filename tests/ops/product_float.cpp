@@ -108,7 +108,7 @@ TEST_CASE("direct_panel: any groups of any panel, scales as floats, what is not 
     constexpr index_t width = panels::layout_type::width;
     ops::direct_panel<panels> reader(w);
     for (index_t p = 0; p < w.layout().panels(); ++p) {
-      reader.go_to(p);
+      reader.go_to(p, 1);
       auto run = reader.groups(first, count, w.layout().group_quads(), true);
       const auto panel = w.panel(p);
       CHECK(run.codes == panel.codes + first * w.layout().group_quads() * panels::layout_type::quad_bytes);

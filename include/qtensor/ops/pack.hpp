@@ -318,6 +318,20 @@ class panel_packer {
   const layout& sizes() const { return layout_; }
   const Weights& weights() const { return weights_; }
 
+  /// From now on panels are packed without requests for the next one's memory: who multiplies asks for it.
+  void leave_requests() { asks_ = false; }
+  /// What lies in memory behind a panel's codes: those of the next one, if there is one, it lies there without gaps,
+  /// and is far enough to be asked for; or null.
+  const std::uint8_t* behind(index_t panel) const {
+    if constexpr (requires { weights_.runs(panel, panel); }) {
+      const index_t output = panel * width;
+      if (output + 2 * width > layout_.outputs || weights_are_near(layout_)) return nullptr;
+      const code_lines from = weights_.runs(output, 0);
+      return from.stride == layout_.depth / per_byte ? from.first + width * from.stride : nullptr;
+    }
+    return nullptr;
+  }
+
   /// Panel p of the matrix to panel `to_panel` of the memory at `bytes`, which `room` describes.
   void fill(index_t p, std::byte* bytes, const layout& room, index_t to_panel) const {
     fill_codes(p, bytes, room, to_panel);
@@ -373,8 +387,9 @@ class panel_packer {
       }
     if constexpr (requires { weights_.runs(output, k); })
       if (count == width && padded == n && k % 2 == 0) {
-        const code_lines from = weights_.runs(output, k);
-        if (turn_runs(from, n, after(from, output, k), to)) return to + n / 4 * layout::quad_bytes;
+        const std::uint8_t* to_come = asks_ ? behind(output / width) : nullptr;
+        if (to_come != nullptr) to_come += k / per_byte * width;
+        if (turn_runs(weights_.runs(output, k), n, to_come, to)) return to + n / 4 * layout::quad_bytes;
       }
     alignas(64) std::uint8_t part[width * most_depth];
     if (count < width || n < padded)
@@ -459,13 +474,6 @@ class panel_packer {
     if constexpr (!code::is_nibble && code::of(0) != 0) simd::flip_bits<A>(to, n * width, code::of(0));
     return true;
   }
-  // What comes in memory behind a whole panel's outputs, from as far in as their runs' codes k: of the next panel, if
-  // there is one, it lies there without gaps, and is far enough to be asked for.
-  const std::uint8_t* after(const code_lines& from, index_t output, index_t k) const {
-    if (output + 2 * width > layout_.outputs || from.stride != layout_.depth / per_byte || weights_are_near(layout_))
-      return nullptr;
-    return from.first + width * from.stride + k / per_byte * (width - 1);
-  }
   // Words of four codes each, of some rows, as quads. (They move as floats do: nothing is computed with them.)
   static void turn_words(const std::uint8_t* from, index_t stride, index_t rows, index_t n, std::uint8_t* to,
                          index_t quad_words) {
@@ -525,6 +533,7 @@ class panel_packer {
 
   Weights weights_;
   layout layout_;
+  bool asks_ = true;
 };
 
 }  // namespace ops

@@ -220,10 +220,7 @@ struct direct_dots {
         simd::detail::repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { sum[r][s][v] = simd::floats<A>(0.f); });
       });
       for (index_t left = std::min(group, depth); left > 0; left -= 4) {
-        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
-          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>(
-              [&](auto l) QTENSOR_INLINE_LAMBDA { simd::prefetch(at[s].codes + ahead + 64 * l); });
-        });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].template ask<ahead>(); });
         each([&](auto s, auto v) QTENSOR_INLINE_LAMBDA {
           const auto pairs = decoder.numbers_in_pairs(
               at[s].codes, v, Decoder::of(at[s].scales, at[s].zeros, at[s].offsets, tensor_scale, v));

@@ -279,14 +279,25 @@ struct direct_rows {
 };
 
 /// Neighbouring groups of one packed panel, as few rows read them: scales are floats.
-template <class S, class A>
+template <class Panels>
 struct group_run {
-  static constexpr index_t width = packed_layout<S, A>::width;
+  using S = typename Panels::scheme_type;
+  using layout = typename Panels::layout_type;
+  static constexpr index_t width = layout::width;
   const std::uint8_t* codes;
   const float* scales;
-  const typename packed_layout<S, A>::zero_unit* zeros;
+  const typename layout::zero_unit* zeros;
   const float* offsets;
-  bool fits_dots;  ///< values of its scales may be dot products
+  bool fits_dots;       ///< values of its scales may be dot products
+  index_t bytes_ahead;  ///< of panels that are packed on the way
+
+  /// Asks for a quad's bytes so far behind the codes, or as far as panels want that are packed on the way.
+  template <index_t Ahead>
+  QTENSOR_INLINE void ask() const {
+    const std::uint8_t* const next = codes + (packs_panels<Panels> ? bytes_ahead : Ahead);
+    simd::detail::repeat<divide_up(layout::quad_bytes, index_t{64})>(
+        [&](auto l) QTENSOR_INLINE_LAMBDA { simd::prefetch(next + 64 * l); });
+  }
 
   void to_next_group() {
     scales += width;
@@ -309,16 +320,26 @@ class direct_panel {
   static constexpr index_t most_groups = 16;
 
   template <class W>
-  explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {}
-  void go_to(index_t panel) { panel_ = reader_.panel_without_sums(panel); }
+  explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {
+    reader_.leave_requests();
+  }
+  /// Goes to a panel; the next one will be so many behind it.
+  void go_to(index_t panel, index_t step) {
+    panel_ = reader_.panel_without_sums(panel);
+    bytes_ahead_ = reader_.bytes_ahead(panel + step - 1, 0);
+  }
   float tensor_scale() const { return reader_.tensor_scale(); }
 
   /// Groups [first, first + count), count <= most_groups; valid until the next call. Whether their scales fit dots is
   /// found out where somebody asks.
-  group_run<S, A> groups(index_t first, index_t count, index_t group_quads, bool asks_for_dots) {
+  group_run<Panels> groups(index_t first, index_t count, index_t group_quads, bool asks_for_dots) {
     const index_t at = first * width;
-    group_run<S, A> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes, scales_, nullptr, nullptr,
-                        asks_for_dots};
+    group_run<Panels> run{panel_.codes + first * group_quads * Panels::layout_type::quad_bytes,
+                          scales_,
+                          nullptr,
+                          nullptr,
+                          asks_for_dots,
+                          bytes_ahead_};
     // Scales come in pieces, which the hardware does not see coming.
     const index_t entries = count * width, bytes = entries * index_t{sizeof(*panel_.scales)};
     for (index_t i = 0; i < bytes; i += 64)
@@ -338,6 +359,7 @@ class direct_panel {
  private:
   Panels reader_;
   packed_panel<S, A> panel_{};
+  index_t bytes_ahead_ = 0;
   alignas(64) float scales_[std::same_as<scale_format, f32> ? 1 : most_groups * width];
 };
 
@@ -386,10 +408,7 @@ struct direct_chains {
       });
       index_t left = std::min(group, depth);
       for (; left >= 4; left -= 4) {
-        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA {
-          simd::detail::repeat<divide_up(Decoder::quad_bytes, 64)>(
-              [&](auto l) QTENSOR_INLINE_LAMBDA { simd::prefetch(at[s].codes + ahead + 64 * l); });
-        });
+        simd::detail::repeat<Streams>([&](auto s) QTENSOR_INLINE_LAMBDA { at[s].template ask<ahead>(); });
         simd::floats<A> one_row[4];
         if constexpr (Rows == 1)
           simd::detail::repeat<4>([&](auto k)
@@ -450,22 +469,20 @@ struct direct_chains {
 template <index_t Rows, class Chains, class Panels, class W, class Unit, class Sink>
 void multiply_directly(const W& w, const typename Panels::layout_type& layout, index_t panel, index_t panels,
                        const Unit* x, index_t x_stride, index_t rows, bool x_fits_dots, const Sink& sink) {
-  using S = typename Panels::scheme_type;
-  using A = typename Panels::arch;
   using decoder_type = typename panel_decoder<Panels>::decoder_type;
   using reader = direct_panel<Panels>;
   constexpr index_t streams = direct_rows<Panels>::streams(Rows), width = Panels::layout_type::width;
   const decoder_type decoder;
   auto set = array_of<streams>([&] { return reader(w); });
   alignas(64) float sums[Rows * streams * width];
-  group_run<S, A> runs[streams];
+  group_run<Panels> runs[streams];
   // Weights in the second cache need not be asked for ahead.
   const index_t run_depth = weights_are_near(layout) ? index_t{512} : Chains::template depth_at_once<Rows>;
   const index_t at_once = std::clamp(run_depth / layout.group, index_t{1}, reader::most_groups);
   const Unit* values[Rows];
   for (index_t p = panel; p < panel + panels; p += streams) {
     const index_t some = std::min(streams, panel + panels - p), col = p * width;
-    for (index_t s = 0; s < some; ++s) set[static_cast<std::size_t>(s)].go_to(p + s);
+    for (index_t s = 0; s < some; ++s) set[static_cast<std::size_t>(s)].go_to(p + s, streams);
     for (index_t m = 0; m < rows; m += Rows) {
       const index_t count = std::min(Rows, rows - m);  // missing rows and streams repeat the last one
       std::fill_n(sums, Rows * streams * width, 0.f);

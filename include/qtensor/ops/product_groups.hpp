@@ -66,13 +66,16 @@ class group_engine {
         layout_(panels_.layout()),
         form_(form),
         one_group_(is_one_group(form)),
+        asks_for_panels_(most_rows > 1 && form_for(form, most_rows) == block_form::packed),
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
         quads_(divide_up(form.group, 4)),
         last_quads_(divide_up(form.depth - whole_groups_ * form.group, 4)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms)),
-        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {}
+        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {
+    if (asks_for_panels_) panels_.leave_requests();
+  }
 
   /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
   template <class Sink>
@@ -86,6 +89,8 @@ class group_engine {
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
         if (by.rows != some) by = way_of(some);
+        if (packs_panels<Panels>)
+          by.ahead = asks_for_panels_ && m == 0 && by.form == block_form::packed ? panels_.bytes_ahead(p, 0) : 0;
         if (fits)
           multiply_panel(panel, x, by, m, row, p * width, sink);
         else
@@ -316,6 +321,7 @@ class group_engine {
   layout_type layout_;
   activation_form form_;
   bool one_group_;
+  bool asks_for_panels_;  // that are packed next, while these are multiplied: one row takes no time, packing asks then
   index_t groups_, whole_groups_;  // of the product; those that are not short
   index_t quads_, last_quads_;     // of a group; of a short one behind the others
   index_t sums_size_;
