@@ -65,7 +65,8 @@ void check_lines(index_t depth) {
       for (index_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::uint8_t>(code());
       for (index_t i = 0; i < x.size(); ++i) x[i] = i % x_stride < depth ? code() : std::int8_t{0};
       std::int32_t sums[most_rows * columns] = {};
-      simd::dot_along<A>(w.data(), w_stride, columns, flip, x.data(), x_stride, rows, depth, sums, columns);
+      simd::dot_along<A>(w.data(), w_stride, columns, flip, x.data(), x_stride, rows, depth, rows % 3 > 0, sums,
+                         columns);
       for (index_t r = 0; r < rows; ++r)
         for (index_t c = 0; c < columns; ++c) {
           std::int32_t want = 0;

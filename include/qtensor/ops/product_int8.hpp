@@ -251,6 +251,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
   }
   if (needs_sums) std::memset(codes.data() + rows * stride, 1, static_cast<std::size_t>(depth));
 
+  const bool asks = !weights_are_near(layout);
   alignas(64) std::int32_t sums[most_rows * width] = {};
   const std::int32_t* const ones = sums + rows * width;  // sums of weights with their offsets, where they are needed
   alignas(64) float values[most_rows * width];
@@ -258,7 +259,7 @@ void integer_lines(Panels& weights, index_t first, index_t count, const X& x, in
     const integer_panel<Panels> panel(weights.parameters(p), weights.tensor_scale());
     const index_t col = p * width, cols = std::min(width, layout.outputs - col);
     simd::dot_along<A>(w.line(col), layout.outputs > 1 ? w.line(1) - w.line(0) : 0, cols, w.line_flip, codes.data(),
-                       stride, rows + needs_sums, depth, sums, width);
+                       stride, rows + needs_sums, depth, asks, sums, width);
     for (index_t r = 0; r < rows; ++r) {
       // Modulo 2^32, less the row's zero point times the weights, and theirs times the rest of the row.
       const simd::ints<A> zero(wrapped_sum(known.zeros[r])), rest(wrapped_sum(known.sums[r] - depth * known.zeros[r])),

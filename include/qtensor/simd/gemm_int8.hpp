@@ -381,15 +381,15 @@ constexpr index_t line_rows(index_t depth) {
 /// The same for weights that are not packed and few rows: column c's weights lie at w + c * w_stride, one k after the
 /// other, the signed code of a byte is w ^ flip. sums[r * sums_stride + c] = sum over k < depth of (weight(k, c) +
 /// line_dot<A>::weight_offset) * x(r, k), modulo 2^32, for r < rows and c < columns. Rows are signed codes, row r at
-/// x + r * x_stride; up to a whole step is read beyond depth and must be 0. Where columns lie without gaps, memory
-/// behind them is asked for, whether there is any or not: in its order, which is not that in which it will be read.
+/// x + r * x_stride; up to a whole step is read beyond depth and must be 0. `asks`: for the memory behind columns that
+/// lie without gaps, whether there is any or not: in its order, which is not that in which it will be read.
 template <usable_arch A>
 void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::uint8_t flip, const std::int8_t* x,
-               index_t x_stride, index_t rows, index_t depth, std::int32_t* sums, index_t sums_stride) {
+               index_t x_stride, index_t rows, index_t depth, bool asks, std::int32_t* sums, index_t sums_stride) {
   constexpr index_t most_rows = 4;
   const auto some_columns = [&]<index_t Columns>(std::integral_constant<index_t, Columns>, index_t c) {
     const std::uint8_t* const from = w + c * w_stride;
-    const std::uint8_t* to_come = w_stride == depth && Columns > 1 ? from + Columns * depth : nullptr;
+    const std::uint8_t* to_come = asks && w_stride == depth && Columns > 1 ? from + Columns * depth : nullptr;
     for_each_even_tile(rows, most_rows, [&](index_t r, index_t count) {
       const auto some_rows = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
         detail::dot_lines<A, Rows, Columns>(from, w_stride, flip, x + r * x_stride, x_stride, depth, to_come,
