@@ -253,10 +253,8 @@ void multiply_quantizing(const W& w, const X& x, const Sink& sink, const By& by)
       "power of two (e2m1, e2m3, e1m2, mxint8); use bf16_math for this format.");
   if constexpr (engine_of<W, rows_view>() == product_engine::integers) {
     // Several threads would quantize the same rows, and a few rows meet plain weights as codes.
-    constexpr bool plain = requires { w.line(0); };
     if constexpr (std::same_as<By, serial>)
-      if (!plain || x.rows() > simd::line_rows<A>(x.cols()))
-        return multiply_integers_of_floats<A>(w, x, scaled<Sink>{sink}, by);
+      if (!reads_lines<A>(w, x.rows(), x.cols())) return multiply_integers_of_floats<A>(w, x, scaled<Sink>{sink}, by);
     const auto codes = quantized_rows<rows>(x, {}, by);
     multiply_integers<A>(w, rows_view(codes.view()), scaled<Sink>{sink}, by);
   } else if constexpr (counted_weights<S>) {

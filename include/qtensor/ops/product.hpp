@@ -35,9 +35,6 @@ class packed_panels {
   float tensor_scale() const { return weights_->tensor_scale(); }
   packed_panel<S, A> panel(index_t p) { return weights_->panel(p); }
   packed_panel<S, A> panel_without_sums(index_t p) { return weights_->panel(p); }
-  /// How far behind the codes at hand a product asks for what comes next: as far as it likes.
-  static index_t bytes_ahead(index_t, index_t usual) { return usual; }
-  static void leave_requests() {}
 
  private:
   const packed<S, A>* weights_;
@@ -76,11 +73,11 @@ class packing_panels {
     return out;
   }
   /// How far behind the codes at hand lies what is packed after panel p, for a product that asks for that while it
-  /// multiplies; `usual` where there is nothing to ask for.
-  index_t bytes_ahead(index_t p, index_t usual) {
+  /// multiplies; 0 where there is nothing to ask for.
+  index_t bytes_ahead(index_t p) {
     const std::uint8_t* const next = packer_.behind(p);
     const std::uint8_t* const codes = packed<scheme_type, A>::panel_in(room(), one_, 0).codes;
-    return next == nullptr ? usual : reinterpret_cast<std::intptr_t>(next) - reinterpret_cast<std::intptr_t>(codes);
+    return next == nullptr ? 0 : reinterpret_cast<std::intptr_t>(next) - reinterpret_cast<std::intptr_t>(codes);
   }
   /// From now on such requests are left to the product.
   void leave_requests() { packer_.leave_requests(); }

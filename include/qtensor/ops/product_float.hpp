@@ -321,12 +321,12 @@ class direct_panel {
 
   template <class W>
   explicit direct_panel(const W& w) : reader_(panels_of<A>(w)) {
-    reader_.leave_requests();
+    if constexpr (packs_panels<Panels>) reader_.leave_requests();
   }
   /// Goes to a panel; the next one will be so many behind it.
   void go_to(index_t panel, index_t step) {
     panel_ = reader_.panel_without_sums(panel);
-    bytes_ahead_ = reader_.bytes_ahead(panel + step - 1, 0);
+    if constexpr (packs_panels<Panels>) bytes_ahead_ = reader_.bytes_ahead(panel + step - 1);
   }
   float tensor_scale() const { return reader_.tensor_scale(); }
 

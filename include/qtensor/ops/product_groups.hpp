@@ -66,7 +66,7 @@ class group_engine {
         layout_(panels_.layout()),
         form_(form),
         one_group_(is_one_group(form)),
-        asks_for_panels_(most_rows > 1 && form_for(form, most_rows) == block_form::packed),
+        asks_for_panels_(packs_panels<Panels> && most_rows > 1 && form_for(form, most_rows) == block_form::packed),
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
         quads_(divide_up(form.group, 4)),
@@ -74,7 +74,8 @@ class group_engine {
         sums_size_(std::min(most_rows, rows_at_once) * width),
         space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms)),
         block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {
-    if (asks_for_panels_) panels_.leave_requests();
+    if constexpr (packs_panels<Panels>)
+      if (asks_for_panels_) panels_.leave_requests();
   }
 
   /// Rows [0, rows) of x, which are rows [row, row + rows) of the result, times panels [first, first + count).
@@ -89,8 +90,8 @@ class group_engine {
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
         if (by.rows != some) by = way_of(some);
-        if (packs_panels<Panels>)
-          by.ahead = asks_for_panels_ && m == 0 && by.form == block_form::packed ? panels_.bytes_ahead(p, 0) : 0;
+        if constexpr (packs_panels<Panels>)
+          by.ahead = asks_for_panels_ && m == 0 && by.form == block_form::packed ? panels_.bytes_ahead(p) : 0;
         if (fits)
           multiply_panel(panel, x, by, m, row, p * width, sink);
         else

@@ -220,6 +220,14 @@ void integer_tiles(Panels& weights, index_t first, index_t count, const Rows& x,
   }
 }
 
+/// Whether so few rows meet weights that are not packed where they lie.
+template <simd::usable_arch A, class W>
+bool reads_lines(const W&, index_t rows, index_t depth) {
+  if constexpr (requires(const W& w) { w.line(0); })
+    return rows <= simd::line_rows<A>(depth) && depth <= simd::int_tile<A>::exact_depth;
+  return false;
+}
+
 /// The same for few rows, at most most_line_rows, and weights that are not packed: they are read where they are, once.
 template <class Panels, class X, class Finish>
 void integer_lines(Panels& weights, index_t first, index_t count, const X& x, index_t row, index_t rows,
@@ -329,7 +337,7 @@ void multiply_integers(const W& w, const X& x, const Finish& finish, const By& b
   if (!has_integer_sums<A>(w, rows, depth, finish)) return;
   const bool spills = !Finish::wraps && sum_reach(zero_reach(w), zero_reach(x), depth) > std::int64_t{1} << 31;
   if constexpr (requires { w.line(0); })
-    if (rows <= simd::line_rows<A>(depth) && !spills && depth <= simd::int_tile<A>::exact_depth) {
+    if (reads_lines<A>(w, rows, depth) && !spills) {
       const auto shape = layout_of<A>(w);
       return for_product_parts(by, shape.panels(), shape.panel_bytes(), rows, simd::int_tile<A>::max_rows,
                                [&](index_t panel, index_t panels, index_t first, index_t count) {

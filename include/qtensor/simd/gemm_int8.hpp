@@ -374,8 +374,7 @@ template <usable_arch A>
 inline constexpr index_t most_line_rows = int_tile<A>::many_registers && (line_dot<A>::step == 4 * lanes<A>) ? 12 : 4;
 template <usable_arch A>
 constexpr index_t line_rows(index_t depth) {
-  constexpr index_t most = most_line_rows<A>;
-  return most == 4 ? most : std::clamp(depth / 64, index_t{3}, most);
+  return std::clamp(depth / 64, index_t{3}, most_line_rows<A>);
 }
 
 /// The same for weights that are not packed and few rows: column c's weights lie at w + c * w_stride, one k after the
@@ -386,33 +385,23 @@ constexpr index_t line_rows(index_t depth) {
 template <usable_arch A>
 void dot_along(const std::uint8_t* w, index_t w_stride, index_t columns, std::uint8_t flip, const std::int8_t* x,
                index_t x_stride, index_t rows, index_t depth, bool asks, std::int32_t* sums, index_t sums_stride) {
-  constexpr index_t most_rows = 4;
   const auto some_columns = [&]<index_t Columns>(std::integral_constant<index_t, Columns>, index_t c) {
+    // 16 sums are as many as AVX-512 and NEON hold with the operands.
+    constexpr index_t most_rows = std::min(16 / Columns, index_t{4});
     const std::uint8_t* const from = w + c * w_stride;
     const std::uint8_t* to_come = asks && w_stride == depth && Columns > 1 ? from + Columns * depth : nullptr;
     for_each_even_tile(rows, most_rows, [&](index_t r, index_t count) {
-      const auto some_rows = [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
+      detail::with_count<most_rows>(count, [&]<index_t Rows>(std::integral_constant<index_t, Rows>) {
         detail::dot_lines<A, Rows, Columns>(from, w_stride, flip, x + r * x_stride, x_stride, depth, to_come,
                                             sums + r * sums_stride + c, sums_stride);
-        to_come = nullptr;
-      };
-      switch (count) {
-        case 1:
-          return some_rows(std::integral_constant<index_t, 1>{});
-        case 2:
-          return some_rows(std::integral_constant<index_t, 2>{});
-        case 3:
-          return some_rows(std::integral_constant<index_t, 3>{});
-        default:
-          return some_rows(std::integral_constant<index_t, most_rows>{});
-      }
+      });
+      to_come = nullptr;
     });
   };
-  // More columns at once hide more of the way to memory; 16 sums are as many as AVX-512 and NEON hold with the
-  // operands.
+  // More columns at once hide more of the way to memory.
   index_t c = 0;
-  if (int_tile<A>::many_registers && rows <= 2)
-    for (; c + 8 <= columns; c += 8) some_columns(std::integral_constant<index_t, 8>{}, c);
+  if constexpr (int_tile<A>::many_registers)
+    for (; rows <= 2 && c + 8 <= columns; c += 8) some_columns(std::integral_constant<index_t, 8>{}, c);
   for (; c + 4 <= columns; c += 4) some_columns(std::integral_constant<index_t, 4>{}, c);
   for (; c < columns; ++c) some_columns(std::integral_constant<index_t, 1>{}, c);
 }
