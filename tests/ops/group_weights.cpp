@@ -58,6 +58,44 @@ TEST_CASE("counted_codes: formats with NaN, with a wide range, and with values b
   CHECK(ops::counted_weights<mxfp4>);
   CHECK_FALSE(ops::counted_weights<mxfp8_e4m3>);
 }
+TEST_CASE("line_reading: groups that lines take, and as how many words") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    const auto words = []<class L>(L, index_t group) {
+      index_t taken = 0;
+      L::with_words(group, [&](auto words) { taken = words; });
+      return taken;
+    };
+    constexpr index_t lanes = simd::lanes<A>, step = 8 * lanes;
+    using of_32 = ops::line_reading<int4_group<32>, A>;
+    using of_128 = ops::line_reading<int4_group<128>, A>;
+    using of_any = ops::line_reading<scheme<int4, group<dynamic>>, A>;
+    using of_rows = ops::line_reading<scheme<int8, per_channel<0>>, A>;
+    CHECK(of_128::take(4 * step, 3));
+    CHECK(of_128::take(100, 1));
+    CHECK_FALSE(of_128::take(100, 2));
+    CHECK(words(of_128{}, step) == lanes);
+    CHECK(of_any::take(step, 2));
+    CHECK_FALSE(of_any::take(36, 2));
+    CHECK(of_rows::take(33, 1));
+    CHECK(of_rows::flip == (simd::nibble_dot<A>::takes_bytes ? 0x80 : 0));
+    CHECK(of_any::flip == 0x88);
+    CHECK(of_32::bytes(33) == 17);
+    CHECK(of_rows::bytes(33) == 33);
+    if constexpr (lanes == 16) {  // a quarter of a step
+      CHECK(of_32::take(32, 5));
+      CHECK_FALSE(of_32::take(step, 5));
+      CHECK(words(of_32{}, 32) == 4);
+      CHECK(words(of_any{}, 32) == 4);
+      CHECK(words(of_any{}, step) == lanes);
+      CHECK(words(ops::line_reading<nvfp4, A>{}, 16) == 2);
+      CHECK(words(ops::line_reading<int8_group<32>, A>{}, 32) == 8);
+    }
+    CHECK_FALSE(ops::line_reading<scheme<e2m3, group<32>>, A>::exist);                     // expanded
+    CHECK_FALSE(ops::line_reading<scheme<int4, group<32>, zero_point<int32>>, A>::exist);  // zero points far away
+    CHECK(of_32::exist == simd::takes_group_lines<A>);
+  });
+}
 TEST_CASE("group_block: signed bytes for matrix registers, one vector of columns behind the other") {
   using S = scheme<int4, group<16>>;
   tensor<S, matrix_extents> t(matrix_extents(40, 80));

@@ -56,6 +56,44 @@ TEST_CASE("turn_square: rows and lanes change places") {
   });
 }
 
+namespace {
+
+template <class A, int Words>
+void check_parts() {
+  constexpr index_t n = simd::lanes<A>;
+  for (int round = 0; round < 500; ++round) {
+    std::array<std::array<std::uint32_t, n>, n> rows;
+    for (auto& row : rows)
+      for (auto& lane : row) lane = static_cast<std::uint32_t>(check::random_bits()());
+    index_t next = 0;
+    const auto sums = simd::sum_parts_each<A, Words>([&](index_t b) {
+      REQUIRE(b == next++);
+      return simd::load<A>(rows[static_cast<std::size_t>(b)].data());
+    });
+    REQUIRE(next == n);
+    for (std::size_t p = 0; p < sums.size(); ++p) {
+      std::array<std::uint32_t, n> lanes, want{};
+      simd::store(lanes.data(), sums[p]);
+      for (std::size_t b = 0; b < rows.size(); ++b)
+        for (std::size_t i = 0; i < Words; ++i) want[b] += rows[b][p * Words + i];
+      if (lanes != want) FAIL(Words, " words, part ", p);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sum_parts_each: the sums of parts of rows, one part of all rows to a batch") {
+  check::on_every_arch([](auto arch) {
+    using A = decltype(arch);
+    check_parts<A, 1>();
+    check_parts<A, 2>();
+    check_parts<A, 4>();
+    if constexpr (simd::lanes<A> >= 8) check_parts<A, 8>();
+    if constexpr (simd::lanes<A> >= 16) check_parts<A, 16>();
+  });
+}
+
 TEST_CASE("quads_of_nibbles: the nibbles of each word as bytes, those of the upper words above") {
   check::on_every_arch([](auto arch) {
     using arch_type = decltype(arch);

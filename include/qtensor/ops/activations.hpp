@@ -8,6 +8,7 @@
 #include <qtensor/ops/product.hpp>
 #include <qtensor/ops/quantized_rows.hpp>
 #include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/gemm_group_lines.hpp>
 #include <qtensor/simd/gemm_groups_squares.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -26,6 +27,7 @@ struct activation_form {
   activation_scales scales = activation_scales::per_row;
   bool zeros = false;    ///< weights have zero points
   bool offsets = false;  ///< weights have offsets
+  bool lines = false;    ///< weights are read in lines, not in quads
 
   index_t groups() const { return divide_up(depth, group); }
   index_t group_units() const { return round_up(group, 4); }
@@ -136,7 +138,7 @@ class activation_rows {
   /// What a row's groups are multiplied by, the weights' unit included.
   float group_scale(index_t r, index_t g) const { return scales_[entry(r, g)]; }
   float term(index_t r, index_t g) const { return terms_[entry(r, g)]; }
-  /// The number of element k of a group: its code less its zero point.
+  /// The number of element k of a group: its code less its zero point. Not for lines.
   std::int64_t number(index_t r, index_t g, index_t k) const {
     constexpr bool in_pairs = sizeof(unit) == 2;  // a quad of 16-bit units stands in the order 0, 2, 1, 3
     constexpr index_t place[] = {0, 2, 1, 3};
@@ -207,6 +209,12 @@ class activation_rows {
                                               simd::code_sign::is_signed, to + g * padded);
       }
     }
+    if constexpr (simd::takes_group_lines<A>)
+      if (form_.lines) {
+        const index_t whole = round_up(form_.depth, simd::line_step<A, Q>);
+        std::fill(to + form_.depth, to + whole, unit{0});
+        simd::part_line<A, Q>(to, whole);
+      }
     if (form_.offsets) set_terms(r);
     row_scales_[r] = rounded(row_scales_[r] * form_.unit);
   }

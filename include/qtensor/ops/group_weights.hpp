@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <qtensor/ops/packed.hpp>
 #include <qtensor/simd/decode.hpp>
+#include <qtensor/simd/gemm_group_lines.hpp>
 #include <qtensor/simd/gemm_groups_squares.hpp>
+#include <qtensor/simd/kernel.hpp>
 #include <qtensor/simd/quad_sums.hpp>
 #include <qtensor/simd/scales.hpp>
 
@@ -89,6 +91,45 @@ struct group_reading {
   static constexpr index_t quad_bytes = expands ? packed_layout<S, A>::width * 4 : packed_layout<S, A>::quad_bytes;
 };
 
+/// How lines of weights of scheme S, which are not packed, hold their groups: a step of lines has several short ones, a
+/// long one is whole steps, or all that there is.
+template <counted_weights S, simd::usable_arch A>
+struct line_reading {
+  using reading = group_reading<S, A>;
+  using code = packed_code<typename S::code_format>;
+  using granularity = typename S::granularity_type;
+  static constexpr index_t step = simd::line_step<A, reading::quads>, per_byte = code::is_nibble ? 2 : 1;
+  /// Whether tiles can read them. Zero points are factors of a byte.
+  static constexpr bool exist = simd::takes_group_lines<A> && !reading::expands && packed_zero_of<S>::fits_a_byte;
+  /// What makes of codes the weights that tiles see.
+  static constexpr auto flip =
+      static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0) ^ simd::group_bias<A, reading::quads>);
+  static constexpr index_t bytes(index_t depth) { return divide_up(depth, per_byte); }
+
+  static constexpr index_t words(index_t group) {
+    const bool is_short = group == step / 8 || group == step / 4 || group == step / 2;
+    return is_short ? group * simd::lanes<A> / step : simd::lanes<A>;
+  }
+  /// Short groups that products are compiled for: those of the scheme, or, of any size, the usual ones.
+  static constexpr index_t known = simd::detail::static_group<granularity>;
+  static constexpr index_t usual = known != 0 ? known : has_static_blocks<granularity> ? step : 32;
+  static constexpr bool has_short = words(usual) < simd::lanes<A>, has_long = known == 0 || !has_short;
+  static bool take(index_t group, index_t groups) {
+    return (has_short && group == usual) || (has_long && (group % step == 0 || groups == 1));
+  }
+  /// Calls f(the words of a group that it takes).
+  template <class F>
+  static void with_words(index_t group, const F& f) {
+    if constexpr (has_short)
+      if (!has_long || group == usual) return f(std::integral_constant<index_t, words(usual)>{});
+    if constexpr (has_long) f(std::integral_constant<index_t, simd::lanes<A>>{});
+  }
+  /// How many rows are faster than packing panels: each reads the lines again. Measured on Zen 5.
+  static constexpr index_t most_rows(index_t group) {
+    return reading::quads == simd::quads_of::bytes ? 3 : words(group) > 2 ? 2 : 1;
+  }
+};
+
 /// How tiles get the weights of a block: as they are packed, as ready bytes, or as signed bytes for matrix registers.
 enum class block_form { packed, ready, squares };
 
@@ -123,20 +164,21 @@ class group_block {
            (!squares ||
             (simd::square_unit<A>::exists && reading::fits_signed_bytes && simd::fits_group_squares(quads)));
   }
-  /// Floats of memory that a block needs; `any_form`: not of packed groups alone.
-  static index_t space(index_t group, bool any_form) {
-    const room needed(group, any_form);
-    return 4 * needed.entries + (needed.expanded + needed.bytes) / 4;
+  /// Floats of memory that a block needs; `any_form`: not of packed groups alone; `line_groups`: what it may have of
+  /// them where weights are read in lines, and only parameters of it.
+  static index_t space(index_t group, bool any_form, index_t line_groups = 0) {
+    const room needed(group, any_form, line_groups);
+    return arrays * needed.entries + needed.sums + (needed.expanded + needed.bytes) / 4;
   }
 
-  group_block(const layout_type& layout, index_t group, bool any_form, float* space)
+  group_block(const layout_type& layout, index_t group, bool any_form, float* space, index_t line_groups = 0)
       : layout_(layout), group_(group), parts_(divide_up(layout.group, group)) {
-    const room has(group, any_form);
+    const room has(group, any_form, line_groups);
     scales_ = space;
-    offsets_ = space + has.entries;
-    zeros_ = reinterpret_cast<std::int32_t*>(space + 2 * has.entries);
-    sums_ = reinterpret_cast<std::int32_t*>(space + 3 * has.entries);
-    expanded_ = reinterpret_cast<std::uint8_t*>(space + 4 * has.entries);
+    offsets_ = space + (S::has_offset ? has.entries : 0);
+    zeros_ = reinterpret_cast<std::int32_t*>(space + (arrays - 1) * has.entries);
+    sums_ = reinterpret_cast<std::int32_t*>(space + arrays * has.entries);
+    expanded_ = reinterpret_cast<std::uint8_t*>(sums_ + has.sums);
     ready_ = expanded_ + has.expanded;
   }
 
@@ -208,10 +250,12 @@ class group_block {
   }
 
  private:
-  /// What blocks need: entries of each kind, codes that are expanded, bytes that are made ready.
+  /// Scales, and zero points and offsets where there are any.
+  static constexpr index_t arrays = 1 + S::has_zero_point + S::has_offset;
+  /// What blocks need: entries of each of these and sums, codes that are expanded, bytes that are made ready.
   struct room {
-    index_t entries = 0, expanded = 0, bytes = 0;
-    room(index_t group, bool any_form) {
+    index_t entries = 0, sums = 0, expanded = 0, bytes = 0;
+    room(index_t group, bool any_form, index_t line_groups) {
       const index_t quads = divide_up(group, 4);
       for (const block_form form : {block_form::packed, block_form::ready, block_form::squares}) {
         const bool is_packed = form == block_form::packed;
@@ -221,6 +265,8 @@ class group_block {
         if (reading::expands) expanded = std::max(expanded, groups * quads * reading::quad_bytes);
         if (!is_packed) bytes = std::max(bytes, groups * quads * 4 * width);
       }
+      sums = entries;
+      entries = std::max(entries, line_groups * width);
     }
   };
   /// Where codes of a column begin in a quad: nibbles of a panel are one tile.

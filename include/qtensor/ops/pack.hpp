@@ -20,7 +20,8 @@ enum class depth_axis { rows, cols };
 
 namespace ops {
 
-/// Outputs whose codes are runs of bytes of int8 or uint8: output o's begins at first + o * stride. Null: they are not.
+/// Outputs whose codes, or whatever else, are runs of bytes: output o's begins at first + o * stride. Null: they are
+/// not.
 struct code_lines {
   const std::uint8_t* first = nullptr;
   index_t stride = 0;
@@ -57,6 +58,14 @@ class weights_of {
   code_lines lines() const requires has_lines { return {line(0), pitch()}; }
   /// These runs from k on, an even one, of outputs from o on.
   code_lines runs(index_t o, index_t k) const requires has_runs { return {packed_codes(o, k), pitch()}; }
+  /// Stored scales from output o on, where those of an output are a run; or null.
+  code_lines scale_runs(index_t o) const requires has_runs {
+    const auto& grid = view_.scale_grid();
+    if (grid.block[output_axis] != 1 || grid.stride[k_axis] != 1) return {};
+    const auto* const scales = reinterpret_cast<const std::uint8_t*>(view_.memory().scales);
+    const index_t stride = grid.stride[output_axis] * index_t{sizeof(*view_.memory().scales)};
+    return {scales + o * stride, stride};
+  }
   const View& view() const { return view_; }
   index_t outputs() const { return sizes_[output_axis]; }
   index_t depth() const { return sizes_[k_axis]; }

@@ -33,6 +33,8 @@ class group_engine {
   static constexpr index_t fewest_in_squares = simd::square_edge / 2, many_in_squares = 4 * simd::square_edge;
   static constexpr index_t fewest_for_forms = std::min(fewest_ready, fewest_in_squares);
   using blocks = group_block<Panels>;
+  using lines = line_reading<S, A>;
+  static constexpr bool has_lines = lines::exist && requires(const Panels& p) { p.weights().runs(0, 0); };
 
  public:
   using rows_type = activation_rows<A, reading::quads>;
@@ -48,12 +50,18 @@ class group_engine {
 
   /// How so many rows meet weights.
   static block_form form_for(const activation_form& form, index_t rows) {
+    if (form.lines) return block_form::packed;
     const auto makes = [&](block_form f) { return blocks::makes(f, form.group); };
     if (rows >= fewest_in_squares && makes(block_form::squares) &&
         simd::prefers_group_squares<A>(suits_squares(form, rows)))
       return block_form::squares;
     if (rows >= fewest_ready && makes(block_form::ready) && simd::prefers_ready_bytes<A>()) return block_form::ready;
     return block_form::packed;
+  }
+  /// Whether so few rows meet weights in the lines where they lie, without packing them.
+  static bool reads_lines(const activation_form& form, index_t rows, bool rows_have_zeros) {
+    return has_lines && !rows_have_zeros && form.group <= largest_group && rows <= lines::most_rows(form.group) &&
+           lines::take(form.group, form.groups());
   }
   /// Rows that belong together: those of a square where so many rows meet weights in squares, else of a tile.
   static index_t height(const activation_form& form, index_t rows) {
@@ -66,14 +74,17 @@ class group_engine {
         layout_(panels_.layout()),
         form_(form),
         one_group_(is_one_group(form)),
-        asks_for_panels_(packs_panels<Panels> && most_rows > 1 && form_for(form, most_rows) == block_form::packed),
+        asks_for_panels_(packs_panels<Panels> && !form.lines && most_rows > 1 &&
+                         form_for(form, most_rows) == block_form::packed),
+        asks_for_lines_(form.lines && !weights_are_near(layout_)),
         groups_(form.groups()),
         whole_groups_(form.depth / form.group),
         quads_(divide_up(form.group, 4)),
         last_quads_(divide_up(form.depth - whole_groups_ * form.group, 4)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
-        space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms)),
-        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_) {
+        line_groups_(form.lines ? groups_ : 0),
+        space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms, line_groups_)),
+        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_, line_groups_) {
     if constexpr (packs_panels<Panels>)
       if (asks_for_panels_) panels_.leave_requests();
   }
@@ -84,7 +95,7 @@ class group_engine {
     const index_t longest = x.has_zeros() ? largest_group / 2 : largest_group;
     way by{};
     for (index_t p = first; p < first + count; ++p) {
-      const packed_panel<S, A> panel = x.has_zeros() ? panels_.panel(p) : panels_.panel_without_sums(p);
+      const packed_panel<S, A> panel = panel_for(x, p);
       if (one_group_) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
@@ -101,6 +112,12 @@ class group_engine {
   }
 
  private:
+  /// Panel p with what products with rows like these read of it.
+  packed_panel<S, A> panel_for(const rows_type& x, index_t p) {
+    if constexpr (has_lines)
+      if (form_.lines) return panels_.parameters(p);
+    return x.has_zeros() ? panels_.panel(p) : panels_.panel_without_sums(p);
+  }
   /// Both sides have one scale along k, and the weights are integers: the scale of x comes first
   /// (reference::scaled_sum).
   static bool is_one_group(const activation_form& f) {
@@ -130,7 +147,7 @@ class group_engine {
     return {rows,
             form,
             blocks::size(form_.group, squares && rows < many_in_squares ? block_form::ready : form),
-            blocks::size(form_.group, squares ? block_form::packed : form),
+            form_.lines ? line_groups_ : blocks::size(form_.group, squares ? block_form::packed : form),
             ready ? 0 : codes_ahead(rows),
             waits_for_scales(rows)};
   }
@@ -149,7 +166,7 @@ class group_engine {
       const auto all = x.rows(ready);
       const index_t most = squares ? by.groups : by.tile_groups;
       count = std::min(most, (squares ? whole_groups_ : groups_) - g);
-      const index_t full = std::min(count, whole_groups_ - g);
+      const index_t full = form_.lines ? count : std::min(count, whole_groups_ - g);
       const bool ends = g + count == groups_;
       if (count > 0)
         block_.load(panel, g, count, one_group_, all.zeros != nullptr, form, by.ahead, rows <= tile::max_rows);
@@ -177,6 +194,12 @@ class group_engine {
         for (index_t i = 0; ends && !stored && i < cols && col + c + i < layout_.outputs; i += columns)
           finish(some, c + i, kept + i, row + m + r, col, sink);
       };
+      if constexpr (has_lines)
+        if (form_.lines) {
+          for (index_t c = 0; c < width && col + c < layout_.outputs; c += columns)
+            add_tile([&](const auto&... of) { dot_lines(col + c, of...); }, block_.columns(c), 0, rows, c, columns);
+          continue;
+        }
       if constexpr (wide) {
         if (rows <= tile::wide_rows) {
           simd::group_columns w = block_.columns(0);
@@ -210,6 +233,26 @@ class group_engine {
       }
     }
   }
+  /// As dot_groups, of the tile at column `col`, of which only parameters are packed.
+  void dot_lines(index_t col, const simd::group_columns& w, const simd::group_rows<typename rows_type::unit>& x,
+                 index_t rows, index_t groups, index_t quads, const simd::group_sums& place) const requires has_lines {
+    constexpr index_t lanes = simd::lanes<A>;
+    const auto& weights = panels_.weights();
+    for (index_t c = 0; c < columns && col + c < layout_.outputs; c += lanes) {
+      const code_lines from = weights.runs(col + c, 0), scales = weights.scale_runs(col + c + width);
+      const index_t bytes = lines::bytes(form_.depth), count = std::min(lanes, layout_.outputs - col - c);
+      simd::group_lines place_of{from.first, from.stride, bytes, count, lines::flip, nullptr};
+      if (asks_for_lines_ && from.stride == bytes) {
+        place_of.next = from.first + lanes * bytes;
+        // Those of the next panel.
+        if (scales.first != nullptr) simd::fetch_run(scales.first, lanes * scales.stride, simd::fetch::near);
+      }
+      lines::with_words(form_.group, [&]<index_t Words>(std::integral_constant<index_t, Words>) {
+        simd::dot_group_lines<A, reading::quads, Words>(place_of, w.parameters_from(c, 0), x, rows, groups, quads,
+                                                        place.at(0, c));
+      });
+    }
+  }
   /// Whether squares are faster than tiles, as measured: the longer groups are, and the less there is to do for each
   /// but to scale it, the emptier squares may be; the second pair of them has its weights for nothing.
   static bool suits_squares(const activation_form& form, index_t rows) {
@@ -237,10 +280,11 @@ class group_engine {
     const index_t bytes = divide_up(form_.group, 4) * layout_type::quad_bytes;  // of a group
     return {panel.codes + group * bytes, 0, groups * bytes, bytes * columns / width};
   }
-  /// Whether so many rows would wait for the scales of the next block: not for those that are near. As measured: Zen 4
-  /// sees by itself what comes.
+  /// Whether so many rows would wait for the scales of the next block: not for those that are near, or packed on the
+  /// way. As measured: Zen 4 sees by itself what comes.
   bool waits_for_scales(index_t rows) const {
-    return rows <= few_rows && !weights_are_near(layout_) && !(tile::many_registers && simd::is_zen4());
+    return !packs_panels<Panels> && rows <= few_rows && !weights_are_near(layout_) &&
+           !(tile::many_registers && simd::is_zen4());
   }
   /// Asks for them while this one is computed.
   void ask_for_scales(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
@@ -323,9 +367,10 @@ class group_engine {
   activation_form form_;
   bool one_group_;
   bool asks_for_panels_;  // that are packed next, while these are multiplied: one row takes no time, packing asks then
+  bool asks_for_lines_;   // of the next columns, while these are read
   index_t groups_, whole_groups_;  // of the product; those that are not short
   index_t quads_, last_quads_;     // of a group; of a short one behind the others
-  index_t sums_size_;
+  index_t sums_size_, line_groups_;
   product_space space_;
   blocks block_;
   alignas(64) float panel_scales_[width];
@@ -345,12 +390,13 @@ inline index_t product_group(index_t depth, index_t w_group, index_t x_group) {
 }
 
 template <simd::usable_arch A, class W, class Fill, class Sink, executor By>
-void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, const Fill& fill,
-                         const Sink& sink, const By& by) {
+void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, bool zeros,
+                         const Fill& fill, const Sink& sink, const By& by) {
   using engine = group_engine<decltype(panels_of<A>(w))>;
   const auto layout = layout_of<A>(w);
   if (rows == 0 || layout.outputs == 0) return;
-  const activation_form form = engine::form(layout, group, scales);
+  activation_form form = engine::form(layout, group, scales);
+  form.lines = engine::reads_lines(form, rows, zeros);
   const index_t panel_bytes = layout.panel_bytes(), height = engine::height(form, rows);
   // Rows that stay in the second cache; the more, the rarer are panels read and made ready.
   constexpr index_t most_rows = 32 * simd::group_tile<A>::max_rows;
@@ -380,7 +426,7 @@ void multiply_groups(const W& w, const X& x, activation_scales scales, const Sin
   require(x.cols() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.cols(), ".");
   multiply_group_rows<A>(
-      w, x.rows(), std::max(std::min(layout.group, layout.depth), index_t{1}), scales,
+      w, x.rows(), std::max(std::min(layout.group, layout.depth), index_t{1}), scales, false,
       [&](auto& rows, index_t first, index_t count) { rows.quantize(x, first, count); }, sink, by);
 }
 
@@ -397,6 +443,7 @@ void multiply_groups(const W& w, const X& x, const Sink& sink, const By& by) {
   sum_reach(zero_reach(w), zero_reach(x), group);  // throws where the exact sum of a group might not fit
   multiply_group_rows<A>(
       w, x.outputs(), group, one_scale ? activation_scales::per_row : activation_scales::per_group,
+      packed_has_zeros<typename X::scheme_type>,
       [&](auto& rows, index_t first, index_t count) { rows.take_codes(x, first, count); }, sink, by);
 }
 
