@@ -90,10 +90,15 @@ TEST_CASE("line_reading: groups that lines take, and as how many words") {
       CHECK(words(of_any{}, step) == lanes);
       CHECK(words(ops::line_reading<nvfp4, A>{}, 16) == 2);
       CHECK(words(ops::line_reading<int8_group<32>, A>{}, 32) == 8);
+    } else if constexpr (lanes == 8) {
+      CHECK(words(of_32{}, 32) == 4);
+      CHECK(words(ops::line_reading<int8_group<32>, A>{}, 32) == lanes);
+      CHECK(words(of_any{}, 8) == lanes);  // one word
     }
     CHECK_FALSE(ops::line_reading<scheme<e2m3, group<32>>, A>::exist);                     // expanded
     CHECK_FALSE(ops::line_reading<scheme<int4, group<32>, zero_point<int32>>, A>::exist);  // zero points far away
-    CHECK(of_32::exist == simd::takes_group_lines<A>);
+    CHECK(of_32::exist == (lanes >= 8));
+    CHECK(of_rows::exist == (lanes >= 8 && simd::nibble_dot<A>::takes_bytes));
   });
 }
 TEST_CASE("group_block: signed bytes for matrix registers, one vector of columns behind the other") {

@@ -67,7 +67,8 @@ void check_lines(index_t step, index_t most_rows, const G&... granularity) {
     for (const index_t k : {step / 2, step, step + 32, 3 * step - 2, 5 * step + 7})
       for (const index_t n : {1, 15, 16, 17, 33, 70}) {
         const auto w = random_weights<S>(n, k, n == 33, granularity...);
-        if (simd::takes_group_lines<A> && k > step) REQUIRE(reads_lines<A>(w.view(), most_rows));
+        if (simd::takes_group_lines<A, ops::group_reading<S, A>::quads> && k > step)
+          REQUIRE(reads_lines<A>(w.view(), most_rows));
         REQUIRE(!reads_lines<A>(w.view(), most_rows + 1));
         REQUIRE(!reads_lines<A>(w.view(), 1, true));
         for (index_t m = 1; m <= most_rows + 1; ++m) compare_to_packed<A>(w.view(), m);

@@ -52,7 +52,7 @@ template <quads_of Q, index_t Words>
 void check_groups() {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
-    if constexpr (simd::takes_group_lines<A>) {
+    if constexpr (simd::takes_group_lines<A, Q> && Words <= simd::lanes<A>) {
       constexpr index_t quads_of_words = Words * (Q == quads_of::bytes ? 1 : 2);
       int i = 0;
       for (const index_t rows : {1, 2, 3})
@@ -74,7 +74,7 @@ template <quads_of Q>
 void check_one_group() {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
-    if constexpr (simd::takes_group_lines<A>)
+    if constexpr (simd::takes_group_lines<A, Q>)
       for (index_t quads = 1, i = 0; quads < 70; ++quads, i += 5) {
         group_shape s = check::numbered_shape(1 + quads % 2, 1, quads, static_cast<int>(i));
         s.row_zeros = false;
@@ -87,7 +87,7 @@ template <quads_of Q>
 void check_parting() {
   check::on_every_arch([](auto arch) {
     using A = decltype(arch);
-    if constexpr (simd::takes_group_lines<A>) {
+    if constexpr (simd::takes_group_lines<A, Q>) {
       constexpr index_t step = simd::line_step<A, Q>, n = 3 * step;
       const auto codes = check::random_codes<std::int8_t>(n);
       auto parted = codes;

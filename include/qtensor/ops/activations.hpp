@@ -209,7 +209,7 @@ class activation_rows {
                                               simd::code_sign::is_signed, to + g * padded);
       }
     }
-    if constexpr (simd::takes_group_lines<A>)
+    if constexpr (simd::takes_group_lines<A, Q>)
       if (form_.lines) {
         const index_t whole = round_up(form_.depth, simd::line_step<A, Q>);
         std::fill(to + form_.depth, to + whole, unit{0});

@@ -100,15 +100,18 @@ struct line_reading {
   using granularity = typename S::granularity_type;
   static constexpr index_t step = simd::line_step<A, reading::quads>, per_byte = code::is_nibble ? 2 : 1;
   /// Whether tiles can read them. Zero points are factors of a byte.
-  static constexpr bool exist = simd::takes_group_lines<A> && !reading::expands && packed_zero_of<S>::fits_a_byte;
+  static constexpr bool exist =
+      simd::takes_group_lines<A, reading::quads> && !reading::expands && packed_zero_of<S>::fits_a_byte;
   /// What makes of codes the weights that tiles see.
   static constexpr auto flip =
       static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0) ^ simd::group_bias<A, reading::quads>);
   static constexpr index_t bytes(index_t depth) { return divide_up(depth, per_byte); }
 
   static constexpr index_t words(index_t group) {
-    const bool is_short = group == step / 8 || group == step / 4 || group == step / 2;
-    return is_short ? group * simd::lanes<A> / step : simd::lanes<A>;
+    constexpr index_t all = simd::lanes<A>, word = step / all;
+    for (index_t words = 2; words < all; words *= 2)
+      if (group == words * word) return words;
+    return all;
   }
   /// Short groups that products are compiled for: those of the scheme, or, of any size, the usual ones.
   static constexpr index_t known = simd::detail::static_group<granularity>;

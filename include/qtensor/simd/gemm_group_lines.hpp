@@ -8,10 +8,10 @@
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
-/// Whether there are such products: where a dot of bytes is one instruction, and registers are wide enough to be worth
-/// adding up their words.
-template <usable_arch A>
-inline constexpr bool takes_group_lines = nibble_dot<A>::takes_bytes&& lanes<A> == 16;
+/// Whether there are such products: where registers are wide enough to be worth adding up their words, and rows of
+/// bytes meet bytes.
+template <usable_arch A, quads_of Q>
+inline constexpr bool takes_group_lines = lanes<A> >= 8 && (Q != quads_of::bytes || nibble_dot<A>::takes_bytes);
 
 /// Lines of codes, one a column, k after k.
 struct group_lines {
@@ -62,7 +62,10 @@ template <class A, quads_of Q, index_t Words>
         dot[b] = reader::dot(dot[b], {of.data}, {values(0)});
       } else {
         const auto both = read.apart(of.data);
-        dot[b] = reader::dot(dot[b], {both.of[0], both.of[1]}, {values(0), values(1)});
+        if constexpr (Q == quads_of::wide_nibble_table)  // too large to be added up in fewer bits
+          dot[b] = reader::dot(reader::dot(dot[b], {both.of[0]}, {values(0)}), {both.of[1]}, {values(1)});
+        else
+          dot[b] = reader::dot(dot[b], {both.of[0], both.of[1]}, {values(0), values(1)});
       }
     });
   };
@@ -120,7 +123,7 @@ void part_line(std::int8_t* codes, index_t n) {
 /// line, or whole steps where Words is `lanes`, or one group of any length. Rows come from part_line and have no zero
 /// points; `columns` says all but codes.
 template <usable_arch A, quads_of Q, index_t Words>
-requires takes_group_lines<A>
+requires takes_group_lines<A, Q>
 void dot_group_lines(group_lines lines, const group_columns& columns, const group_rows<group_unit<A, Q>>& x,
                      index_t rows, index_t groups, index_t quads, const group_sums& place) {
   const index_t steps = Words == lanes<A> ? divide_up(4 * quads, line_step<A, Q>) : 1;
