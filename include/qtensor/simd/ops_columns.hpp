@@ -203,13 +203,12 @@ QTENSOR_INLINE __m512i odd_lanes(__m512i a, __m512i b) {
 }
 #endif
 // Rows from one on meet by fours: sums of 128 bits of each side by side, or in two registers those of its halves.
-template <index_t Words, class Register, class Row>
-QTENSOR_INLINE std::array<Register, Words == 2 ? 2 : 1> sum_fours(const Row& row, index_t first) {
+template <class A, index_t Words, class Row>
+QTENSOR_INLINE std::array<words<A>, Words == 2 ? 2 : 1> sum_fours(const Row& row, index_t first) {
   constexpr lane_sum op{};
-  const Register a = row(first).data, b = row(first + 1).data, c = row(first + 2).data, d = row(first + 3).data;
+  const auto a = row(first).data, b = row(first + 1).data, c = row(first + 2).data, d = row(first + 3).data;
   if constexpr (Words == 2) {
-    const Register ab = of_both(op, even_lanes(a, b), odd_lanes(a, b)),
-                   cd = of_both(op, even_lanes(c, d), odd_lanes(c, d));
+    const auto ab = of_both(op, even_lanes(a, b), odd_lanes(a, b)), cd = of_both(op, even_lanes(c, d), odd_lanes(c, d));
     return {even_lanes(ab, cd), odd_lanes(ab, cd)};
   } else {
     return {of_pairs64(op, of_pairs32(op, a, b), of_pairs32(op, c, d))};
@@ -218,12 +217,12 @@ QTENSOR_INLINE std::array<Register, Words == 2 ? 2 : 1> sum_fours(const Row& row
 template <class A, index_t Words, class Row>
 requires(Words == 2 || Words == 4) QTENSOR_INLINE std::array < words<A>,
 8 / Words > sum_parts_each(avx2_isa, Row row) {
-  const auto low = sum_fours<Words, __m256i>(row, 0), high = sum_fours<Words, __m256i>(row, 4);
+  const auto low = sum_fours<A, Words>(row, 0), high = sum_fours<A, Words>(row, 4);
   std::array<words<A>, 8 / Words> out;
 #pragma GCC unroll 2
   for (std::size_t h = 0; h < low.size(); ++h) {
-    out[h] = _mm256_permute2x128_si256(low[h], high[h], 0x20);
-    out[low.size() + h] = _mm256_permute2x128_si256(low[h], high[h], 0x31);
+    out[h] = _mm256_permute2x128_si256(low[h].data, high[h].data, 0x20);
+    out[low.size() + h] = _mm256_permute2x128_si256(low[h].data, high[h].data, 0x31);
   }
   return out;
 }
@@ -330,20 +329,20 @@ template <class A, index_t Words, class Row>
 requires(Words == 2 || Words == 4 || Words == 8) QTENSOR_INLINE std::array < words<A>,
 16 / Words > sum_parts_each(avx512_isa, Row row) {
   constexpr std::size_t of_quarter = Words == 2 ? 2 : 1;
-  std::array<__m512i, of_quarter> fours[4];
+  std::array<words<A>, of_quarter> fours[4];
 #pragma GCC unroll 4
-  for (index_t q = 0; q < 4; ++q) fours[q] = sum_fours<Words, __m512i>(row, 4 * q);
+  for (index_t q = 0; q < 4; ++q) fours[q] = sum_fours<A, Words>(row, 4 * q);
   std::array<words<A>, 16 / Words> out;
   if constexpr (Words == 8) {
-    const __m512i first = of_pairs128(lane_sum{}, fours[0][0], fours[1][0]),
-                  last = of_pairs128(lane_sum{}, fours[2][0], fours[3][0]);
+    const __m512i first = of_pairs128(lane_sum{}, fours[0][0].data, fours[1][0].data),
+                  last = of_pairs128(lane_sum{}, fours[2][0].data, fours[3][0].data);
     out[0] = _mm512_shuffle_i32x4(first, last, 0x88), out[1] = _mm512_shuffle_i32x4(first, last, 0xdd);
   } else {
 #pragma GCC unroll 2
     for (std::size_t h = 0; h < of_quarter; ++h) {
       __m512 v[4];
 #pragma GCC unroll 4
-      for (std::size_t q = 0; q < 4; ++q) v[q] = _mm512_castsi512_ps(fours[q][h]);
+      for (std::size_t q = 0; q < 4; ++q) v[q] = _mm512_castsi512_ps(fours[q][h].data);
       turn_quarters(v[0], v[1], v[2], v[3]);
 #pragma GCC unroll 4
       for (std::size_t q = 0; q < 4; ++q) out[q * of_quarter + h] = _mm512_castps_si512(v[q]);
