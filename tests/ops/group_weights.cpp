@@ -71,34 +71,37 @@ TEST_CASE("line_reading: groups that lines take, and as how many words") {
     using of_128 = ops::line_reading<int4_group<128>, A>;
     using of_any = ops::line_reading<scheme<int4, group<dynamic>>, A>;
     using of_rows = ops::line_reading<scheme<int8, per_channel<0>>, A>;
-    CHECK(of_128::take(4 * step, 3));
-    CHECK(of_128::take(100, 1));
-    CHECK_FALSE(of_128::take(100, 2));
+    CHECK(of_128::take(4 * step, 10 * step));
+    CHECK(of_128::take(step, step));
+    CHECK_FALSE(of_128::take(step, step + 4));
+    CHECK_FALSE(of_128::take(100, 10 * step));
+    CHECK_FALSE(of_128::take(step, 0));
     CHECK(words(of_128{}, step) == lanes);
-    CHECK(of_any::take(step, 2));
-    CHECK_FALSE(of_any::take(36, 2));
-    CHECK(of_rows::take(33, 1));
-    CHECK(of_rows::flip == (simd::nibble_dot<A>::takes_bytes ? 0x80 : 0));
+    CHECK(of_any::take(step, 2 * step));
+    CHECK_FALSE(of_any::take(36, 36 * step));
+    CHECK(of_rows::take(3 * of_rows::step, 3 * of_rows::step));
+    CHECK(of_rows::flip == 0);
+    CHECK(ops::line_reading<scheme<uint8, per_channel<0>>, A>::flip == 0x80);
     CHECK(of_any::flip == 0x88);
     CHECK(of_32::bytes(33) == 17);
     CHECK(of_rows::bytes(33) == 33);
     if constexpr (lanes == 16) {  // a quarter of a step
-      CHECK(of_32::take(32, 5));
-      CHECK_FALSE(of_32::take(step, 5));
+      CHECK(of_32::take(32, 5 * step));
+      CHECK_FALSE(of_32::take(step, 5 * step));
       CHECK(words(of_32{}, 32) == 4);
       CHECK(words(of_any{}, 32) == 4);
       CHECK(words(of_any{}, step) == lanes);
       CHECK(words(ops::line_reading<nvfp4, A>{}, 16) == 2);
-      CHECK(words(ops::line_reading<int8_group<32>, A>{}, 32) == 8);
     } else if constexpr (lanes == 8) {
       CHECK(words(of_32{}, 32) == 4);
-      CHECK(words(ops::line_reading<int8_group<32>, A>{}, 32) == lanes);
       CHECK(words(of_any{}, 8) == lanes);  // one word
     }
+    using bytes = ops::line_reading<int8_group<32>, A>;
+    CHECK(words(bytes{}, 32) == std::min(lanes, 32 * lanes / bytes::step));
     CHECK_FALSE(ops::line_reading<scheme<e2m3, group<32>>, A>::exist);                     // expanded
     CHECK_FALSE(ops::line_reading<scheme<int4, group<32>, zero_point<int32>>, A>::exist);  // zero points far away
     CHECK(of_32::exist == (lanes >= 8));
-    CHECK(of_rows::exist == (lanes >= 8 && simd::nibble_dot<A>::takes_bytes));
+    CHECK(of_rows::exist == (lanes >= 8));
   });
 }
 TEST_CASE("group_block: signed bytes for matrix registers, one vector of columns behind the other") {

@@ -209,12 +209,8 @@ class activation_rows {
                                               simd::code_sign::is_signed, to + g * padded);
       }
     }
-    if constexpr (simd::takes_group_lines<A, Q>)
-      if (form_.lines) {
-        const index_t whole = round_up(form_.depth, simd::line_step<A, Q>);
-        std::fill(to + form_.depth, to + whole, unit{0});
-        simd::part_line<A, Q>(to, whole);
-      }
+    if constexpr (simd::takes_group_lines<A>)
+      if (form_.lines) simd::part_line<A, Q>(codes, form_.depth, to);
     if (form_.offsets) set_terms(r);
     row_scales_[r] = rounded(row_scales_[r] * form_.unit);
   }

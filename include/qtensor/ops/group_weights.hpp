@@ -91,8 +91,8 @@ struct group_reading {
   static constexpr index_t quad_bytes = expands ? packed_layout<S, A>::width * 4 : packed_layout<S, A>::quad_bytes;
 };
 
-/// How lines of weights of scheme S, which are not packed, hold their groups: a step of lines has several short ones, a
-/// long one is whole steps, or all that there is.
+/// How lines of weights of scheme S, which are not packed, hold their groups: a step of lines has several short ones,
+/// and long ones are whole steps.
 template <counted_weights S, simd::usable_arch A>
 struct line_reading {
   using reading = group_reading<S, A>;
@@ -100,11 +100,9 @@ struct line_reading {
   using granularity = typename S::granularity_type;
   static constexpr index_t step = simd::line_step<A, reading::quads>, per_byte = code::is_nibble ? 2 : 1;
   /// Whether tiles can read them. Zero points are factors of a byte.
-  static constexpr bool exist =
-      simd::takes_group_lines<A, reading::quads> && !reading::expands && packed_zero_of<S>::fits_a_byte;
+  static constexpr bool exist = simd::takes_group_lines<A> && !reading::expands && packed_zero_of<S>::fits_a_byte;
   /// What makes of codes the weights that tiles see.
-  static constexpr auto flip =
-      static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0) ^ simd::group_bias<A, reading::quads>);
+  static constexpr auto flip = static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0));
   static constexpr index_t bytes(index_t depth) { return divide_up(depth, per_byte); }
 
   static constexpr index_t words(index_t group) {
@@ -117,8 +115,10 @@ struct line_reading {
   static constexpr index_t known = simd::detail::static_group<granularity>;
   static constexpr index_t usual = known != 0 ? known : has_static_blocks<granularity> ? step : 32;
   static constexpr bool has_short = words(usual) < simd::lanes<A>, has_long = known == 0 || !has_short;
-  static bool take(index_t group, index_t groups) {
-    return (has_short && group == usual) || (has_long && (group % step == 0 || groups == 1));
+  /// Whether lines so long take such groups.
+  static bool take(index_t group, index_t depth) {
+    if (depth == 0 || depth % step != 0) return false;
+    return (has_short && group == usual) || (has_long && group % step == 0);
   }
   /// Calls f(the words of a group that it takes).
   template <class F>
@@ -129,7 +129,8 @@ struct line_reading {
   }
   /// How many rows are faster than packing panels: each reads the lines again. Measured on Zen 5.
   static constexpr index_t most_rows(index_t group) {
-    return reading::quads == simd::quads_of::bytes ? 3 : words(group) > 2 ? 2 : 1;
+    const bool widens = reading::quads == simd::quads_of::bytes && !simd::nibble_dot<A>::takes_bytes;
+    return widens || words(group) == 2 ? 1 : 2;
   }
 };
 

@@ -61,7 +61,7 @@ class group_engine {
   /// Whether so few rows meet weights in the lines where they lie, without packing them.
   static bool reads_lines(const activation_form& form, index_t rows, bool rows_have_zeros) {
     return has_lines && !rows_have_zeros && form.group <= largest_group && rows <= lines::most_rows(form.group) &&
-           lines::take(form.group, form.groups());
+           lines::take(form.group, form.depth);
   }
   /// Rows that belong together: those of a square where so many rows meet weights in squares, else of a tile.
   static index_t height(const activation_form& form, index_t rows) {

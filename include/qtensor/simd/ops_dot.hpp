@@ -490,6 +490,20 @@ struct sse42_along {
 #endif
 #if QTENSOR_LEVEL_X86 >= 3
 struct avx2_along {
+#if defined(__AVXVNNI__)
+  static constexpr index_t step = 32;
+  static constexpr std::int32_t weight_offset = 128;
+  using row = __m256i;
+  static QTENSOR_INLINE row load(const std::int8_t* x) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  }
+  static QTENSOR_INLINE ints<avx2_arch> dot(const ints<avx2_arch>& sum, const std::uint8_t* w, std::uint8_t flip,
+                                            const row& x) {
+    const __m256i codes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w));
+    const __m256i flips = _mm256_set1_epi8(static_cast<char>(flip ^ 0x80));
+    return _mm256_dpbusd_avx_epi32(sum.data, _mm256_xor_si256(codes, flips), x);
+  }
+#else
   static constexpr index_t step = 16;
   static constexpr std::int32_t weight_offset = 0;
   using row = __m256i;
@@ -502,6 +516,7 @@ struct avx2_along {
     const __m256i wide = _mm256_cvtepi8_epi16(_mm_xor_si128(codes, _mm_set1_epi8(static_cast<char>(flip))));
     return _mm256_add_epi32(sum.data, _mm256_madd_epi16(wide, x));
   }
+#endif
 };
 #endif
 #if QTENSOR_LEVEL_X86 >= 4
@@ -567,8 +582,9 @@ constexpr auto along_of() {
 /// The dot product along k, of weights and rows as they lie in memory:
 ///   step                           codes that one call takes
 ///   load(x) -> row                 `step` signed codes of a row, for as many weights as there are
-///   dot(sum, w, flip, row)         adds to the lanes of sum, all together, sum of (s + weight_offset) x over `step`
-///                                  codes, s the signed code w[i] ^ flip. Cost: 2-3
+///   dot(sum, w, flip, row)         adds to the lanes of sum (s + weight_offset) x for `step` codes, s the signed code
+///                                  w[i] ^ flip: to each lane those of step / lanes codes side by side; portable: all
+///                                  to the first. Cost: 2-3
 template <usable_arch A>
 using line_dot = decltype(detail::along_of<A>());
 
