@@ -98,7 +98,8 @@ TEST_CASE("line_reading: groups that lines take, and as how many words") {
     }
     using bytes = ops::line_reading<int8_group<32>, A>;
     CHECK(words(bytes{}, 32) == std::min(lanes, 32 * lanes / bytes::step));
-    CHECK_FALSE(ops::line_reading<scheme<e2m3, group<32>>, A>::exist);                     // expanded
+    CHECK_FALSE(ops::line_reading<scheme<int4, group<48>>, A>::exist);  // neither words of a step nor steps
+    CHECK_FALSE(ops::line_reading<scheme<e2m3, group<32>>, A>::exist);  // expanded
     CHECK_FALSE(ops::line_reading<scheme<int4, group<32>, zero_point<int32>>, A>::exist);  // zero points far away
     CHECK(of_32::exist == (lanes >= 8));
     CHECK(of_rows::exist == (lanes >= 8));

@@ -99,8 +99,6 @@ struct line_reading {
   using code = packed_code<typename S::code_format>;
   using granularity = typename S::granularity_type;
   static constexpr index_t step = simd::line_step<A, reading::quads>, per_byte = code::is_nibble ? 2 : 1;
-  /// Whether tiles can read them. Zero points are factors of a byte.
-  static constexpr bool exist = simd::takes_group_lines<A> && !reading::expands && packed_zero_of<S>::fits_a_byte;
   /// What makes of codes the weights that tiles see.
   static constexpr auto flip = static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0));
   static constexpr index_t bytes(index_t depth) { return divide_up(depth, per_byte); }
@@ -114,7 +112,10 @@ struct line_reading {
   /// Short groups that products are compiled for: those of the scheme, or, of any size, the usual ones.
   static constexpr index_t known = simd::detail::static_group<granularity>;
   static constexpr index_t usual = known != 0 ? known : has_static_blocks<granularity> ? step : 32;
-  static constexpr bool has_short = words(usual) < simd::lanes<A>, has_long = known == 0 || !has_short;
+  static constexpr bool has_short = words(usual) < simd::lanes<A>, has_long = known % step == 0;
+  /// Whether tiles can read lines of any groups. Zero points are factors of a byte.
+  static constexpr bool exist =
+      simd::takes_group_lines<A> && !reading::expands && packed_zero_of<S>::fits_a_byte && (has_short || has_long);
   /// Whether lines so long take such groups.
   static bool take(index_t group, index_t depth) {
     if (depth == 0 || depth % step != 0) return false;

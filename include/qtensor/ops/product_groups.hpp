@@ -390,13 +390,13 @@ inline index_t product_group(index_t depth, index_t w_group, index_t x_group) {
 }
 
 template <simd::usable_arch A, class W, class Fill, class Sink, executor By>
-void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, bool zeros,
+void multiply_group_rows(const W& w, index_t rows, index_t group, activation_scales scales, bool rows_have_zeros,
                          const Fill& fill, const Sink& sink, const By& by) {
   using engine = group_engine<decltype(panels_of<A>(w))>;
   const auto layout = layout_of<A>(w);
   if (rows == 0 || layout.outputs == 0) return;
   activation_form form = engine::form(layout, group, scales);
-  form.lines = engine::reads_lines(form, rows, zeros);
+  form.lines = engine::reads_lines(form, rows, rows_have_zeros);
   const index_t panel_bytes = layout.panel_bytes(), height = engine::height(form, rows);
   // Rows that stay in the second cache; the more, the rarer are panels read and made ready.
   constexpr index_t most_rows = 32 * simd::group_tile<A>::max_rows;
