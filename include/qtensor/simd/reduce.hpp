@@ -53,7 +53,7 @@ QTENSOR_INLINE words<A> paired(const halves<A>& v) {
 }
 
 template <class A>
-QTENSOR_INLINE std::uint64_t lane_sum(const words<A>& v) {
+QTENSOR_INLINE std::uint64_t sum_of_lanes(const words<A>& v) {
   alignas(64) std::uint32_t lane[static_cast<std::size_t>(lanes<A>)];
   simd::store(lane, v);
   std::uint64_t sum = 0;
@@ -124,7 +124,7 @@ std::uint64_t sum_bytes(const std::uint8_t* x, index_t n, std::uint8_t flip) {
       rest.add((simd::load<A>(x + n - step) ^ mask) & detail::last_lanes<A>(n - i));
       total = total + detail::paired<A>(rest.even + rest.odd);
     }
-    sum += detail::lane_sum<A>(total);
+    sum += detail::sum_of_lanes<A>(total);
   }
   return sum;
 }
