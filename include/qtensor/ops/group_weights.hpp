@@ -103,6 +103,7 @@ struct line_reading {
   static constexpr auto flip = static_cast<std::uint8_t>(code::is_nibble ? 17 * code::of(0) : code::of(0));
   static constexpr index_t bytes(index_t depth) { return divide_up(depth, per_byte); }
 
+  /// Words of a line to a group: some of a step where it is short, else all.
   static constexpr index_t words(index_t group) {
     constexpr index_t all = simd::lanes<A>, word = step / all;
     for (index_t words = 2; words < all; words *= 2)

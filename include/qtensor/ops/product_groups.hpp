@@ -82,9 +82,8 @@ class group_engine {
         quads_(divide_up(form.group, 4)),
         last_quads_(divide_up(form.depth - whole_groups_ * form.group, 4)),
         sums_size_(std::min(most_rows, rows_at_once) * width),
-        line_groups_(form.lines ? groups_ : 0),
-        space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms, line_groups_)),
-        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_, line_groups_) {
+        space_(sums_size_ + blocks::space(form.group, most_rows >= fewest_for_forms, line_groups())),
+        block_(layout_, form.group, most_rows >= fewest_for_forms, space_.data() + sums_size_, line_groups()) {
     if constexpr (packs_panels<Panels>)
       if (asks_for_panels_) panels_.leave_requests();
   }
@@ -118,6 +117,8 @@ class group_engine {
       if (form_.lines) return panels_.parameters(p);
     return x.has_zeros() ? panels_.panel(p) : panels_.panel_without_sums(p);
   }
+  /// Groups whose parameters a block has for lines: all of them, or none.
+  index_t line_groups() const { return form_.lines ? groups_ : 0; }
   /// Both sides have one scale along k, and the weights are integers: the scale of x comes first
   /// (reference::scaled_sum).
   static bool is_one_group(const activation_form& f) {
@@ -147,7 +148,7 @@ class group_engine {
     return {rows,
             form,
             blocks::size(form_.group, squares && rows < many_in_squares ? block_form::ready : form),
-            form_.lines ? line_groups_ : blocks::size(form_.group, squares ? block_form::packed : form),
+            form_.lines ? line_groups() : blocks::size(form_.group, squares ? block_form::packed : form),
             ready ? 0 : codes_ahead(rows),
             waits_for_scales(rows)};
   }
@@ -239,16 +240,16 @@ class group_engine {
     constexpr index_t lanes = simd::lanes<A>;
     const auto& weights = panels_.weights();
     for (index_t c = 0; c < columns && col + c < layout_.outputs; c += lanes) {
-      const code_lines from = weights.runs(col + c, 0), scales = weights.scale_runs(col + c + width);
+      const code_lines from = weights.runs(col + c, 0);
       const index_t bytes = lines::bytes(form_.depth), count = std::min(lanes, layout_.outputs - col - c);
-      simd::group_lines place_of{from.first, from.stride, bytes, count, lines::flip, nullptr};
+      simd::group_lines codes{from.first, from.stride, bytes, count, lines::flip, nullptr};
       if (asks_for_lines_ && from.stride == bytes) {
-        place_of.next = from.first + lanes * bytes;
-        // Those of the next panel.
+        codes.next = from.first + lanes * bytes;
+        const code_lines scales = weights.scale_runs(col + c + width);  // of the next panel
         if (scales.first != nullptr) simd::fetch_run(scales.first, lanes * scales.stride, simd::fetch::near);
       }
       lines::with_words(form_.group, [&]<index_t Words>(std::integral_constant<index_t, Words>) {
-        simd::dot_group_lines<A, reading::quads, Words>(place_of, w.parameters_from(c, 0), x, rows, groups, quads,
+        simd::dot_group_lines<A, reading::quads, Words>(codes, w.parameters_from(c, 0), x, rows, groups, quads,
                                                         place.at(0, c));
       });
     }
@@ -370,7 +371,7 @@ class group_engine {
   bool asks_for_lines_;   // of the next columns, while these are read
   index_t groups_, whole_groups_;  // of the product; those that are not short
   index_t quads_, last_quads_;     // of a group; of a short one behind the others
-  index_t sums_size_, line_groups_;
+  index_t sums_size_;
   product_space space_;
   blocks block_;
   alignas(64) float panel_scales_[width];

@@ -17,7 +17,7 @@ struct group_lines {
   const std::uint8_t* first;  ///< of column 0
   index_t stride, bytes;      ///< from one line to the next, in bytes; of a line, whole steps
   index_t count;              ///< columns that there are, at most `lanes`; those beyond get sums of no meaning
-  std::uint8_t flip;          ///< what makes of codes, bit by bit, nibbles that count or number entries; signed bytes
+  std::uint8_t flip;          ///< a byte xor it: nibbles that count or number entries, or a signed byte
   const std::uint8_t* next;   ///< what is asked for, step by step, `lanes` times as much as a line has; null: nothing
 };
 

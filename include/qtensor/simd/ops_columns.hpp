@@ -7,6 +7,7 @@
 #include <qtensor/core/support.hpp>
 #include <qtensor/simd/arch.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <utility>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -31,14 +32,17 @@ QTENSOR_INLINE void turn_square(any_isa, std::array<floats<A>, lanes<A>>& rows) 
   for (index_t c = 0; c < lanes<A>; ++c) rows[static_cast<std::size_t>(c)] = simd::load<A>(columns + c * lanes<A>);
 }
 
+/// What sum_parts_each returns.
+template <class A, index_t Words>
+using sums_of_parts = std::array<words<A>, static_cast<std::size_t>(lanes<A> / Words)>;
 template <class A, index_t Words, class Row>
-QTENSOR_INLINE std::array<words<A>, lanes<A> / Words> sum_parts_each(any_isa, Row row) {
+QTENSOR_INLINE sums_of_parts<A, Words> sum_parts_each(any_isa, Row row) {
   std::uint32_t lane[lanes<A>], sums[lanes<A>][lanes<A>] = {};
   for (index_t b = 0; b < lanes<A>; ++b) {
     simd::store(lane, row(b));
     for (index_t i = 0; i < lanes<A>; ++i) sums[i / Words][b] += lane[i];
   }
-  std::array<words<A>, lanes<A> / Words> out;
+  sums_of_parts<A, Words> out;
   for (std::size_t p = 0; p < out.size(); ++p) out[p] = simd::load<A>(std::as_const(sums[p]));
   return out;
 }
@@ -215,10 +219,9 @@ QTENSOR_INLINE std::array<words<A>, Words == 2 ? 2 : 1> sum_fours(const Row& row
   }
 }
 template <class A, index_t Words, class Row>
-requires(Words == 2 || Words == 4) QTENSOR_INLINE std::array < words<A>,
-8 / Words > sum_parts_each(avx2_isa, Row row) {
+requires(Words == 2 || Words == 4) QTENSOR_INLINE sums_of_parts<A, Words> sum_parts_each(avx2_isa, Row row) {
   const auto low = sum_fours<A, Words>(row, 0), high = sum_fours<A, Words>(row, 4);
-  std::array<words<A>, 8 / Words> out;
+  sums_of_parts<A, Words> out;
 #pragma GCC unroll 2
   for (std::size_t h = 0; h < low.size(); ++h) {
     out[h] = _mm256_permute2x128_si256(low[h].data, high[h].data, 0x20);
@@ -326,13 +329,13 @@ QTENSOR_INLINE void turn_square(avx512_isa isa, std::array<floats<A>, 16>& rows)
 }
 // Then quarters meet: added up where they are of one part, else turned.
 template <class A, index_t Words, class Row>
-requires(Words == 2 || Words == 4 || Words == 8) QTENSOR_INLINE std::array < words<A>,
-16 / Words > sum_parts_each(avx512_isa, Row row) {
+requires(Words == 2 || Words == 4 || Words == 8) QTENSOR_INLINE sums_of_parts<A, Words> sum_parts_each(avx512_isa,
+                                                                                                       Row row) {
   constexpr std::size_t of_quarter = Words == 2 ? 2 : 1;
   std::array<words<A>, of_quarter> fours[4];
 #pragma GCC unroll 4
   for (index_t q = 0; q < 4; ++q) fours[q] = sum_fours<A, Words>(row, 4 * q);
-  std::array<words<A>, 16 / Words> out;
+  sums_of_parts<A, Words> out;
   if constexpr (Words == 8) {
     const __m512i first = of_pairs128(lane_sum{}, fours[0][0].data, fours[1][0].data),
                   last = of_pairs128(lane_sum{}, fours[2][0].data, fours[3][0].data);
@@ -471,7 +474,7 @@ QTENSOR_INLINE void turn_square(std::array<floats<A>, lanes<A>>& rows) {
 /// Cost for all rows, of 2, 4, 8 and 16 words: 48 / 44 / 44 / 45 with AVX-512, 20 / 20 / 21 with AVX2; else through
 /// memory, but of whole rows, which are reduce_add_each.
 template <usable_arch A, index_t Words, class Row>
-QTENSOR_INLINE std::array<words<A>, lanes<A> / Words> sum_parts_each(Row row) {
+QTENSOR_INLINE detail::sums_of_parts<A, Words> sum_parts_each(Row row) {
   if constexpr (Words == lanes<A>)
     return {simd::reduce_add_each<A>(row)};
   else
