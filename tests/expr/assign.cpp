@@ -61,7 +61,7 @@ void check_destinations(const T& t) {
 
 TEST_CASE("assign: every size around registers, tiles and cache lines, in both storage orders") {
   for (const auto& [rows, cols] :
-       {std::pair<index_t, index_t>{1, 1}, {3, 70}, {16, 16}, {17, 33}, {40, 300}, {65, 5}}) {
+       {std::pair<index_t, index_t>{1, 1}, {3, 70}, {1, 90}, {2, 700}, {16, 16}, {17, 33}, {40, 300}, {65, 5}}) {
     check_destinations(check::tensor_of<qt::int4_group<32>>(rows, cols));
     check_destinations(check::tensor_of<qt::int8_per_channel<1>, qt::col_major>(rows, cols));
   }

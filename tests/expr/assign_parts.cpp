@@ -18,8 +18,8 @@ using check::row_matrix;
 
 namespace {
 
-/// How codes are read: byte by byte as fast as in runs, faster in runs, by no vectors across their order.
-enum class codes { fast, vectors, slow };
+/// How codes are read along their order: byte by byte as fast as in runs, or faster in runs.
+enum class codes { fast, vectors };
 
 /// Destinations across the order of the codes, and along it where runs are faster, reach boxes; the others Eigen's
 /// loops.
@@ -59,7 +59,7 @@ void check_sums(const T& t, codes kind) {
     seen(3.f * r * 0.5f - d);
   };
   const auto reaches = [&](bool along, Index lines, Index length) {
-    return along ? kind != codes::fast && length >= 512 : kind != codes::slow && lines >= 16 && length >= 32;
+    return along ? kind != codes::fast && length >= 128 : lines >= 16;
   };
   check_into(MatrixXf(), reaches(!by_rows, cols, rows));
   check_into(row_matrix(), reaches(by_rows, rows, cols));
@@ -70,13 +70,16 @@ void check_sums(const T& t, codes kind) {
 TEST_CASE("assign_parts: codes of every kind, sizes around boxes, both storage orders") {
   constexpr codes nibbles = Eigen::internal::packet_traits<float>::size < 16 ? codes::vectors : codes::fast;
   for (const auto& [rows, cols] :
-       {std::pair<index_t, index_t>{1, 1}, {3, 700}, {40, 1100}, {70, 50}, {600, 3}, {33, 512}, {700, 1}}) {
+       {std::pair<index_t, index_t>{1, 1}, {3, 700}, {1, 90}, {2, 41}, {8, 65}, {23, 200}, {40, 1100}, {70, 50},
+        {600, 3}, {33, 512}, {700, 1}}) {
     check_sums(check::tensor_of<qt::mxfp8_e4m3>(rows, cols), codes::vectors);
     check_sums(check::tensor_of<qt::int4_group<32>>(rows, cols), nibbles);
     check_sums(check::tensor_of<qt::int8_per_channel<1>, qt::col_major>(rows, cols), codes::fast);
   }
-  check_sums(check::tensor_of<qt::mxfp6_e2m3>(37, 600), codes::slow);
-  check_sums(check::tensor_of<qt::scheme<qt::int2, qt::group<32>>, qt::col_major>(520, 40), codes::slow);
+  for (const index_t few : {1, 5, 37, 80}) {
+    check_sums(check::tensor_of<qt::mxfp6_e2m3>(few, 600), codes::vectors);
+    check_sums(check::tensor_of<qt::scheme<qt::int2, qt::group<32>>, qt::col_major>(520, few), codes::vectors);
+  }
 }
 
 namespace {

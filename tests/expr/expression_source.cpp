@@ -70,6 +70,23 @@ TEST_CASE("expression_source: arithmetic, reversals, broadcasts, casts, selectio
   check_expression(a.row(3));
 }
 
+TEST_CASE("expression_source: fewer rows or columns than a packet holds, with and without gaps between them") {
+  const MatrixXf memory = check::numbers(40, 130), other = check::numbers(40, 130, 1);
+  for (const index_t few : {1, 2, 3, 4, 5, 7, 8, 12, 15, 16, 17, 19, 31}) {
+    CAPTURE(few);
+    const MatrixXf a = memory.topRows(few), b = other.topRows(few);
+    const row_matrix r = memory.leftCols(few), s = other.leftCols(few);
+    check_expression(a);
+    check_expression(2.f * a + b);
+    check_expression((r - s).cwiseAbs());
+    check_expression(a.transpose() + b.transpose());
+    check_expression(memory.topRows(few) * 2.f - b);
+    check_expression(memory.middleRows(9, few) + other.middleRows(1, few));
+    const ArrayXXf random = memory.topRows(few).array() + ArrayXXf::Constant(few, 130, 0.5f);
+    check_expression(random.matrix());
+  }
+}
+
 TEST_CASE("expression_source: products inside an expression, and quantized matrices in it") {
   const MatrixXf p = check::numbers(37, 9), q = check::numbers(9, 61, 1), a = check::numbers(37, 61, 2);
   check_expression(p * q + a);

@@ -52,7 +52,7 @@ index_t assign_down(const region_source<View, Order>& from, const matrix_ref<flo
 template <class View, class Order, class Functor>
 void assign_region(const region_source<View, Order>& from, const matrix_ref<float>& to, const Functor& functor) {
   using Eigen::internal::call_dense_assignment_loop;
-  constexpr index_t most = 4096, side = 64;
+  constexpr index_t most = 8192, side = 64;
   constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
@@ -63,7 +63,9 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
 
   const bool far = lines * length >= ops::streaming_floats;
   const index_t done = across ? assign_down(from, to, far, functor) : 0;
-  const index_t wide = std::min(length, across ? side : most), high = most / wide;
+  // Boxes of whole lines along; across, of whole columns where lines are few, else of about as many as elements.
+  const index_t fit = across ? most / std::clamp(lines - done, index_t{1}, side) / side * side : most;
+  const index_t wide = std::min(length, fit), high = across ? std::min(lines - done, side) : most / wide;
   const auto for_each_box = [&](auto visit) {
     for (index_t line = done; line < lines; line += high)
       for (index_t i = 0; i < length; i += wide)
@@ -75,13 +77,14 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
     });
 
   alignas(64) float tile[most];
-  const auto read = [&](const auto& region, index_t line, index_t count, index_t i, index_t n) -> box_map {
+  const bool is_dense = across && high == lines && to.col_stride == lines;  // one column after the other
+  const auto read = [&](const auto& region, index_t line, index_t count, index_t i, index_t n) {
     if (across) {
       region.columns(line, count, i, n, tile, high);
-      return {tile, n, count, Eigen::OuterStride<>(high)};
+      return map_of_box<box_map>(tile, n, count, high, is_dense);
     }
     region.lines(line, count, i, n, tile, wide);
-    return {tile, count, n, Eigen::OuterStride<>(wide)};
+    return map_of_box<box_map>(tile, count, n, wide, false);
   };
   if (!across && !along)
     return for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
@@ -92,8 +95,8 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
     });
   assign_boxes(lines * length, functor, [&](const auto& how) {
     for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
-      writable_box box(&to(line, i), across ? n : count, across ? count : n,
-                       Eigen::OuterStride<>(across ? to.col_stride : to.row_stride));
+      auto box = across ? map_of_box<writable_box>(&to(line, i), n, count, to.col_stride, is_dense)
+                        : map_of_box<writable_box>(&to(line, i), count, n, to.row_stride, false);
       if constexpr (replaces)
         call_dense_assignment_loop(box, read(from.without_factor(), line, count, i, n) * from.factor, how);
       else  // products are rounded before they meet what is there

@@ -32,14 +32,14 @@ inline constexpr bool assigns_codes = [] {
 
 /// Those that Eigen would read slowly: for the kind of their codes, or because something lies across.
 template <class Part>
-inline constexpr bool goes_box_by_box = has_few_copies<Part> && !Part::is_slow && (Part::decodes || Part::has_across);
+inline constexpr bool goes_box_by_box = has_few_copies<Part> && (Part::decodes || Part::has_across);
 
 /// Lines of the destination, and elements of one, from which on boxes are worth while: squares are turned where
 /// something lies across, and long runs are what is decoded faster than Eigen does.
 template <class Part>
 inline constexpr index_t fewest_lines = Part::has_across ? 16 : 1;
 template <class Part>
-inline constexpr index_t shortest_line = Part::has_across ? 32 : 128;
+inline constexpr index_t shortest_line = Part::turns ? 1 : Part::has_across ? 32 : 128;
 
 /// Elements from which on the next box is asked for: of runs, where the nearer caches do not hold all that is read and
 /// written; squares come in time from any cache.

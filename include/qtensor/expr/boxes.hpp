@@ -13,6 +13,13 @@ using box_map = Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dyn
                            Eigen::Unaligned, Eigen::OuterStride<>>;
 using writable_box = Eigen::Map<typename box_map::PlainObject, Eigen::Unaligned, Eigen::OuterStride<>>;
 
+/// A box of rows that are `step` apart; where they follow each other, and all that is read with them, as one row.
+template <class Box>
+Box map_of_box(typename Box::PointerArgType data, index_t rows, index_t cols, index_t step, bool is_dense) {
+  return is_dense ? Box(data, 1, rows * cols, Eigen::OuterStride<>(rows * cols))
+                  : Box(data, rows, cols, Eigen::OuterStride<>(step));
+}
+
 /// Whether a packet of Eigen's is a register of an architecture. Portable ones have none.
 template <class Arch, class Packet>
 inline constexpr bool is_batch = false;

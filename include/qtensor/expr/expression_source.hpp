@@ -8,6 +8,7 @@
 #include <qtensor/expr/leaves.hpp>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/ops/rows.hpp>
+#include <qtensor/simd/memory.hpp>
 #include <qtensor/simd/ops_columns.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -95,14 +96,16 @@ class expression_source {
     if constexpr (reads_rows) {
       read_lines(row, rows, col, cols, tile, stride, asks());
     } else {
-      const index_t whole = has_packets ? rows / lanes * lanes : 0;
+      index_t done = 0;
       if constexpr (has_packets) {
+        done = rows / lanes * lanes;
         if (asks())
-          read_across<may_ask>(row, whole, col, cols, tile, stride);
+          read_across<may_ask>(row, done, col, cols, tile, stride);
         else
-          read_across<false>(row, whole, col, cols, tile, stride);
+          read_across<false>(row, done, col, cols, tile, stride);
+        if (read_few(row + done, rows - done, col, cols, tile + done * stride, stride)) return;
       }
-      for (index_t r = whole; r < rows; ++r)
+      for (index_t r = done; r < rows; ++r)
         for (index_t c = 0; c < cols; ++c) tile[r * stride + c] = at(row + r, col + c);
     }
   }
@@ -230,6 +233,42 @@ class expression_source {
         Eigen::internal::pstoreu(column, packet_at(row + r, col + c));
         for (index_t k = 0; k < lanes; ++k) tile[(r + k) * stride + c] = column[k];
       }
+  }
+
+  /// Fewer rows than a packet holds, which would take longer one by one: from packets that begin above them, or where
+  /// there are no others, from the expression as one line. False, with nothing read, where neither can be had.
+  bool read_few(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    constexpr index_t fewest = 3;
+    if (!is_repeatable || rows < fewest) return false;
+    if (row + rows >= lanes) {
+      alignas(64) float square[static_cast<std::size_t>(lanes * lanes)];
+      const index_t first = row + rows - lanes;
+      for (index_t c = 0; c < cols; c += lanes) {
+        const index_t n = std::min(lanes, cols - c);
+        read_across<false>(first, lanes, col + c, n, square, lanes);
+        simd::copy_rows(static_cast<const float*>(square) + (lanes - rows) * lanes, lanes, rows, n, tile + c, stride);
+      }
+      return true;
+    }
+    if constexpr ((flags & Eigen::LinearAccessBit) != 0) {
+      if (rows != this->rows()) return false;
+      constexpr index_t most = 1024;
+      alignas(64) float line[static_cast<std::size_t>(most)];
+      for (index_t c = 0, n; c < cols; c += n) {
+        n = std::min(most / rows, cols - c);
+        read_flat((col + c) * rows, n * rows, line);
+        simd::transpose(static_cast<const float*>(line), rows, rows, n, tile + c, stride);
+      }
+      return true;
+    }
+    return false;
+  }
+  /// Elements [first, first + n) of the expression as one line.
+  void read_flat(index_t first, index_t n, float* to) const requires((flags & Eigen::LinearAccessBit) != 0) {
+    index_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+      Eigen::internal::pstoreu(to + i, evaluator_.template packet<Eigen::Unaligned, packet>(first + i));
+    for (; i < n; ++i) to[i] = evaluator_.coeff(first + i);
   }
 
   evaluator evaluator_;

@@ -43,19 +43,12 @@ inline constexpr bool is_decoded<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
-/// Quantized matrices that lie across tiles and whose codes can be turned: these are decoded down their columns.
+/// Quantized matrices that lie across tiles: these are decoded down their columns.
 template <class Xpr, storage_order Order>
 inline constexpr bool is_turned = false;
 template <folded Xpr, storage_order Order>
 inline constexpr bool is_turned<Xpr, Order> =
-    !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows &&
-    ops::turned_codes<typename operand<Xpr>::view_type::scheme_type>::possible;
-
-/// Quantized matrices whose packets are made element by element.
-template <class Xpr>
-inline constexpr bool has_slow_packets = false;
-template <folded Xpr>
-inline constexpr bool has_slow_packets<Xpr> = !element_reader<typename operand<Xpr>::view_type>::has_vectors;
+    !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
 /// The source of a matrix, for a tensor of this order.
 template <storage_order Order, class Xpr>
@@ -90,24 +83,37 @@ struct part_shape {
   }
 };
 
-/// Memory for the copies of a box of a shape.
-template <part_shape Shape>
+/// Memory for the copies of a box, whose rows are `stride` floats apart. `is_dense`: rows follow each other in all
+/// that a box is made of, so that it is one long row.
 class part_room {
  public:
-  static constexpr index_t stride = Shape.cols + 16;
+  part_room(float* memory, index_t stride, bool is_dense) : next_(memory), stride_(stride), is_dense_(is_dense) {}
 
-  explicit part_room(float* memory) : next_(memory) {}
-  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride); }
+  index_t stride() const { return stride_; }
+  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride_); }
+  /// A box in memory, and ...
+  template <class Box>
+  Box map(typename Box::PointerArgType data, index_t rows, index_t cols, index_t step) const {
+    return map_of_box<Box>(data, rows, cols, step, is_dense_);
+  }
+  /// ... one of a constant.
+  template <class Op>
+  auto fill(index_t rows, index_t cols, const Op& constant) const {
+    using box = Eigen::CwiseNullaryOp<Op, typename box_map::PlainObject>;
+    return is_dense_ ? box(1, rows * cols, constant) : box(rows, cols, constant);
+  }
 
  private:
   float* next_;
+  index_t stride_;
+  bool is_dense_;
 };
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
 /// tiles, whose copies are in `room`; prefetch() fetches what lies in memory of one, to the second level. This one is a
 /// matrix, read by itself; other functions than the exact ones are left to Eigen. `decodes`, `turns`: codes that are
-/// decoded along lines, down columns. `crosses_codes`: their lines lie across. `is_computed`: a product, or a row that
-/// is repeated. `is_slow`: codes that no vectors read.
+/// decoded along lines, down columns. `is_computed`: a product, or a row that is repeated. is_dense(cols): rows of so
+/// many follow each other, where they are not copied.
 template <class Xpr, storage_order Order>
 class mixed_part {
   using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
@@ -115,9 +121,7 @@ class mixed_part {
  public:
   static constexpr bool turns = is_turned<Xpr, Order>;
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
-  static constexpr bool decodes = is_decoded<Xpr, Order>, is_slow = !decodes && has_slow_packets<Xpr>;
-  static constexpr bool crosses_codes = folded<Xpr> && has_across;
-  static constexpr bool is_computed = !has_memory<Xpr> && !folded<Xpr>;
+  static constexpr bool decodes = is_decoded<Xpr, Order>, is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 
   explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {
@@ -129,16 +133,24 @@ class mixed_part {
     else if constexpr (turns)
       turned_.prefetch(col, cols, row, rows);
   }
-  box_map box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
-    if constexpr (!decodes)
-      if (const auto step = source_.row_step())
-        return {source_.direct(row, col), rows, cols, Eigen::OuterStride<>(*step)};
+  bool is_dense(index_t cols) const {
+    const auto step = row_step();
+    return !step || *step == cols;
+  }
+  box_map box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+    if (const auto step = row_step()) return room.map<box_map>(source_.direct(row, col), rows, cols, *step);
     float* const copy = room.take(rows);
-    if (!read_turned(row, rows, col, cols, copy, room.stride)) source_.read(row, rows, col, cols, copy, room.stride);
-    return {copy, rows, cols, Eigen::OuterStride<>(room.stride)};
+    read(row, rows, col, cols, copy, room.stride());
+    return room.map<box_map>(copy, rows, cols, room.stride());
   }
 
  private:
+  std::optional<index_t> row_step() const {
+    if constexpr (decodes)
+      return std::nullopt;
+    else
+      return source_.row_step();
+  }
   /// Columns of codes, less than which take as long to turn, or longer than Eigen takes to read them.
   static constexpr index_t fewest_turned = [] {
     if constexpr (turns) return element_reader<typename operand<Xpr>::view_type>::reads_fast ? 32 : 8;
@@ -151,10 +163,14 @@ class mixed_part {
     else
       return nothing{};
   }
-  /// False, with nothing read, where codes cannot be turned.
-  bool read_turned(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    if constexpr (turns) return rows >= fewest_turned && turned_.read_turned(row, rows, col, cols, tile, stride);
-    return false;
+  /// To a tile: codes that lie across are turned, or else the numbers they decode to, where there are enough of them.
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+    if constexpr (turns)
+      if (rows >= fewest_turned) {
+        if (!turned_.read_turned(row, rows, col, cols, tile, stride)) turned_.read(row, rows, col, cols, tile, stride);
+        return;
+      }
+    source_.read(row, rows, col, cols, tile, stride);
   }
 
   source source_;
@@ -169,13 +185,14 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
  public:
   static constexpr bool has_along = false, has_across = false, is_exact = true;
-  static constexpr bool decodes = false, turns = false, crosses_codes = false, is_slow = false, is_computed = false;
+  static constexpr bool decodes = false, turns = false, is_computed = false;
   static constexpr int copies = 0;
 
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
   static void prefetch(index_t, index_t, index_t, index_t) {}
-  auto box(index_t, index_t rows, index_t, index_t cols, auto&) const {
-    return Eigen::CwiseNullaryOp<constant, typename box_map::PlainObject>(rows, cols, constant_);
+  static bool is_dense(index_t) { return true; }
+  auto box(index_t, index_t rows, index_t, index_t cols, const part_room& room) const {
+    return room.fill(rows, cols, constant_);
   }
 
  private:
@@ -193,15 +210,15 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
 
  public:
   static constexpr bool has_along = part::has_along, has_across = part::has_across, is_exact = part::is_exact;
-  static constexpr bool decodes = part::decodes, turns = part::turns, crosses_codes = part::crosses_codes;
-  static constexpr bool is_slow = part::is_slow, is_computed = part::is_computed;
+  static constexpr bool decodes = part::decodes, turns = part::turns, is_computed = part::is_computed;
   static constexpr int copies = part::copies;
 
   explicit mixed_part(const Eigen::CwiseUnaryOp<Op, Xpr>& x) : op_(x.functor()), part_(x.nestedExpression()) {}
   QTENSOR_INLINE void prefetch(index_t row, index_t rows, index_t col, index_t cols) const {
     part_.prefetch(row, rows, col, cols);
   }
-  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
+  bool is_dense(index_t cols) const { return part_.is_dense(cols); }
+  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
     const auto a = part_.box(row, rows, col, cols, room);
     return Eigen::CwiseUnaryOp<Op, decltype(a)>(a, op_);
   }
@@ -223,8 +240,6 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
   static constexpr bool is_exact = left_part::is_exact && right_part::is_exact;
   static constexpr bool decodes = left_part::decodes || right_part::decodes;
   static constexpr bool turns = left_part::turns || right_part::turns;
-  static constexpr bool crosses_codes = left_part::crosses_codes || right_part::crosses_codes;
-  static constexpr bool is_slow = left_part::is_slow || right_part::is_slow;
   static constexpr bool is_computed = left_part::is_computed || right_part::is_computed;
   static constexpr int copies = left_part::copies + right_part::copies;
 
@@ -234,7 +249,8 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
     left_.prefetch(row, rows, col, cols);
     right_.prefetch(row, rows, col, cols);
   }
-  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
+  bool is_dense(index_t cols) const { return left_.is_dense(cols) && right_.is_dense(cols); }
+  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
     const auto a = left_.box(row, rows, col, cols, room);
     const auto b = right_.box(row, rows, col, cols, room);
     return Eigen::CwiseBinaryOp<Op, decltype(a), decltype(b)>(a, b, op_);
@@ -253,21 +269,19 @@ inline constexpr bool has_few_copies = Part::is_exact&& Part::copies <= 8;
 template <class Xpr, storage_order Order, class Part = mixed_part<Xpr, Order>>
 inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along && Part::has_across) || Part::decodes);
 
-/// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant:
-/// to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along lines of codes, which are
-/// read in small pieces.
+/// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant, whose
+/// copies are in `room`: to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along
+/// lines of codes, which are read in small pieces.
 template <part_shape Shape, class Part, class High, class Functor>
-void store_boxes(const Part& part, const High& high, index_t row, index_t rows, index_t col, index_t cols, float* to,
-                 index_t stride, const Functor& functor) {
-  using room_type = part_room<Shape>;
-  alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * room_type::stride)];
+void store_boxes(const Part& part, const part_room& room, const High& high, index_t row, index_t rows, index_t col,
+                 index_t cols, float* to, index_t stride, const Functor& functor) {
   const auto height = [&](index_t r) { return std::min<index_t>(high, rows - r); };
   const auto width = [&](index_t c) { return std::min(Shape.cols, cols - c); };
   const auto store = [&](index_t r, index_t c, index_t next_row, index_t next_col) {
     const index_t down = height(r), across = width(c);
-    room_type room(copies);
-    writable_box box(to + r * stride + c, down, across, Eigen::OuterStride<>(stride));
-    const auto x = part.box(row + r, down, col + c, across, room);
+    part_room left = room;
+    auto box = room.map<writable_box>(to + r * stride + c, down, across, stride);
+    const auto x = part.box(row + r, down, col + c, across, left);
     if constexpr (Shape.asks) {
       constexpr index_t at_once = 8;
       const bool asks = next_row < rows && next_col < cols;
@@ -282,7 +296,7 @@ void store_boxes(const Part& part, const High& high, index_t row, index_t rows, 
       Eigen::internal::call_dense_assignment_loop(box, x, functor);
     }
   };
-  if constexpr (Part::crosses_codes) {
+  if constexpr (Part::turns) {
     for (index_t c = 0; c < cols; c += Shape.cols)
       for (index_t r = 0; r < rows; r += high) {
         const bool ends = r + high >= rows;
@@ -295,6 +309,22 @@ void store_boxes(const Part& part, const High& high, index_t row, index_t rows, 
         store(r, c, ends ? r + high : r, ends ? 0 : c + Shape.cols);
       }
   }
+}
+
+/// The same in boxes of a shape: taller ones where lines of codes are few, which follow each other if they can.
+template <part_shape Shape, class Part, class High, class Functor>
+void store_boxes(const Part& part, const High& high, index_t row, index_t rows, index_t col, index_t cols, float* to,
+                 index_t stride, const Functor& functor) {
+  constexpr index_t apart = Shape.cols + 16;
+  alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * apart)];
+  if constexpr (Part::turns && !Shape.asks)
+    if (cols <= Shape.cols / 2) {
+      const bool is_dense = stride == cols && part.is_dense(cols);
+      const index_t step = is_dense ? cols : cols + 16;
+      return store_boxes<Shape>(part, part_room(copies, step, is_dense), high * apart / step / 16 * 16, row, rows, col,
+                                cols, to, stride, functor);
+    }
+  store_boxes<Shape>(part, part_room(copies, apart, false), high, row, rows, col, cols, to, stride, functor);
 }
 
 }  // namespace expr_detail

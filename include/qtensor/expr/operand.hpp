@@ -6,6 +6,7 @@
 #include <array>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/ops/dequantize.hpp>
+#include <utility>
 
 /// Called with `products` or `assignments` whenever an expression reaches one of our kernels. Nothing, unless a test
 /// defines it before the first include.
@@ -159,6 +160,7 @@ struct region_source {
     using A = simd::best_arch;
     constexpr index_t step = simd::lanes<A>;
     if (factor == 1.f) return;
+    if (stride == n) n *= std::exchange(runs, 1);
     const simd::floats<A> by(factor);
     for (index_t r = 0; r < runs; ++r, tile += stride) {
       index_t i = 0;

@@ -186,12 +186,15 @@ class number_writer {
 
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
-    constexpr index_t high = most_turned, wide = 256, apart = wide + 64 / index_t{sizeof(number)};
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
     const index_t whole = down_.takes(at) ? rows / down_type::step * down_type::step : 0;
     const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
-    alignas(64) number tile[high * apart];
+    // Few rows in longer parts: each takes as long before its first number as a hundred of them.
+    constexpr index_t high = most_turned, least = 256, most = 1024, gap = 64 / index_t{sizeof(number)};
+    const index_t wide = std::clamp(8192 / std::max(rows - first, index_t{1}) / least * least, least, most);
+    const index_t apart = wide + gap;
+    alignas(64) number tile[high * (least + gap)];
     for (index_t row = first; row < rows; row += high)
       for (index_t col = 0; col < extents_[last]; col += wide) {
         const index_t height = std::min(high, rows - row), width = std::min(wide, extents_[last] - col);
