@@ -146,6 +146,23 @@ TEST_CASE("QLinearMatMul: ties to even after scaling; saturates, where the refer
                                                                  onnx::matmul_rule::reference);
   CHECK(y[3] == static_cast<std::uint8_t>(766));
 }
+TEST_CASE("QLinearMatMul: sums that leave 32 bits are exact") {
+  constexpr index_t k = 70000;
+  const std::vector<std::uint8_t> a(2 * k, 255), b(3 * k, 255), zero = {0};
+  const std::vector<float> small = {0.001f}, rows = {0.001f, 0.0005f};
+  const auto multiply = [&](std::span<const float> of_rows, std::span<const std::uint8_t> zeros,
+                            onnx::matmul_rule rule) {
+    std::vector<std::uint8_t> y(6);
+    onnx::qlinear_matmul<std::uint8_t, std::uint8_t, std::uint8_t>(
+        view(a), dims{2, k}, view(b), dims{k, 3}, {of_rows, zeros, small, view(zero), 20.f, 0}, y, rule);
+    return y;
+  };
+  const std::vector<std::uint8_t> both = {0, 0};
+  for (const auto rule : {onnx::matmul_rule::runtime, onnx::matmul_rule::reference}) {
+    CHECK(multiply(small, zero, rule) == std::vector<std::uint8_t>(6, 228));  // 4551750000 / 2e7 = 227.6
+    CHECK(multiply(rows, both, rule) == std::vector<std::uint8_t>{228, 228, 228, 114, 114, 114});
+  }
+}
 TEST_CASE("QLinearMatMul: results without elements, of any number of columns or batches, take no time or memory") {
   constexpr index_t huge = index_t{1} << 40;
   const std::vector<std::uint8_t> none, one(1), two(2);

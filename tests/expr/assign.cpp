@@ -55,6 +55,11 @@ void check_destinations(const T& t) {
   Map<MatrixXf, 0, strides> strided(memory.data(), rows, cols, strides(rows * 3, 2));
   REACHES(strided = w, strided, d);
   REACHES(strided -= w, strided, d - d);
+
+  MatrixXf apart = MatrixXf::Constant(2 * rows, cols, 7.f);
+  apart(seqN(0, rows, 2), seqN(0, cols)) = w;
+  CHECK(check::same(row_matrix(apart(seqN(0, rows, 2), seqN(0, cols))), d));
+  CHECK((apart(seqN(1, rows, 2), seqN(0, cols)).array() == 7.f).all());
 }
 
 }  // namespace

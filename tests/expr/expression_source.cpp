@@ -31,6 +31,8 @@ TEST_CASE("expression_source: matrices, maps, blocks and transposes of both orde
   check_expression(a.block(3, 5, 20, 40));
   const Map<const MatrixXf, 0, Stride<Dynamic, Dynamic>> strided(a.data(), 10, 20, Stride<Dynamic, Dynamic>(61, 2));
   check_expression(strided);
+  check_expression(a(seqN(1, 12, 3), seqN(0, 20, 3)));
+  check_expression(r(seqN(1, 12, 3), seqN(0, 61)) * 2.f);
   const Ref<const MatrixXf> ref(a);
   check_expression(ref);
 }

@@ -131,6 +131,7 @@ TEST_CASE("product: the other operand may be any expression") {
   REACHES(o.Y = w.leftCols(20) * strided, o.Y, product(o.D.leftCols(20).eval(), o.X.topRows(20).eval()));
   const Map<const VectorXf, 0, InnerStride<>> every_other(o.X.data(), 96, InnerStride<>(2));
   REACHES(o.y = w * every_other, o.y, product(o.D, VectorXf(every_other)));
+  REACHES(o.Y = w * o.X(seqN(0, 96), seqN(1, 3, 2)), o.Y, product(o.D, MatrixXf(o.X(seqN(0, 96), seqN(1, 3, 2)))));
   REACHES(o.Y = w * (o.X * o.Z.topLeftCorner(7, 3)), o.Y, product(o.D, (o.X * o.Z.topLeftCorner(7, 3)).eval()));
 }
 
@@ -157,6 +158,7 @@ TEST_CASE("product: every kind of destination") {
   REACHES(fixed_rows.noalias() = w * three, fixed_rows, want.leftCols(3));
   MatrixXf turned = MatrixXf::Zero(24, 7);
   REACHES(turned.reverse() = w * o.X, turned.reverse(), want);
+  REACHES(big(seqN(1, 24, 2), seqN(0, 7)) = w * o.X, big(seqN(1, 24, 2), seqN(0, 7)), want);
 }
 
 TEST_CASE("product: inner, outer and small fixed products take the same kernel") {

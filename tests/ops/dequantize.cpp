@@ -167,6 +167,34 @@ TEST_CASE("dequantize_into: tensors that bypass the caches, in every order") {
   check(std::type_identity<along<0, mxfp4>>{}, std::type_identity<bf16>{});
 }
 
+TEST_CASE("dequantize_into: many short rows that end inside bytes, whose columns collide in a cache") {
+  const auto check = []<class S, class F>(std::type_identity<S>, std::type_identity<F>) {
+    for (const index_t rows : {128, 256, 384, 1024})
+      for (const index_t cols : {2, 3, 5, 11, 33, 37}) {
+        const matrix_extents extents(rows, cols);
+        const auto t = quantize<S>(source(check::numbers(rows * cols, 7, false).data(), extents));
+        std::vector<storage_t<F>> out(static_cast<std::size_t>(rows * cols));
+        dequantize_into<F>(t.view(), out.data(), {1, rows});
+        bool ok = true;
+        for (index_t row = 0; row < rows; ++row)
+          for (index_t col = 0; col < cols; ++col) {
+            const float value = reference::value(t.view(), {row, col});
+            const auto number = out[static_cast<std::size_t>(row + col * rows)];
+            if constexpr (std::is_same_v<F, f32>)
+              ok = ok && bits_of(number) == bits_of(value);
+            else
+              ok = ok && number == encode<F, to_special>(value);
+          }
+        CAPTURE(rows);
+        CAPTURE(cols);
+        CHECK(ok);
+      }
+  };
+  check(std::type_identity<mxfp6_e2m3>{}, std::type_identity<f32>{});
+  check(std::type_identity<mxfp6_e2m3>{}, std::type_identity<f16>{});
+  check(std::type_identity<scheme<e2m3, group<8>>>{}, std::type_identity<f32>{});
+}
+
 TEST_CASE("dequantize_into: without strides, dense memory whose last axis varies first, whatever the codes' order") {
   const auto check_dense = []<class Order>(Order) {
     const auto shape = extents(3, 5, 40);

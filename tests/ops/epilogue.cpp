@@ -190,6 +190,10 @@ TEST_CASE("stages: sizes and numbers that do not fit throw") {
                        error);
   CHECK_THROWS_WITH_AS(stages(stage::clip(1.f, 0.f)).check(1, 1),
                        "qtensor: a stage clips to [1, 0]; the first must not be above the second.", error);
+  CHECK_THROWS_WITH_AS(stages(stage::round_trip<uint8_per_tensor>(0.1f, 300)).check(1, 1),
+                       "qtensor: a stage quantizes with the zero point 300; it must be from 0 to 255.", error);
+  CHECK_THROWS_WITH_AS(stages(stage::round_trip<int8_per_tensor>(0.1f, 100)).check(1, 1),
+                       "qtensor: a stage quantizes with the zero point 100; it must be from 0 to 0.", error);
   CHECK_THROWS_WITH_AS(stages(stage::round_trip<int8_per_tensor>(0.f)).check(1, 1),
                        "qtensor: a stage quantizes with the scale 0; it must be finite and positive.", error);
 }

@@ -270,3 +270,8 @@ TEST_CASE("packed: what is not for this scheme and architecture is refused") {
   CHECK_THROWS_WITH(type::from_bytes(bytes),
                     "qtensor: these bytes are no packed weights; they do not begin with qtpack01.");
 }
+
+TEST_CASE("packed: sizes that only together leave 64 bits are refused") {
+  const packed_layout<stored<int8_group<32>>, simd::best_arch> layout{index_t{1} << 31, 966367641, 1};
+  CHECK_THROWS_WITH(layout.bytes(), doctest::Contains("bytes in one array are more than 64 bits count"));
+}

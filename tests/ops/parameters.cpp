@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <doctest/doctest.h>
 
+#include <Eigen/Core>
 #include <array>
 #include <limits>
 #include <qtensor/ops/parameters.hpp>
@@ -14,12 +15,14 @@ using namespace qtensor;
 
 namespace {
 
-/// As much of an Eigen vector as the library asks for: data, size and a step between neighbours.
+/// As much of an Eigen vector as the library asks for: data, sizes and the steps between neighbours.
 struct eigen_like {
   std::vector<double> values;
   const double* data() const { return values.data(); }
-  std::ptrdiff_t size() const { return static_cast<std::ptrdiff_t>(values.size()) / 2; }
-  std::ptrdiff_t innerStride() const { return 2; }
+  std::ptrdiff_t rows() const { return static_cast<std::ptrdiff_t>(values.size()) / 2; }
+  std::ptrdiff_t cols() const { return 1; }
+  std::ptrdiff_t rowStride() const { return 2; }
+  std::ptrdiff_t colStride() const { return 0; }
 };
 
 static_assert(parameter_values<float> && parameter_values<int> && parameter_values<std::vector<float>> &&
@@ -87,6 +90,28 @@ TEST_CASE("store_scales: refused as a whole, before anything is written") {
   tensor<scheme<int8, per_tensor, scale_as<f16>>> half(matrix_extents(1, 1));
   CHECK(sentence([&] { store_scales(half.span(), 1e-9f); }) ==
         "qtensor: scale 0 is 9.99999972e-10, which f16 stores as 0; a stored scale must be finite and positive.");
+}
+
+TEST_CASE("store_scales: matrices of Eigen, one element a block, in any order and with gaps between columns") {
+  using blocks = scheme<int8, block<2, 2>>;
+  Eigen::MatrixXf big(3, 3);
+  big << 1, 2, 3, 4, 5, 6, 1000, 1000, 1000;
+  const Eigen::Matrix<float, 2, 3, Eigen::RowMajor> by_rows = big.topRows(2);
+  const auto check = [](auto t, const auto& scales) {
+    store_scales(t.span(), scales);
+    for (index_t row = 0; row < 4; ++row)
+      for (index_t col = 0; col < 6; ++col) CHECK(t.scale(row, col) == static_cast<float>(row / 2 * 3 + col / 2 + 1));
+  };
+  const matrix_extents extents(4, 6);
+  check(tensor<blocks>(extents), big.topRows(2));
+  check(tensor<blocks>(extents), by_rows);
+  check(tensor<blocks, matrix_extents, col_major>(extents), big.topRows(2));
+  check(tensor<blocks, matrix_extents, col_major>(extents), by_rows);
+  tensor<int8_per_channel<1>> lines(matrix_extents(2, 3));
+  store_scales(lines.span(), big.row(1));
+  CHECK(lines.scale(0, 2) == 6.f);
+  store_scales(lines.span(), big.col(2).transpose());
+  CHECK(lines.scale(0, 1) == 6.f);
 }
 
 TEST_CASE("store_zero_points: one number or one a block of their own granularity") {

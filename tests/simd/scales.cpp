@@ -181,6 +181,22 @@ TEST_CASE("range_scales: scales and zero points equal the reference") {
       (simd::range_scales<uint4_group<32>>(&amax, &low, &high, 1, &scale, &scale, &zero) == simd::blocks_are::special));
 }
 
+TEST_CASE("range_scales: numbers do not fit a scale whose inverse is infinite, where they are multiplied by it") {
+  using inverted = with<uint4_group<32>, reciprocal>;
+  const auto blocks = []<class S>(std::type_identity<S>, float high) {
+    const std::uint32_t amax[] = {bits_of(1.f), bits_of(high), 0};
+    const float lows[] = {0.f, 0.f, 0.f}, highs[] = {1.f, high, 0.f};
+    float units[3], scales[3];
+    std::int32_t zeros[3];
+    return simd::range_scales<S>(amax, lows, highs, 3, units, scales, zeros);
+  };
+  const float least = 0x1p-128f;  // 1 / least is infinite
+  CHECK(blocks(std::type_identity<inverted>{}, 15.f * least) == simd::blocks_are::ordinary);
+  CHECK(blocks(std::type_identity<inverted>{}, float_of(64)) == simd::blocks_are::ordinary);
+  CHECK(blocks(std::type_identity<inverted>{}, 16.f * least) == simd::blocks_are::fitting);
+  CHECK(blocks(std::type_identity<uint4_group<32>>{}, 15.f * least) == simd::blocks_are::fitting);
+}
+
 TEST_CASE("range_scales: scales of few digits equal the reference, or it has to look at them") {
   const auto check = []<class S>(std::type_identity<S>, int lowest, int highest, simd::blocks_are wanted) {
     using F = typename S::scale_format;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <qtensor/compat/ggml.hpp>
+#include <qtensor/reference/quantize.hpp>
 #include <qtensor/scheme/schemes.hpp>
 #include <qtensor/tensor/view_of.hpp>
 #include <string>
@@ -57,6 +58,20 @@ TEST_CASE("view_of: zero points, of the scales' granularity or of their own") {
   CHECK(w.scale(1, 1) == 2.f);
   CHECK(sentence([&] { view_of<own>(codes, scales, zeros, matrix_extents(2, 3)); }) ==
         "qtensor: a view is given 2 zero points but its extents and granularity need 3.");
+}
+
+TEST_CASE("view_of: two levels, with the scale of the tensor beside those of its blocks") {
+  using two_levels = with<nvfp4, tensor_scale<f32>>;
+  const std::vector<std::uint8_t> codes(16, 0x22), scales = {0x38, 0x40};  // 1 and 2
+  float whole = 3.f;
+  const auto w = view_of<two_levels>(codes, scales, whole, matrix_extents(1, 32));
+  CHECK(w.tensor_scale() == 3.f);
+  CHECK(reference::value(w, {0, 0}) == 3.f);
+  CHECK(reference::value(w, {0, 31}) == 6.f);
+  whole = 0.5f;  // it is seen, not copied
+  CHECK(reference::value(w, {0, 31}) == 1.f);
+  CHECK(sentence([&] { view_of<two_levels>(codes, scales, whole, matrix_extents(1, 48)); }) ==
+        "qtensor: a view is given 16 code units but its extents and granularity need 24.");
 }
 
 TEST_CASE("view_of: wrong sizes are refused, whatever is wrong") {

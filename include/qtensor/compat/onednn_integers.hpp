@@ -1,4 +1,4 @@
-// Integers in oneDNN's matmul: exact sums of groups, each scaled twice and added in order (NUMERICS 5.3).
+// Integers in oneDNN's matmul: sums of groups in 32 bits, each scaled twice and added in order (NUMERICS 5.3).
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -204,7 +204,7 @@ class grouped_rows {
   ops::line_array<std::int32_t> starts_;
 };
 
-/// Integers times integers: d(m, n) += RN(RN(float(exact sum of group g) * source scale) * weight scale), groups in
+/// Integers times integers: d(m, n) += RN(RN(float(s32 sum of group g) * source scale) * weight scale), groups in
 /// order. Weights are signed bytes where they lie, or become such: u8 less 128, s4 plus 8.
 template <format Source>
 class code_product {

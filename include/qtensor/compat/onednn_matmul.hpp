@@ -134,7 +134,8 @@ struct no_post_ops {
 /// dst = src x weights, [..., M, K] x [..., K, N] with leading dimensions broadcast as numpy.matmul does; all tensors
 /// are dense and row-major, of rank 2 to 12. Every step is rounded to f32:
 ///   integers (s8, u8 by s8, u8, s4, u4), for each group of k that shares all parameters, in order:
-///     d = d + RN(RN(float(exact sum of (src - zero point) (weight - zero point)) * src scale) * weight scale)
+///     d = d + RN(RN(float(sum of (src - zero point) (weight - zero point)) * src scale) * weight scale)
+///   where sums are exact modulo 2^32, as oneDNN's accumulators of 32 bits: the caller sees to it that they fit
 ///   floats (f32, bf16, f16 by anything): weights (w - zero point) * scale first, then the sums, then the src scale
 /// then d = d + bias, post_ops(all of d), and the code of d / destination scale + destination zero point as `reorder`
 /// makes it. With precomputed reductions R the zero points z of weights come in as - R z, and + k z (source zero point)

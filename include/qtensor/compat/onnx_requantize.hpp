@@ -17,7 +17,11 @@ class reference_requantization : public ops::requantization<Y> {
   using ops::requantization<Y>::requantization;
 
   /// A vector of sums as codes, which need not be saturated yet. Where f32 is far enough from a tie for its two
-  /// roundings, each by 2^-24 at most, it rounds to what double does.
+  /// roundings, each by 2^-24 at most, it rounds to what double does. Sums of 64 bits are rounded in double.
+  template <bool HasRowScales>
+  simd::ints<A> codes(const std::int64_t* sums, index_t row, index_t column) const {
+    return one_by_one(sums, this->template factors<HasRowScales>(row, column));
+  }
   template <bool HasRowScales>
   QTENSOR_INLINE simd::ints<A> codes(const std::int32_t* sums, index_t row, index_t column) const {
     const simd::floats<A> by = this->template factors<HasRowScales>(row, column);
@@ -39,7 +43,8 @@ class reference_requantization : public ops::requantization<Y> {
   }
 
  private:
-  simd::ints<A> one_by_one(const std::int32_t* sums, const simd::floats<A>& by) const {
+  template <class Sum>
+  simd::ints<A> one_by_one(const Sum* sums, const simd::floats<A>& by) const {
     constexpr double low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
     alignas(64) float factors[static_cast<std::size_t>(simd::lanes<A>)];
     alignas(64) std::int32_t codes[static_cast<std::size_t>(simd::lanes<A>)];

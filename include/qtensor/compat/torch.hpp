@@ -208,8 +208,8 @@ template <quantized T, parameter_values Scales, qtensor::detail::execution_optio
 std::vector<float> dequantize_per_channel(const T& x, const Scales& scales, const On&... on) {
   const auto view = as_view(x);
   if (view.size() == 0) return {};
-  const auto s = qtensor::ops::as_numbers(scales);
-  require(s.step == 0 || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
+  const auto s = qtensor::ops::as_numbers<row_major>(scales);
+  require(s.is_single || s.count == view.shape().scale_count(), "dequantize_per_channel is given ", s.count,
           " scales but the tensor has ", view.shape().scale_count(), " channels.");
   std::vector<float> out(static_cast<std::size_t>(view.size()));
   const auto convert = [&](const auto& w, index_t first_row, index_t rows) {
@@ -271,23 +271,23 @@ std::vector<float> fake_quantize_per_channel_affine(const memory_source<X, Exten
   constexpr int rank = Extents::rank;
   detail::check_axis(axis, rank);
   const int along = qtensor::detail::from_front(axis, rank);
-  const auto s = qtensor::ops::as_numbers(scales);
-  const auto z = qtensor::ops::as_numbers(zero_points);
+  const auto s = qtensor::ops::as_numbers<row_major>(scales);
+  const auto z = qtensor::ops::as_numbers<row_major>(zero_points);
   const index_t channels = x.extents[along];
   require(quant_min <= quant_max, "quant_min ", quant_min, " is above quant_max ", quant_max, ".");
   require(
       quant_min >= std::numeric_limits<std::int32_t>::min() && quant_max <= std::numeric_limits<std::int32_t>::max(),
       "quant_min ", quant_min, " to quant_max ", quant_max, " are not 32-bit codes.");
-  require((s.step == 0 || s.count == channels) && (z.step == 0 || z.count == channels), s.count, " scales and ",
+  require((s.is_single || s.count == channels) && (z.is_single || z.count == channels), s.count, " scales and ",
           z.count, " zero points are given; axis ", axis, " needs ", channels, " of each.");
-  for (index_t c = 0; c < (s.step == 0 && z.step == 0 ? 1 : channels); ++c)
+  for (index_t c = 0; c < (s.is_single && z.is_single ? 1 : channels); ++c)
     detail::check_fake(static_cast<double>(s[c]), z[c], quant_min, quant_max, c);
 
   const typename memory_source<X, Extents>::template in_order<row_major> elements(x);
   const auto& rows = as_floats(elements);
   std::vector<float> out(static_cast<std::size_t>(x.extents.size()));
   if (out.empty()) return out;
-  const bool one = s.step == 0 && z.step == 0;
+  const bool one = s.is_single && z.is_single;
   index_t inner = one ? x.extents.size() : 1;
   for (int axis_inside = rank - 1; !one && axis_inside > along; --axis_inside) inner *= x.extents[axis_inside];
   const detail::fake_channels quantize(s, z, one ? 1 : channels, inner, quant_min, quant_max);

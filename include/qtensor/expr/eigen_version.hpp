@@ -37,9 +37,13 @@ concept eigen_object = std::is_class_v<X> && requires(const X& x) {
 };
 
 /// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by
-/// pointer.
+/// pointer. (Eigen 3.4 says so of rows and columns at equal distances, whose memory it does not give.)
 template <class X>
-inline constexpr bool has_memory = (static_cast<int>(Eigen::internal::traits<X>::Flags) & Eigen::DirectAccessBit) != 0;
+inline constexpr bool has_memory = (static_cast<int>(Eigen::internal::traits<X>::Flags) & Eigen::DirectAccessBit) !=
+                                       0 &&
+                                   requires(const X& x) {
+  x.data();
+};
 
 }  // namespace expr_detail
 

@@ -182,6 +182,18 @@ void store_matrix(const Call& call, Dst& dst) {
         {reinterpret_cast<std::uint16_t*>(dst.data()), dst.cols(), dst.rows(), dst.colStride(), dst.rowStride()}});
 }
 
+/// Whether what into(...) holds, a reference or an object, may be written: spans may, whoever holds them.
+template <class Dst>
+inline constexpr bool is_writable = [] {
+  using plain = std::remove_cvref_t<Dst>;
+  constexpr bool is_const = std::is_const_v<std::remove_reference_t<Dst>>;
+  if constexpr (quantized<plain>) return !is_const || !requires(plain & x) {
+      x.span();
+    };
+  else
+    return !is_const && (static_cast<int>(Eigen::internal::traits<plain>::Flags) & Eigen::LvalueBit) != 0;
+}();
+
 /// Where the scales of a quantized result come from: with_scales(...), or its own numbers.
 enum class scales_are { given, computed };
 
@@ -296,8 +308,10 @@ auto matmul(const W& w, const X& x, const Option&... option) {
       store_quantized<is_static ? scales_are::given : scales_are::computed>(call, span);
     };
     if constexpr (count_options<matmul_option::destination, Option...> == 1) {
-      auto& dst =
-          const_cast<std::remove_cvref_t<decltype(std::get<0>(destination).dst)>&>(std::get<0>(destination).dst);
+      using given = decltype(std::get<0>(destination).dst);
+      static_assert(is_writable<given>,
+                    "qtensor: into(...) takes a matrix, tensor or span to write to, not a const one.");
+      auto& dst = const_cast<std::remove_cvref_t<given>&>(std::get<0>(destination).dst);
       if constexpr (quantized<decltype(dst)>) {
         if constexpr (requires { dst.span(); })
           quantize_to(dst.span());

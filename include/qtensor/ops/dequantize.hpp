@@ -205,22 +205,25 @@ class number_writer {
         turn(tile, apart, width, height, to + col * steps_[last] + row);
       }
   }
-  /// The columns of a tile of at most so many rows, one after the other: by way of a small tile, which columns leave as
+  /// The columns of a tile, one after the other: by way of a small tile of at most so many rows, which columns leave as
   /// runs, where they go past the caches or are so far apart that their lines share a place in the first one.
   static constexpr index_t most_turned = 256 / index_t{sizeof(number)};
   void turn(const number* tile, index_t wide, index_t width, index_t height, number* to) const {
     constexpr index_t few = 16, at_once = 32, apart = most_turned + 64 / index_t{sizeof(number)}, colliding_bytes = 512;
-    const bool collides = steps_[last] * index_t{sizeof(number)} % colliding_bytes == 0;
-    if (!streams_ && (height < few || !collides)) return simd::transpose(tile, wide, width, height, to, steps_[last]);
+    const index_t step = steps_[last];
+    const bool collides = step * index_t{sizeof(number)} % colliding_bytes == 0;
+    if (!streams_ && (height < few || !collides)) return simd::transpose(tile, wide, width, height, to, step);
     alignas(64) number turned[at_once * apart];
-    for (index_t first = 0; first < width; first += at_once) {
-      const index_t count = std::min(at_once, width - first), step = steps_[last];
-      simd::transpose(tile + first, wide, count, height, turned, apart);
-      if (streams_)
-        stream_rows(turned, apart, count, height, to + first * step, step);
-      else
-        simd::copy_rows(static_cast<const number*>(turned), apart, count, height, to + first * step, step);
-    }
+    for (index_t row = 0; row < height; row += most_turned)
+      for (index_t col = 0; col < width; col += at_once) {
+        const index_t count = std::min(at_once, width - col), n = std::min(most_turned, height - row);
+        simd::transpose(tile + row * wide + col, wide, count, n, turned, apart);
+        number* const first = to + col * step + row;
+        if (streams_)
+          stream_rows(turned, apart, count, n, first, step);
+        else
+          simd::copy_rows(static_cast<const number*>(turned), apart, count, n, first, step);
+      }
   }
 
   /// The same by way of their codes, which are turned instead of the numbers. Past the caches parts of columns that

@@ -19,6 +19,12 @@ struct integer_tile {
   std::int32_t* values;
   index_t stride;
 };
+/// The same of sums that leave 32 bits, for sinks that take them.
+struct long_integer_tile {
+  index_t row, col, rows, cols;
+  const std::int64_t* values;
+  index_t stride;
+};
 
 namespace ops {
 
@@ -315,13 +321,20 @@ struct scaled {
   bool is_direct() const { return keeps_rows(sink); }
 };
 
-/// The sink of exact sums as they are, modulo 2^32: `Sink` takes an integer_tile.
+/// The sink of exact sums as they are: `Sink` takes an integer_tile, of sums modulo 2^32 unless it takes a
+/// long_integer_tile, too.
 template <class Sink>
 struct unscaled {
   const Sink& sink;
   using sink_type = Sink;
   using tile_type = integer_tile;
-  static constexpr bool wraps = true, runs_beside = simd::runs_beside<Sink>;
+  static constexpr bool wraps = !std::is_invocable_v<const Sink&, const long_integer_tile&>;
+  static constexpr bool runs_beside = simd::runs_beside<Sink>;
+  template <class Rows, class Panel>
+  void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
+                  const std::int64_t* sums, index_t stride, float*) const {
+    sink(long_integer_tile{row, col, rows, cols, sums, stride});
+  }
   template <class Rows, class Panel>
   void operator()(const Rows&, index_t, const Panel&, index_t row, index_t col, index_t rows, index_t cols,
                   std::int32_t* sums, index_t stride, float*) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <qtensor/core/error.hpp>
 #include <qtensor/core/line_memory.hpp>
 #include <qtensor/simd/gemm_int8.hpp>
@@ -91,9 +92,7 @@ struct packed_layout {
 
   // The header and the arrays follow each other, each of them on a cache line.
   static constexpr index_t codes_at() { return 4 * line; }
-  constexpr index_t scales_at() const {
-    return codes_at() + round_up(detail::checked_product(panels(), panel_bytes()), line);
-  }
+  constexpr index_t scales_at() const { return behind(codes_at(), detail::checked_product(panels(), panel_bytes())); }
   constexpr index_t zeros_at() const { return after<scale_unit>(scales_at(), true); }
   constexpr index_t offsets_at() const { return after<zero_unit>(zeros_at(), S::has_zero_point); }
   constexpr index_t sums_at() const { return after<float>(offsets_at(), S::has_offset); }
@@ -103,7 +102,13 @@ struct packed_layout {
   template <class T>
   constexpr index_t after(index_t at, bool stored) const {
     const index_t entries = detail::checked_product(panels() * width, groups());
-    return stored ? at + round_up(detail::checked_product(entries, sizeof(T)), line) : at;
+    return stored ? behind(at, detail::checked_product(entries, sizeof(T))) : at;
+  }
+  /// The first line behind so many bytes.
+  static constexpr index_t behind(index_t at, index_t bytes) {
+    require(bytes <= std::numeric_limits<index_t>::max() - at - line, "packed weights of ", bytes,
+            " bytes in one array are more than 64 bits count.");
+    return at + round_up(bytes, line);
   }
 };
 

@@ -13,48 +13,61 @@ namespace qtensor::inline QTENSOR_ABI {
 namespace ops {
 
 /// What may be passed as scales or zero points: one number, or anything contiguous of numbers (std::vector, std::array,
-/// a built-in array, an Eigen vector).
+/// a built-in array), or an Eigen vector, or matrix with one element a block.
 template <class T>
 concept number = std::is_arithmetic_v<std::remove_cvref_t<T>>;
-// Eigen's vectors have data() and size() too, so they are told by their stride: a row of a column-major matrix has
+// Eigen's matrices have data() and size() too, so they are told by their strides: a row of a column-major matrix has
 // gaps.
 template <class R>
 concept eigen_numbers = !number<R> && requires(const R& r) {
   { *r.data() } -> number;
-  { r.size() } -> std::convertible_to<std::size_t>;
-  { r.innerStride() } -> std::convertible_to<index_t>;
+  { r.rows() } -> std::convertible_to<index_t>;
+  { r.cols() } -> std::convertible_to<index_t>;
+  { r.rowStride() } -> std::convertible_to<index_t>;
+  { r.colStride() } -> std::convertible_to<index_t>;
 };
 template <class R>
-concept contiguous_numbers = !number<R> && !eigen_numbers<R> && requires(const R& r) {
+concept contiguous_numbers = !number<R> && !eigen_numbers<R> && !requires(const R& r) {
+  r.innerStride();
+}
+&&requires(const R& r) {
   { *std::data(r) } -> number;
   { std::size(r) } -> std::convertible_to<std::size_t>;
 };
 
-/// Any of them as pointer, count and step; a single number has step 0.
+/// Any of them as lines of `length` numbers, `step` apart, that begin `line_step` apart; a single number is for all.
 template <class T>
 struct numbers {
   const T* first;
-  index_t count;
-  index_t step;
-  constexpr T operator[](index_t i) const { return first[i * step]; }
+  index_t count, length, step = 1, line_step = 0;
+  bool is_single = false;
+  constexpr T operator[](index_t i) const {
+    return first[is_single ? 0 : i < length ? i * step : i / length * line_step + i % length * step];
+  }
 };
-template <number T>
+template <storage_order, number T>
 constexpr numbers<T> as_numbers(const T& one) {
-  return {&one, 1, 0};
+  return {.first = &one, .count = 1, .length = 1, .is_single = true};
 }
-template <contiguous_numbers R>
+template <storage_order, contiguous_numbers R>
 constexpr auto as_numbers(const R& r) {
-  return numbers<std::remove_cvref_t<decltype(*std::data(r))>>{std::data(r), static_cast<index_t>(std::size(r)), 1};
+  const auto n = static_cast<index_t>(std::size(r));
+  return numbers<std::remove_cvref_t<decltype(*std::data(r))>>{.first = std::data(r), .count = n, .length = n};
 }
-template <eigen_numbers R>
+/// A matrix of Eigen's line by line, as a tensor of this order stores its blocks.
+template <storage_order Order, eigen_numbers R>
 constexpr auto as_numbers(const R& r) {
-  return numbers<std::remove_cvref_t<decltype(*r.data())>>{r.data(), static_cast<index_t>(r.size()),
-                                                           static_cast<index_t>(r.innerStride())};
+  const index_t rows = r.rows(), cols = r.cols(), down = r.rowStride(), along = r.colStride();
+  using all = numbers<std::remove_cvref_t<decltype(*r.data())>>;
+  if constexpr (std::same_as<Order, row_major>)
+    return all{.first = r.data(), .count = rows * cols, .length = cols, .step = along, .line_step = down};
+  else
+    return all{.first = r.data(), .count = rows * cols, .length = rows, .step = down, .line_step = along};
 }
 
 }  // namespace ops
 
-/// One number, or a contiguous range of numbers.
+/// One number, a contiguous range of numbers, or an Eigen matrix of them in memory.
 template <class T>
 concept parameter_values = ops::number<T> || ops::contiguous_numbers<T> || ops::eigen_numbers<T>;
 
@@ -63,9 +76,9 @@ concept parameter_values = ops::number<T> || ops::contiguous_numbers<T> || ops::
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values Scales>
 constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scales) {
   using format = typename S::scale_format;
-  const auto given = ops::as_numbers(scales);
+  const auto given = ops::as_numbers<O>(scales);
   const index_t needed = out.shape().scale_count();
-  require(given.step == 0 || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ",
+  require(given.is_single || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ",
           needed, " blocks; pass one scale a block, or a single number.");
   for (index_t i = 0; i < given.count; ++i) {
     const float s = static_cast<float>(given[i]);
@@ -86,10 +99,10 @@ template <quantization_scheme S, tensor_extents E, storage_order O, parameter_va
 constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoints& zero_points) {
   static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it takes no zero points.");
   using format = typename S::zero_point_format;
-  const auto given = ops::as_numbers(zero_points);
+  const auto given = ops::as_numbers<O>(zero_points);
   static_assert(std::is_integral_v<std::remove_cvref_t<decltype(given[0])>>, "qtensor: zero points are integers.");
   const index_t needed = out.shape().zero_point_count();
-  require(given.step == 0 || given.count == needed, "quantize is given ", given.count,
+  require(given.is_single || given.count == needed, "quantize is given ", given.count,
           " zero points but the tensor has ", needed, " blocks of them; pass one a block, or a single number.");
   // As integers: a float cannot hold the largest int32.
   const auto low = std::max(static_cast<std::int64_t>(S::codes.low), static_cast<std::int64_t>(format::min));

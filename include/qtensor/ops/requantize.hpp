@@ -42,12 +42,11 @@ class requantization {
                      simd::floats<A>(divisor_));
   }
 
-  /// A vector of sums as codes that are not saturated yet.
-  template <bool HasRowScales>
-  QTENSOR_INLINE simd::ints<A> codes(const std::int32_t* sums, index_t row, index_t column) const {
-    const simd::floats<A> x =
-        simd::mul(simd::add(simd::to_float(simd::load<A>(sums)), simd::load<A>(shifts_.data() + column)),
-                  factors<HasRowScales>(row, column));
+  /// A vector of sums, of 32 or 64 bits, as codes that are not saturated yet.
+  template <bool HasRowScales, class Sum>
+  QTENSOR_INLINE simd::ints<A> codes(const Sum* sums, index_t row, index_t column) const {
+    const simd::floats<A> x = simd::mul(simd::add(as_floats(sums), simd::load<A>(shifts_.data() + column)),
+                                        factors<HasRowScales>(row, column));
     const simd::floats<A> limit(0x1p23f);  // beyond every code and zero point
     const simd::ints<A> code =
         simd::round_to_int(simd::min(limit, simd::max(simd::floats<A>(-0x1p23f), x))) + simd::ints<A>(zero_);
@@ -55,6 +54,15 @@ class requantization {
   }
 
  private:
+  static QTENSOR_INLINE simd::floats<A> as_floats(const std::int32_t* sums) {
+    return simd::to_float(simd::load<A>(sums));
+  }
+  static simd::floats<A> as_floats(const std::int64_t* sums) {
+    alignas(64) float rounded_once[static_cast<std::size_t>(step)];
+    for (index_t i = 0; i < step; ++i) rounded_once[i] = static_cast<float>(sums[i]);
+    return simd::load<A>(static_cast<const float*>(rounded_once));
+  }
+
   std::span<const float> rows_;
   float divisor_;
   std::int32_t zero_;
@@ -68,19 +76,22 @@ struct store_requantized {
   const How& how;
   matrix_ref<Y> y;
 
-  void operator()(const integer_tile& t) const {
-    if (t.stride == block)
-      how.has_row_scales() ? store<1, true>(t) : store<1, false>(t);
-    else
-      how.has_row_scales() ? store<2, true>(t) : store<2, false>(t);
-  }
+  void operator()(const integer_tile& t) const { store(t); }
+  void operator()(const long_integer_tile& t) const { store(t); }
 
  private:
   static constexpr index_t step = simd::lanes<A>, block = 4 * step;
 
+  template <class Tile>
+  void store(const Tile& t) const {
+    if (t.stride == block)
+      how.has_row_scales() ? store_blocks<1, true>(t) : store_blocks<1, false>(t);
+    else
+      how.has_row_scales() ? store_blocks<2, true>(t) : store_blocks<2, false>(t);
+  }
   /// Blocks of one row or of two, as wide as the tile has room.
-  template <index_t Rows, bool HasRowScales>
-  void store(const integer_tile& t) const {
+  template <index_t Rows, bool HasRowScales, class Tile>
+  void store_blocks(const Tile& t) const {
     constexpr index_t width = block / Rows;
     alignas(64) std::uint8_t bytes[block];
     for (index_t r = 0; r < t.rows; r += Rows) {

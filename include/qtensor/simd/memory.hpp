@@ -240,8 +240,8 @@ void widen_floats(const storage_t<F>* from, index_t n, float* out) {
 namespace detail {
 
 /// to[r * to_step + c] = from[c * from_step + r] for r < rows and c < cols: whole parts of `wide` elements of `high`
-/// rows by `turn`, along as many rows first, and what they leave by those after it; less than four elements or rows with
-/// those before them, once more.
+/// rows by `turn`, along as many rows first, and what they leave by those after it; what leaves less than four elements
+/// or rows is turned once more with those before them.
 template <class T>
 void transpose_by_parts(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step) {
   for (index_t r = 0; r < rows; ++r)

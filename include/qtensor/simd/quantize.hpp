@@ -26,10 +26,10 @@ constexpr void check_run_scheme() {
   static_assert(!S::is_interleaved,
                 "qtensor: run kernels take planar layouts; encode_interleaved and decode_interleaved take blocks.");
   static_assert(!S::has_offset,
-                "qtensor: run kernels encode without offsets; schemes that have one are quantized by the reference.");
+                "qtensor: run kernels encode without offsets; quantize a tensor of a scheme that has one.");
   static_assert(
       !random_rounding<typename S::rounding>,
-      "qtensor: stochastic rounding needs the index of each element, which runs do not know; use the reference.");
+      "qtensor: stochastic rounding needs the index of each element, which runs do not know; quantize a tensor.");
 }
 
 /// Writes the codes of elements [0, n), code_of(i) each, in the order of S's layout.

@@ -369,7 +369,8 @@ concept vector_ranged =
 /// Scales and zero points of n neighbouring blocks from their extremes with 0: scales as stored to units[0, n), the
 /// same as floats, or what they were before, and zero points. Where blocks are special - not finite (amax, as bits,
 /// says so), or with a scale that is not, or that its format does not hold - nothing of use is written. All others fit,
-/// unless statistics leave numbers out, or scales have so few digits that codes may end more than a step further on.
+/// unless statistics leave numbers out, scales have so few digits that codes may end more than a step further on, or
+/// are multiplied by their inverses and one of these is infinite.
 template <vector_ranged S, usable_arch A = best_arch>
 blocks_are range_scales(const std::uint32_t* amax, const float* low, const float* high, index_t n,
                         storage_t<typename S::scale_format>* units, float* scales, std::int32_t* zero_points) {
@@ -380,10 +381,10 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
   constexpr bool unrounded = detail::takes_unrounded<S>;
   constexpr bool many_digits =
       unrounded || detail::one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
-  constexpr bool fit = !leaves_out<S> && many_digits;
+  constexpr bool may_fit = !leaves_out<S> && many_digits, inverts = detail::is_reciprocal<S>;
   constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
   constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
-  words<A> largest(0u);
+  words<A> largest(0u), least_scale(infinity_bits);
   for (index_t first = 0; first < n; first += 4 * step) {
     std::array<words<A>, 4> codes;
 #pragma GCC unroll 4
@@ -407,6 +408,7 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
         const auto some = simd::below(words<A>(0u), simd::bits_as<std::uint32_t>(s));
         largest = simd::max(largest, simd::select(inside & some, words<A>(0u), words<A>(infinity_bits)));
       }
+      if constexpr (inverts) least_scale = simd::min(least_scale, simd::bits_as<std::uint32_t>(s));
       const ints<A> z = simd::round_to_int(simd::sub(floats<A>(S::codes.low), simd::div(from, s)));
       store(scales + i, s);
       store(zero_points + i, simd::min(ints<A>(most), simd::max(ints<A>(least), z)));
@@ -414,6 +416,8 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
     detail::store_scale_codes<F, A>(codes, units + first, n - first);
   }
   if (simd::reduce_max(largest) >= infinity_bits) return blocks_are::special;
+  constexpr float overflows = exp2i(-128);  // its inverse
+  const bool fit = may_fit && !(inverts && simd::any(simd::below(least_scale, words<A>(bits_of(overflows) + 1))));
   return fit ? blocks_are::fitting : blocks_are::ordinary;
 }
 

@@ -24,7 +24,8 @@ concept byte_range = requires(const R& r) {
 }  // namespace detail
 
 /// Existing planar memory: codes in rows of whole bytes and one scale a block, dense in storage order. Each span must
-/// have the size that the shape asks for; nothing is copied, and the memory must outlive the view.
+/// have the size that the shape asks for, else qtensor::error is thrown; nothing is copied, and the memory must outlive
+/// the view.
 template <quantization_scheme S, storage_order Order = row_major, tensor_extents Extents>
 constexpr tensor_view<S, Extents, Order> view_of(std::span<const detail::code_unit_t<S>> codes,
                                                  std::span<const detail::unit_t<typename S::scale_format>> scales,
@@ -32,8 +33,11 @@ constexpr tensor_view<S, Extents, Order> view_of(std::span<const detail::code_un
                                                  const typename S::granularity_type& granularity = {}) {
   static_assert(!S::is_interleaved,
                 "qtensor: an interleaved scheme keeps codes and scales in one array: view_of<S>(bytes, extents).");
-  static_assert(!S::has_zero_point && !S::has_offset && !S::has_tensor_scale,
-                "qtensor: this scheme stores more than codes and scales; pass the zero points after the scales.");
+  static_assert(!S::has_zero_point, "qtensor: this scheme stores zero points; pass them after the scales.");
+  static_assert(!S::has_tensor_scale,
+                "qtensor: this scheme has two levels; pass the scale of the tensor after the scales.");
+  static_assert(!S::has_offset,
+                "qtensor: this scheme stores offsets, which view_of does not take; fill a tensor of it.");
   const tensor_shape<stored<S>, Extents, Order> shape{extents, granularity, granularity};
   detail::check_size("code units", codes.size(), shape.code_units());
   detail::check_size("scales", scales.size(), shape.scale_count());
@@ -48,12 +52,35 @@ constexpr tensor_view<S, Extents, Order> view_of(
     const typename S::granularity_type& granularity = {},
     const typename S::zero_granularity_type& zero_granularity = {}) {
   static_assert(S::has_zero_point, "qtensor: this scheme is symmetric; it has no zero points to pass.");
+  static_assert(!S::has_offset && !S::has_tensor_scale,
+                "qtensor: this scheme stores more than codes, scales and zero points; fill a tensor of it.");
   const tensor_shape<stored<S>, Extents, Order> shape{extents, granularity, zero_granularity};
   detail::check_size("code units", codes.size(), shape.code_units());
   detail::check_size("scales", scales.size(), shape.scale_count());
   detail::check_size("zero points", zero_points.size(), shape.zero_point_count());
   return {shape, {codes.data(), scales.data(), zero_points.data(), {}, {}}};
 }
+
+/// The same of two levels: the scale of the tensor must outlive the view, too.
+template <quantization_scheme S, storage_order Order = row_major, tensor_extents Extents>
+constexpr tensor_view<S, Extents, Order> view_of(std::span<const detail::code_unit_t<S>> codes,
+                                                 std::span<const detail::unit_t<typename S::scale_format>> scales,
+                                                 const float& tensor_scale, const Extents& extents,
+                                                 const typename S::granularity_type& granularity = {}) {
+  static_assert(S::has_tensor_scale,
+                "qtensor: this scheme has one level of scales; it has none of the tensor to pass.");
+  static_assert(!S::has_zero_point && !S::has_offset,
+                "qtensor: this scheme stores more than codes and scales of two levels; fill a tensor of it.");
+  const tensor_shape<stored<S>, Extents, Order> shape{extents, granularity, granularity};
+  detail::check_size("code units", codes.size(), shape.code_units());
+  detail::check_size("scales", scales.size(), shape.scale_count());
+  return {shape, {codes.data(), scales.data(), {}, {}, &tensor_scale}};
+}
+template <quantization_scheme S, storage_order Order = row_major, tensor_extents Extents>
+tensor_view<S, Extents, Order> view_of(std::span<const detail::code_unit_t<S>>,
+                                       std::span<const detail::unit_t<typename S::scale_format>>, const float&&,
+                                       const Extents&, const typename S::granularity_type& = {}) =
+    delete;  // name the scale of the tensor: the view would dangle
 
 /// Existing interleaved blocks as bytes, at any alignment: `view_of<compat::ggml::q8_0>(bytes, extents<dynamic,
 /// 4096>(n))`.

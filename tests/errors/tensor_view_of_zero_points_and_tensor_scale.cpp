@@ -1,0 +1,13 @@
+// EXPECT-FIRST: qtensor: this scheme stores more than codes, scales and zero points; fill a tensor of it.
+// SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/types.hpp>
+
+namespace qt = qtensor;
+std::span<const std::uint8_t> codes, zeros;
+std::span<const float> scales;
+#ifdef QTENSOR_VALID
+using S = qt::scheme<qt::uint8, qt::per_tensor, qt::zero_point<qt::uint8>, qt::static_only>;
+#else
+using S = qt::scheme<qt::uint8, qt::per_tensor, qt::zero_point<qt::uint8>, qt::tensor_scale<qt::f32>, qt::static_only>;
+#endif
+auto use = qt::view_of<S>(codes, scales, zeros, qt::extents(2, 32));
