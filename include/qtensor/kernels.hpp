@@ -1,4 +1,4 @@
-// Pointer-level kernels and whole-tensor operations: no Eigen.
+// Pointer-level kernels, whole tensors, products and ggml's blocks: no Eigen.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

@@ -1,4 +1,4 @@
-// Everything, for users of Eigen.
+// For users of Eigen: quantization, expressions and products, with what kernels.hpp has.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

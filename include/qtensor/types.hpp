@@ -1,4 +1,4 @@
-// Formats, schemes, tensors and the scalar reference: standard headers only.
+// Formats, schemes, tensors and views: standard headers only.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 

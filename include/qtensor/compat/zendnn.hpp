@@ -247,10 +247,6 @@ void dequantize(const job& j, const std::byte* from, const parameters& p, float*
       y[i] = (decode<code>(static_cast<std::uint8_t>(from[i])) - static_cast<float>(p.zero(i))) * p.scale(i);
   else if (j.reference)
     simd::kernel<simd::op::decode, stored<S>, simd::scalar_arch>::grouped(codes, p.n, p.group, {p.scales, p.zeros}, y);
-  else if (p.group >= p.n)
-    simd::decode_uniform<S>(codes, p.n, element_scale{*p.scales}, *p.zeros, y);
-  else if (p.group == 1)
-    simd::decode_vector<S>(codes, p.n, p.scales, p.zeros, y);
   else
     simd::decode_grouped<S>(codes, p.n, p.group, p.scales, p.zeros, y);
 }

@@ -351,18 +351,26 @@ void for_each_entry(index_t block, index_t col, index_t count, index_t length, V
   }
 }
 
+/// Entries of every `length` elements of a row from `col` on, of which `units` begin with that of the first one:
+/// adjacent(units) where they lie side by side, else one(unit) of each.
+template <class Grid, class Unit, class T, class Adjacent, class One>
+void load_entries(const Grid& grid, const Unit* units, index_t col, index_t count, index_t length, T* out,
+                  const Adjacent& adjacent, const One& one) {
+  const index_t block = grid.block[grid.block.size() - 1], step = grid.stride[grid.stride.size() - 1];
+  if (step == 1 && length == block) return adjacent(units);
+  for_each_entry(block, col, count, length,
+                 [&](index_t b, index_t first, index_t n) { fill_entries(one(units[b * step]), n, out + first); });
+}
+
 /// Scales that are stored, of every `length` elements of a row from `col` on, as floats.
 template <tensor_view_type View>
 void load_scales(const View& w, typename View::index_array at, index_t col, index_t count, index_t length, float* out) {
   using format = typename View::scheme_type::scale_format;
-  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
-  const index_t block = w.scale_grid().block[last], step = w.scale_grid().stride[last];
-  at[last] = col;
-  if (step == 1 && length == block) return load_adjacent_scales(w, at, count, out);
-  const auto* units = w.storage_scales(at);
-  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
-    fill_entries(decode<format>(detail::code_of<format>(units[b * step])), n, out + first);
-  });
+  at[at.size() - 1] = col;
+  load_entries(
+      w.scale_grid(), w.storage_scales(at), col, count, length, out,
+      [&](const auto*) { load_adjacent_scales(w, at, count, out); },
+      [](auto unit) { return decode<format>(detail::code_of<format>(unit)); });
 }
 
 /// Offsets that are stored, likewise: they are shared as scales are.
@@ -370,14 +378,11 @@ template <tensor_view_type View>
 requires(View::scheme_type::has_offset) void load_offsets(const View& w, typename View::index_array at, index_t col,
                                                           index_t count, index_t length, float* out) {
   using format = typename View::scheme_type::offset_format;
-  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
-  const index_t block = w.scale_grid().block[last], step = w.scale_grid().stride[last];
-  at[last] = col;
-  const auto* units = w.memory().offsets + w.scale_grid().entry(at);
-  if (step == 1 && length == block) return simd::decode_scales<format>(units, count, out);
-  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
-    fill_entries(decode<format>(detail::code_of<format>(units[b * step])), n, out + first);
-  });
+  at[at.size() - 1] = col;
+  load_entries(
+      w.scale_grid(), w.memory().offsets + w.scale_grid().entry(at), col, count, length, out,
+      [&](const auto* units) { simd::decode_scales<format>(units, count, out); },
+      [](auto unit) { return decode<format>(detail::code_of<format>(unit)); });
 }
 
 /// Zero points that are stored, of every `length` elements of a row from `col` on.
@@ -385,14 +390,11 @@ template <tensor_view_type View>
 void load_zero_points(const View& w, typename View::index_array at, index_t col, index_t count, index_t length,
                       std::int32_t* out) {
   using format = typename View::scheme_type::zero_point_format;
-  constexpr std::size_t last = std::tuple_size_v<typename View::index_array> - 1;
-  const index_t block = w.zero_grid().block[last], step = w.zero_grid().stride[last];
-  at[last] = col;
-  if (step == 1 && length == block) return load_adjacent_zero_points(w, at, count, out);
-  const auto* units = w.storage_zero_points(at);
-  for_each_entry(block, col, count, length, [&](index_t b, index_t first, index_t n) {
-    fill_entries(static_cast<std::int32_t>(format::decode(detail::code_of<format>(units[b * step]))), n, out + first);
-  });
+  at[at.size() - 1] = col;
+  load_entries(
+      w.zero_grid(), w.storage_zero_points(at), col, count, length, out,
+      [&](const auto* units) { decode_zero_points<format>(units, count, out); },
+      [](auto unit) { return static_cast<std::int32_t>(format::decode(detail::code_of<format>(unit))); });
 }
 
 /// A block all of whose codes are +0, whatever its scale says: kernels make them with a scale of 0.

@@ -361,6 +361,9 @@ template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
   }
 }
 
+template <group_loops Loops>
+using loops_are = std::integral_constant<group_loops, Loops>;
+
 /// The same by the loops that suit it. g++ 12 spills where quads are rolled that are one instruction each, or unrolled
 /// that are several. Many rows are short of registers and one row is a stream of memory: both do without what they do
 /// not need, and one row without requests where there are none. Bytes are unrolled less: CPUs see a stream by the steps
@@ -371,29 +374,29 @@ void group_registers_of(const group_columns& w, const group_rows<typename quad_r
   constexpr bool unrolls =
       group_tile<A>::many_registers || nibble_dot<A>::takes_bytes || quad_reader<A, Q>::at_once > 1;
   constexpr index_t most = Q == quads_of::bytes ? 4 : 8;
-  const auto run = [&]<group_loops Loops>(std::integral_constant<group_loops, Loops>) {
+  const auto run = [&]<group_loops Loops>(loops_are<Loops>) {
     group_registers<A, Q, Rows, Pairs, Loops>(w, x, groups, quads, sums);
   };
   if constexpr (Q == quads_of::ready_bytes) {
-    if (quads % 8 == 0) return run(std::integral_constant<group_loops, group_loops{8, true, false, false}>{});
-    run(std::integral_constant<group_loops, group_loops{4, false, false, false}>{});
+    if (quads % 8 == 0) return run(loops_are<group_loops{8, true, false, false}>{});
+    run(loops_are<group_loops{4, false, false, false}>{});
   } else {
     const bool plain = w.zeros == nullptr && x.zeros == nullptr && w.offsets == nullptr;
     if constexpr (Rows >= 4 && group_tile<A>::many_registers)
       if (plain && quads % 4 == 0) {
-        if (quads % most == 0) return run(std::integral_constant<group_loops, group_loops{most, true, true, true}>{});
-        return run(std::integral_constant<group_loops, group_loops{4, true, true, true}>{});
+        if (quads % most == 0) return run(loops_are<group_loops{most, true, true, true}>{});
+        return run(loops_are<group_loops{4, true, true, true}>{});
       }
     if constexpr (Rows == 1 && unrolls)
       if (plain) {
-        if (quads < most) return run(std::integral_constant<group_loops, group_loops{4, false, true, true}>{});
-        if (w.ahead == 0) return run(std::integral_constant<group_loops, group_loops{most, false, false, true}>{});
-        return run(std::integral_constant<group_loops, group_loops{most, false, true, true}>{});
+        if (quads < most) return run(loops_are<group_loops{4, false, true, true}>{});
+        if (w.ahead == 0) return run(loops_are<group_loops{most, false, false, true}>{});
+        return run(loops_are<group_loops{most, false, true, true}>{});
       }
     if (quads >= most)
-      run(std::integral_constant<group_loops, group_loops{unrolls ? most : 1, false, true, false}>{});
+      run(loops_are<group_loops{unrolls ? most : 1, false, true, false}>{});
     else
-      run(std::integral_constant<group_loops, group_loops{unrolls ? 4 : 1, false, true, false}>{});
+      run(loops_are<group_loops{unrolls ? 4 : 1, false, true, false}>{});
   }
 }
 
