@@ -20,7 +20,10 @@ concept decoded_value = std::same_as<T, float> || std::same_as<T, std::int64_t>;
 ///   name        a fixed_string, spelled as OCP or the C++ type would spell it
 ///   decode(c)   the value of code c; NaN and infinities where the format has them
 /// Optional: `storage`, the unsigned or signed type that holds a code (else the smallest unsigned one that fits);
-/// `ties_away`, true where round half away is the format's own rule (else ties go to even).
+/// `ties_away`, true where round half away is the format's own rule (else ties go to even); `fraction_bits` of fixed
+/// point, whose codes count 2^-fraction_bits; `next_above_max`, what would follow max if the format went on, so that
+/// numbers up to the middle between them round to max before any overflows; `keeps_nan_payload`, where a NaN keeps the
+/// upper bits of an f32's.
 template <class F>
 concept format = requires(std::uint32_t code) {
   { F::bits } -> std::convertible_to<int>;

@@ -255,8 +255,9 @@ class tensor_convolution {
 /// packed. Letters name the axes of each tensor, see convolution_layout: "NHWC", "NCHW", "NCW", "NDHWC"; "OIHW",
 /// "HWIO", "OHWI", "GOIHW". Throws where extents, letters and options do not fit each other, and where exact sums might
 /// leave 32 bits.
-///   const auto conv = prepare_convolution(X, "NHWC", W, "OIHW", {.strides = {2, 2}, .pad_low = {1, 1}, .pad_high = {1,
-///   1}});
+///   const auto conv = prepare_convolution(X, "NHWC", W, "OIHW",
+///                                         {.strides = {2, 2}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+/// examples/convolution.cpp is a whole program.
 template <quantized X, quantized W>
 auto prepare_convolution(const X& x, std::string_view x_order, const W& w, std::string_view w_order,
                          const convolution_options& how = {}) {
