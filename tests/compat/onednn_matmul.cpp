@@ -80,8 +80,8 @@ struct problem {
   }
   float by_mode(float x) const {
     using namespace qtensor;
-    return how.math == dnn::math_mode::bf16  ? decode<bf16>(encode<bf16>(x))
-           : how.math == dnn::math_mode::f16 ? decode<f16>(encode<f16>(x))
+    return how.math == dnn::math_mode::bf16  ? decode<bf16>(encode<bf16, qtensor::to_special>(x))
+           : how.math == dnn::math_mode::f16 ? decode<f16>(encode<f16, qtensor::to_special>(x))
                                              : x;
   }
   float integers(const std::vector<float>& src, const std::vector<float>& wei, index_t batch, index_t i,
@@ -308,7 +308,39 @@ TEST_CASE("matmul: what has no meaning is refused, and nothing is written") {
   CHECK_THROWS_WITH(dnn::matmul(dims{1, 4}, type::u8, v.src, dims{4, 1}, type::s8, v.wei, {v.src, type::undef, {1}},
                                 type::f32, &v.dst),
                     "qtensor: the bias is of type undef; it is f32, bf16, f16, s32, s8 or u8.");
+  const float pair[2] = {};
+  const void* const odd = reinterpret_cast<const std::byte*>(pair) + 1;
+  CHECK_THROWS_WITH(
+      dnn::matmul(dims{1, 4}, type::u8, v.src, dims{4, 1}, type::s8, v.wei, {odd, type::f32, {1}}, type::f32, &v.dst),
+      "qtensor: the bias is not aligned to 4 bytes, the size of f32.");
+  identity scaled;
+  scaled.how.src_scale = {odd, type::f32};
+  CHECK_THROWS_WITH(scaled.run(), "qtensor: a scale or zero point is not aligned to 4 bytes, the size of f32.");
+  scaled.how.src_scale = {&scaled.dst, type::f32};
+  scaled.dst = 1.f;
+  CHECK_THROWS_WITH(scaled.run(), "qtensor: the destination overlaps a scale or zero point that is read.");
+  CHECK(scaled.dst == 1.f);
+  scaled.how.src_scale = {};
+  scaled.how.math = static_cast<dnn::math_mode>(9);
+  CHECK_THROWS_WITH(scaled.run(), "qtensor: matmul_attributes::math is 9; its choices are 0 to 2.");
   CHECK(v.dst == 77.f);
+}
+
+TEST_CASE("matmul: floats beyond bf16 and f16 become infinities, and stay what they are") {
+  const float src[] = {qtensor::infinity, 1e30f, qtensor::quiet_nan, 2.f};
+  const std::int8_t wei[] = {2};
+  for (const auto& [math, of_1e30] :
+       {std::pair{dnn::math_mode::bf16, qtensor::decode<qtensor::bf16>(qtensor::encode<qtensor::bf16>(1e30f)) * 2.f},
+        {dnn::math_mode::f16, qtensor::infinity}}) {
+    float dst[4] = {};
+    dnn::matmul_attributes how;
+    how.math = math;
+    dnn::matmul(dims{4, 1}, type::f32, src, dims{1, 1}, type::s8, wei, {}, type::f32, dst, how);
+    CHECK(dst[0] == qtensor::infinity);
+    CHECK(dst[1] == of_1e30);
+    CHECK(dst[2] != dst[2]);
+    CHECK(dst[3] == 4.f);
+  }
 }
 
 TEST_CASE("matmul: precomputed reductions of a product of no columns are valid, too") {

@@ -173,4 +173,18 @@ TEST_CASE("onnx: refusals of convolutions name what does not fit") {
   CHECK_THROWS_WITH_AS(qlinear(none, 1.f), doctest::Contains("w_scale is empty"), qtensor::error);
   CHECK_THROWS_WITH_AS(qlinear(negative, 1.f), doctest::Contains("w_scale is -1"), qtensor::error);
   CHECK_THROWS_WITH_AS(qlinear(scale, 0.f), doctest::Contains("y_scale is 0"), qtensor::error);
+  for (const auto rule : {onnx::convolution_rule::runtime, onnx::convolution_rule::reference}) {
+    const std::uint8_t one[] = {1}, zero[] = {0};
+    const std::vector<float> unit = {1.f};
+    const std::vector<std::int32_t> far = {2147483393}, near = {2147483392};  // one term, of at most 255 here
+    std::uint8_t result[] = {7};
+    const auto add = [&](std::span<const std::int32_t> bias) {
+      onnx::qlinear_conv<std::uint8_t, std::uint8_t, std::uint8_t>(
+          one, dims{1, 1, 1}, one, dims{1, 1, 1}, {1e-9f, 0, unit, zero, 1e-2f, 100, bias}, {}, result, rule);
+    };
+    CHECK_THROWS_WITH_AS(add(far), doctest::Contains("may leave 32 bits"), qtensor::error);
+    CHECK(result[0] == 7);
+    add(near);
+    CHECK(result[0] == 255);
+  }
 }

@@ -136,6 +136,8 @@ TEST_CASE("stablehlo types: every constraint of a type has its sentence") {
   refused("!quant.uniform<i8:f32, 1.0:128>", "zero_points <= storage_max");
   refused("!quant.uniform<i8<-127:127>:f32, 1.0:-128>", "storage_min <= zero_points");
   refused("!quant.uniform<i8:f32:-1, {1.0}>", "0 <= quantization_dimension");
+  refused("!quant.uniform<i8:f32:-4294967295, {1.0}>", "0 <= quantization_dimension");
+  refused("!quant.uniform<i8:f32:4294967296, {1.0}>", "a dimension of at most 2147483647");
   CHECK(mentions(sentence([] {
                    quantized_type::per_axis(i8, f32_type, 0, {1.0, 2.0}, {0});
                  }),

@@ -69,9 +69,17 @@ void check_sums(const T& t, codes kind) {
 
 TEST_CASE("assign_parts: codes of every kind, sizes around boxes, both storage orders") {
   constexpr codes nibbles = Eigen::internal::packet_traits<float>::size < 16 ? codes::vectors : codes::fast;
-  for (const auto& [rows, cols] :
-       {std::pair<index_t, index_t>{1, 1}, {3, 700}, {1, 90}, {2, 41}, {8, 65}, {23, 200}, {40, 1100}, {70, 50},
-        {600, 3}, {33, 512}, {700, 1}}) {
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{1, 1},
+                                   {3, 700},
+                                   {1, 90},
+                                   {2, 41},
+                                   {8, 65},
+                                   {23, 200},
+                                   {40, 1100},
+                                   {70, 50},
+                                   {600, 3},
+                                   {33, 512},
+                                   {700, 1}}) {
     check_sums(check::tensor_of<qt::mxfp8_e4m3>(rows, cols), codes::vectors);
     check_sums(check::tensor_of<qt::int4_group<32>>(rows, cols), nibbles);
     check_sums(check::tensor_of<qt::int8_per_channel<1>, qt::col_major>(rows, cols), codes::fast);
@@ -131,6 +139,27 @@ TEST_CASE("assign_parts: blocks that start inside groups, transposes, several qu
   CHECK((big.array() == 7.f).all());
   RowVectorXf line = RowVectorXf::Ones(700);
   REACHES(line = line + w.row(5), line, RowVectorXf::Ones(700) + d.row(5));
+}
+
+TEST_CASE("assign_parts: rows and columns of codes as vectors, of any length") {
+  for (const index_t n : {1, 40, 245, 261, 300, 513, 1100}) {
+    CAPTURE(n);
+    const auto t = check::tensor_of<qt::mxfp8_e4m3>(n, n);
+    const auto u = check::tensor_of<qt::int4_group<32>, qt::col_major>(n, n);
+    const auto w = qt::dequantize(t);
+    const auto v = qt::dequantize(u);
+    const row_matrix d = check::values(t), e = check::values(u);
+    const index_t last = n - 1;
+    VectorXf y = w.row(0).transpose() + w.col(last);
+    CHECK(check::same(row_matrix(y), row_matrix(d.row(0).transpose() + d.col(last))));
+    y -= 2.f * v.col(last) + w.col(0);
+    CHECK(check::same(row_matrix(y), row_matrix(d.row(0).transpose() + d.col(last) - (2.f * e.col(last) + d.col(0)))));
+    RowVectorXf z = w.row(last) - w.col(0).transpose();
+    CHECK(check::same(row_matrix(z), row_matrix(d.row(last) - d.col(0).transpose())));
+    MatrixXf m = check::numbers(n, 3);
+    m.col(1) = v.row(0).transpose() - w.col(last);
+    CHECK(check::same(row_matrix(m.col(1)), row_matrix(e.row(0).transpose() - d.col(last))));
+  }
 }
 
 TEST_CASE("assign_parts: what has no such memory, products and other functions are Eigen's") {

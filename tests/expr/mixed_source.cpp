@@ -57,6 +57,32 @@ TEST_CASE("mixed_source: products, broadcasts and quantized matrices in it") {
   check_expression(qt::dequantize(t) + a);
 }
 
+TEST_CASE("mixed_source: few rows or columns of codes, and vectors of them") {
+  for (const auto& [rows, cols] :
+       {std::pair<Index, Index>{1, 600}, {4, 600}, {23, 300}, {64, 130}, {65, 70}, {300, 7}, {600, 1}}) {
+    const auto t = check::tensor_of<qt::mxfp6_e2m3>(rows, cols);
+    const auto u = check::tensor_of<qt::mxfp8_e4m3, qt::col_major>(rows, cols);
+    const auto w = qt::dequantize(t);
+    const auto v = qt::dequantize(u);
+    const MatrixXf a = check::numbers(rows, cols);
+    const row_matrix r = a;
+    check_expression(w + a);
+    check_expression(v - r);
+    check_expression(w + v);
+    check_expression(2.f * w - a + v);
+  }
+  for (const Index n : {1, 245, 261, 300, 512, 513}) {
+    const auto t = check::tensor_of<qt::mxfp8_e4m3>(n, n);
+    const auto w = qt::dequantize(t);
+    const auto down = w.row(0).transpose() + w.col(n - 1);
+    const auto along = w.row(0) - w.col(n - 1).transpose();
+    check::check_tiles(qt::expr_detail::source_of<qt::row_major>(down), down);
+    check::check_tiles(qt::expr_detail::source_of<qt::col_major>(down), down.transpose());
+    check::check_tiles(qt::expr_detail::source_of<qt::row_major>(along), along);
+    check::check_tiles(qt::expr_detail::source_of<qt::col_major>(along), along.transpose());
+  }
+}
+
 TEST_CASE("mixed_source: only for matrices of both orders, a few at most, and functions whose packets are exact") {
   const MatrixXf a = check::numbers(4, 5);
   const row_matrix r = a;

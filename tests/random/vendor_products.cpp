@@ -96,8 +96,8 @@ std::uint32_t stored(data_type to, float d) {
 double factor(float x, std::int64_t zero, float scale, dnn::math_mode math) {
   const float v = (x - static_cast<float>(zero)) * scale;
   return static_cast<double>(math == dnn::math_mode::strict ? v
-                             : math == dnn::math_mode::bf16 ? decode<bf16>(encode<bf16, saturate>(v))
-                                                            : decode<f16>(encode<f16, saturate>(v)));
+                             : math == dnn::math_mode::bf16 ? decode<bf16>(encode<bf16, to_special>(v))
+                                                            : decode<f16>(encode<f16, to_special>(v)));
 }
 
 void one_matmul(fuzz::dice& dice) {

@@ -77,12 +77,20 @@ inline attributes as_in(implementation how) {
   return a;
 }
 
+namespace detail {
+
+/// Throws where a number is none of a choice's, from 0 to `last`.
+template <class Choice>
+void check_choice(std::string_view what, Choice choice, Choice last) {
+  require(choice >= Choice{} && choice <= last, what, " is ", static_cast<int>(choice), "; its choices are 0 to ",
+          static_cast<int>(last), ".");
+}
+
+}  // namespace detail
+
 /// Throws where an enumeration holds a number that is none of its choices.
 inline void check_choices(const attributes& a) {
-  const auto check = [](std::string_view what, auto choice, auto last) {
-    require(choice >= decltype(choice){} && choice <= last, what, " is ", static_cast<int>(choice),
-            "; its choices are 0 to ", static_cast<int>(last), ".");
-  };
+  const auto check = [](std::string_view what, auto choice, auto last) { detail::check_choice(what, choice, last); };
   check("attributes::division", a.division, division::reciprocal);
   check("attributes::zero_point_order", a.zero_point_order, zero_point_order::after_round);
   check("attributes::rounding", a.rounding, rounding_mode::stochastic_onednn_2025_03);

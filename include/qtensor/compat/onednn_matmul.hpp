@@ -11,17 +11,15 @@ namespace qtensor::compat::onednn {
 inline namespace QTENSOR_ABI {
 namespace pieces {
 
-/// x rounded to F, saturated; a NaN is the quiet one of its sign.
+/// x rounded to F, overflow to infinity; a NaN is the quiet one of its sign.
 template <format F>
 simd::floats<arch> rounded_to(const simd::floats<arch>& x) {
-  using floats = simd::floats<arch>;
   using words = simd::words<arch>;
-  const floats kept = simd::max(floats(F::min), simd::min(floats(F::max), x));
   const words nan = (simd::bits_as<std::uint32_t>(x) & words(sign_bit)) | words(bits_of(quiet_nan));
   if constexpr (std::is_same_v<F, bf16>)
-    return simd::select(x == x, simd::rounded_to_bf16(kept), simd::bits_as<float>(nan));
+    return simd::select(x == x, simd::rounded_to_bf16(x), simd::bits_as<float>(nan));
   else
-    return simd::select(x == x, simd::rounded_to_f16(kept), simd::bits_as<float>(nan));
+    return simd::select(x == x, simd::rounded_to_f16(x), simd::bits_as<float>(nan));
 }
 
 /// An operand of float products, of which `matrix` is multiplied: (x - zero point) * scale, rounded to the math mode.
@@ -198,6 +196,7 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
   if (bias.data != nullptr) {
     detail::check_plain_type("the bias", bias.type);
     const index_t n = onednn::element_count(bias.dims);
+    detail::extent::of("the bias", bias.data, bias.type, n);  // throws where it is not aligned
     require(bias.dims.back() == j.n() && (n == j.n() || bias.dims == dst_dims), "the bias has ", n,
             " elements; it has one for each of ", j.n(), " columns, or the dimensions of the destination.");
     bias_values.resize(static_cast<std::size_t>(n));
@@ -207,6 +206,13 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
   into.src_scale = into.src_zero_point = {};
   into.beta = 0.f;
   check_choices(into);
+  detail::check_choice("matmul_attributes::math", how.math, math_mode::f16);
+  detail::check_choice("matmul_attributes::weight_scaling", how.weight_scaling, weight_scaling::after_sum);
+  detail::check_choice("matmul_attributes::reductions_of", how.reductions_of, reductions_of::shifted);
+  for (const detail::parameter_map* p : {&j.src_scale, &j.src_zero, &j.wei_scale, &j.wei_zero, &j.reductions})
+    if (p->given())
+      require(!written.overlaps(detail::extent::of("a scale or zero point", p->data, p->type, p->count)),
+              "the destination overlaps a scale or zero point that is read.");
   // Results that only are copied are made where they belong.
   const auto absent = [](const parameter& p) { return p.data == nullptr && p.mask == 0 && p.groups.empty(); };
   const bool in_place = dst_type == data_type::f32 && absent(into.dst_scale) && absent(into.dst_zero_point) &&

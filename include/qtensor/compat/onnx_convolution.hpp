@@ -123,6 +123,8 @@ struct integer_convolution {
     return result_in(y.data(), plan.result(detail::letters("NCW", "NCHW", "NCDHW", rank())));
   }
   std::size_t rank() const { return rank_; }
+  /// The largest magnitude that a sum may have.
+  std::int64_t reach() const { return weights.reach() * ops::farthest_from_zero(input.zero_point, input.sign); }
 
  private:
   struct ranked_plan {
@@ -180,6 +182,9 @@ void qlinear(const integer_convolution& node, float x_scale, std::span<const flo
     detail::check_scale("w_scale", s);
     scales.push_back(rounded(rounded(x_scale * s) / y_scale));
   }
+  for (const std::int32_t b : bias)
+    require(node.reach() + std::abs(std::int64_t{b}) < std::int64_t{1} << 31, "sums of up to ", node.reach(),
+            " and a bias of ", b, " may leave 32 bits; a convolution's sums are exact in 32 bits.");
   const convolution_scales floats{1.f, scales, {}, bias};
   const auto to = node.result(y);
   if (rule == convolution_rule::runtime) {
@@ -223,7 +228,8 @@ struct qlinear_parameters {
 };
 
 /// QLinearConv: y = the sums of (x - x_zero_point) (w - w_zero_point) plus bias, as codes of y_scale and y_zero_point
-/// (convolution_rule). Throws before y is written as conv_integer does, and on scales that are not finite and positive.
+/// (convolution_rule). Throws before y is written as conv_integer does, of sums with their bias, and on scales that are
+/// not finite and positive.
 template <byte_code X, byte_code W, byte_code Y, executor By = serial>
 void qlinear_conv(std::span<const X> x, std::span<const index_t> x_dims, std::span<const W> w,
                   std::span<const index_t> w_dims, const qlinear_parameters<X, W, Y>& p,

@@ -110,7 +110,7 @@ struct qlinear_matmul_parameters {
 
 /// QLinearMatMul: y = the exact sums of (a - a_zero_point) (b - b_zero_point), however long, as codes of y_scale and
 /// y_zero_point (matmul_rule). Throws before y is written as matmul_integer does, and on scales that are not finite and
-/// positive or not as many as zero points.
+/// positive or neither one nor one for each row of a or column of b.
 template <byte_code A, byte_code B, byte_code Y, executor By = serial>
 void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
                     std::span<const index_t> b_dims, const qlinear_matmul_parameters<A, B, Y>& p, std::span<Y> y,

@@ -288,7 +288,7 @@ class element_type {
   std::optional<quantized_type> quantized_;
 };
 
-/// The type as MLIR spells it, with scales in the shortest decimals that read back.
+/// The type as MLIR spells it, with scales in the shortest decimals that read back as these doubles.
 std::string to_string(const element_type& type);
 /// The type of such a spelling: "f32", "!quant.uniform<i8<-127:127>:f32:0, {0.1:-30, 0.5:-20}>". Throws on anything
 /// else, and on a type that breaks a constraint.
@@ -401,6 +401,7 @@ inline element_type parse_type(std::string_view text) {
   const basic_type expressed = in.basic();
   std::optional<wide_integer> axis;
   if (in.accept(":")) axis = in.number();
+  if (axis && *axis > std::numeric_limits<int>::max()) in.fail_with("a dimension of at most 2147483647");
   in.expect(",");
   if (axis) in.expect("{");
   std::vector<double> scales;
@@ -413,7 +414,8 @@ inline element_type parse_type(std::string_view text) {
   in.expect(">");
   in.expect_end();
   // A narrow range decides which zero points are allowed, so it is checked with them.
-  const auto whole = axis ? quantized_type::per_axis(storage, expressed, static_cast<int>(*axis), scales, zeros)
+  const int dimension = axis ? static_cast<int>(std::max<wide_integer>(*axis, -1)) : 0;
+  const auto whole = axis ? quantized_type::per_axis(storage, expressed, dimension, scales, zeros)
                           : quantized_type::per_tensor(storage, expressed, scales.front(), zeros.front());
   return range ? whole.in_range(range->first, range->second) : whole;
 }

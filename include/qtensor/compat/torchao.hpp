@@ -23,7 +23,8 @@ using mx = scheme<Code, group<N, Axis>, scale_as<e8m0>, Mode>;
 /// infinity gives scale 7E and codes of +-6 and 0, a NaN scale 7F.
 using nvfp4 = with<qtensor::nvfp4, block_literal>;
 /// nvfp4_quantize with one: block scales amax / 6 / tensor scale in e4m3, at least 2^-6. Dynamic quantization computes
-/// the tensor scale amax / (448 * 6) (per_tensor_amax_to_scale); `nvfp4_below` takes one that is given.
+/// the tensor scale amax / (448 * 6) of the finite numbers (per_tensor_amax_to_scale); `nvfp4_below` takes one that is
+/// given.
 using nvfp4_two_level = with<nvfp4, tensor_scale<f32>>;
 
 /// nvfp4_quantize(x, 16, per_tensor_scale): block scales and codes below a tensor scale that is known already, in the

@@ -74,7 +74,8 @@ struct nearest_even_without_minus_zero {
   }
 };
 
-/// Two levels of scales over groups of 16; infinities and NaNs run through the formulas, a NaN element is code 0.
+/// Two levels of scales over groups of 16; infinities and NaNs run through the formulas of their blocks and do not
+/// count for the scale of the tensor; a NaN element is code 0.
 using nvfp4 = scheme<e2m1, group<16>, scale_as<e4m3>, tensor_scale<f32>, nvfp4_rule, nearest_even_without_minus_zero,
                      nan_to_zero, block_literal, capped_reciprocal>;
 /// The same over 16 x 16 blocks, as for weights. TransformerEngine repeats a block's scale for each of its rows.

@@ -119,8 +119,8 @@ class mixed_part {
   using source = decltype(matrix_source<Order>(std::declval<const Xpr&>()));
 
  public:
-  static constexpr bool turns = is_turned<Xpr, Order>;
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
+  static constexpr bool turns = has_across && is_turned<Xpr, Order>;  // Eigen has vectors in the order that suits it
   static constexpr bool decodes = is_decoded<Xpr, Order>, is_computed = !has_memory<Xpr> && !folded<Xpr>;
   static constexpr int copies = 1;
 

@@ -379,11 +379,16 @@ class distant_zero_sink {
   const Sink& sink_;
 };
 
+/// How far codes of 8 bits may be from a zero point.
+inline std::int64_t farthest_from_zero(std::int32_t zero, simd::code_sign sign) {
+  const std::int64_t distance = std::int64_t{zero} - nearest_code(zero, sign);
+  return 255 + (distance < 0 ? -distance : distance);
+}
+
 /// Throws where the source's zero point is so far from its codes that a sum might leave 32 bits.
 template <simd::usable_arch A>
 void check_source_zero(const packed_convolution<A>& w, std::int32_t zero, simd::code_sign sign) {
-  const std::int64_t distance = std::int64_t{zero} - nearest_code(zero, sign);
-  const std::int64_t farthest = 255 + (distance < 0 ? -distance : distance);
+  const std::int64_t farthest = farthest_from_zero(zero, sign);
   require(w.reach() < divide_up(std::int64_t{1} << 31, farthest), "the zero point of the source is ", zero, ", up to ",
           farthest, " from its codes, and weights come to ", w.reach(),
           ": sums may leave 32 bits; a convolution's sums are exact in 32 bits.");
