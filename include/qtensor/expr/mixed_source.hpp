@@ -83,30 +83,30 @@ struct part_shape {
   }
 };
 
-/// Memory for the copies of a box, whose rows are `stride` floats apart. `is_dense`: rows follow each other in all
-/// that a box is made of, so that it is one long row.
+/// Memory for the copies of a box, whose rows are Stride floats apart, if that is known. `IsDense`: rows follow each
+/// other in all that a box is made of, so that it is one long row.
+template <index_t Stride, bool IsDense = false>
 class part_room {
  public:
-  part_room(float* memory, index_t stride, bool is_dense) : next_(memory), stride_(stride), is_dense_(is_dense) {}
+  explicit part_room(float* memory, index_t stride = Stride) : next_(memory), stride_(stride) {}
 
-  index_t stride() const { return stride_; }
-  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride_); }
+  index_t stride() const { return Stride != dynamic ? Stride : stride_; }
+  float* take(index_t rows) { return std::exchange(next_, next_ + rows * stride()); }
   /// A box in memory, and ...
   template <class Box>
   Box map(typename Box::PointerArgType data, index_t rows, index_t cols, index_t step) const {
-    return map_of_box<Box>(data, rows, cols, step, is_dense_);
+    return map_of_box<Box>(data, rows, cols, step, IsDense);
   }
   /// ... one of a constant.
   template <class Op>
   auto fill(index_t rows, index_t cols, const Op& constant) const {
     using box = Eigen::CwiseNullaryOp<Op, typename box_map::PlainObject>;
-    return is_dense_ ? box(1, rows * cols, constant) : box(rows, cols, constant);
+    return IsDense ? box(1, rows * cols, constant) : box(rows, cols, constant);
   }
 
  private:
   float* next_;
   index_t stride_;
-  bool is_dense_;
 };
 
 /// A part of an expression; its box(row, rows, col, cols, room) is an Eigen expression of that box in the order of
@@ -137,11 +137,11 @@ class mixed_part {
     const auto step = row_step();
     return !step || *step == cols;
   }
-  box_map box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
-    if (const auto step = row_step()) return room.map<box_map>(source_.direct(row, col), rows, cols, *step);
+  box_map box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
+    if (const auto step = row_step()) return room.template map<box_map>(source_.direct(row, col), rows, cols, *step);
     float* const copy = room.take(rows);
     read(row, rows, col, cols, copy, room.stride());
-    return room.map<box_map>(copy, rows, cols, room.stride());
+    return room.template map<box_map>(copy, rows, cols, room.stride());
   }
 
  private:
@@ -191,7 +191,7 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
   explicit mixed_part(const Eigen::CwiseNullaryOp<constant, Plain>& x) : constant_(x.functor()) {}
   static void prefetch(index_t, index_t, index_t, index_t) {}
   static bool is_dense(index_t) { return true; }
-  auto box(index_t, index_t rows, index_t, index_t cols, const part_room& room) const {
+  auto box(index_t, index_t rows, index_t, index_t cols, const auto& room) const {
     return room.fill(rows, cols, constant_);
   }
 
@@ -218,7 +218,7 @@ class mixed_part<Eigen::CwiseUnaryOp<Op, Xpr>, Order> {
     part_.prefetch(row, rows, col, cols);
   }
   bool is_dense(index_t cols) const { return part_.is_dense(cols); }
-  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = part_.box(row, rows, col, cols, room);
     return Eigen::CwiseUnaryOp<Op, decltype(a)>(a, op_);
   }
@@ -250,7 +250,7 @@ class mixed_part<Eigen::CwiseBinaryOp<Op, Left, Right>, Order> {
     right_.prefetch(row, rows, col, cols);
   }
   bool is_dense(index_t cols) const { return left_.is_dense(cols) && right_.is_dense(cols); }
-  auto box(index_t row, index_t rows, index_t col, index_t cols, part_room& room) const {
+  auto box(index_t row, index_t rows, index_t col, index_t cols, auto& room) const {
     const auto a = left_.box(row, rows, col, cols, room);
     const auto b = right_.box(row, rows, col, cols, room);
     return Eigen::CwiseBinaryOp<Op, decltype(a), decltype(b)>(a, b, op_);
@@ -272,15 +272,15 @@ inline constexpr bool goes_by_parts = has_few_copies<Part> && ((Part::has_along 
 /// Elements [row, row + rows) x [col, col + cols) of a part, in boxes of at most `high` rows, best a constant, whose
 /// copies are in `room`: to[r * stride + c] (=, +=, ...) that of row + r and col + c. Boxes follow each other along
 /// lines of codes, which are read in small pieces.
-template <part_shape Shape, class Part, class High, class Functor>
-void store_boxes(const Part& part, const part_room& room, const High& high, index_t row, index_t rows, index_t col,
+template <part_shape Shape, class Part, class Room, class High, class Functor>
+void store_boxes(const Part& part, const Room& room, const High& high, index_t row, index_t rows, index_t col,
                  index_t cols, float* to, index_t stride, const Functor& functor) {
   const auto height = [&](index_t r) { return std::min<index_t>(high, rows - r); };
   const auto width = [&](index_t c) { return std::min(Shape.cols, cols - c); };
   const auto store = [&](index_t r, index_t c, index_t next_row, index_t next_col) {
     const index_t down = height(r), across = width(c);
-    part_room left = room;
-    auto box = room.map<writable_box>(to + r * stride + c, down, across, stride);
+    Room left = room;
+    auto box = room.template map<writable_box>(to + r * stride + c, down, across, stride);
     const auto x = part.box(row + r, down, col + c, across, left);
     if constexpr (Shape.asks) {
       constexpr index_t at_once = 8;
@@ -319,12 +319,14 @@ void store_boxes(const Part& part, const High& high, index_t row, index_t rows, 
   alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * apart)];
   if constexpr (Part::turns && !Shape.asks)
     if (cols <= Shape.cols / 2) {
-      const bool is_dense = stride == cols && part.is_dense(cols);
-      const index_t step = is_dense ? cols : cols + 16;
-      return store_boxes<Shape>(part, part_room(copies, step, is_dense), high * apart / step / 16 * 16, row, rows, col,
-                                cols, to, stride, functor);
+      const auto store = [&]<bool IsDense>(index_t step) {
+        store_boxes<Shape>(part, part_room<dynamic, IsDense>(copies, step), high * apart / step / 16 * 16, row, rows,
+                           col, cols, to, stride, functor);
+      };
+      return stride == cols && part.is_dense(cols) ? store.template operator()<true>(cols)
+                                                   : store.template operator()<false>(cols + 16);
     }
-  store_boxes<Shape>(part, part_room(copies, apart, false), high, row, rows, col, cols, to, stride, functor);
+  store_boxes<Shape>(part, part_room<apart>(copies), high, row, rows, col, cols, to, stride, functor);
 }
 
 }  // namespace expr_detail

@@ -251,13 +251,20 @@ template <class T, class Turn, class... Smaller>
 void transpose_by_parts(const T* from, index_t from_step, index_t rows, index_t cols, T* to, index_t to_step, Turn turn,
                         Smaller... smaller) {
   constexpr index_t wide = Turn::wide, high = Turn::high, few = 4;
-  const auto taken = [](index_t n, index_t part) { return part <= few && n >= part ? n : n / part * part; };
-  const index_t whole_rows = taken(rows, wide), whole_cols = taken(cols, high);
-  for (index_t col = 0; col < whole_cols; col += high)
-    for (index_t row = 0; row < whole_rows; row += wide) {
-      const index_t r = std::min(row, whole_rows - wide), c = std::min(col, whole_cols - high);
-      turn(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
-    }
+  index_t whole_rows = rows / wide * wide, whole_cols = cols / high * high;
+  const auto turn_at = [&](index_t r, index_t c) QTENSOR_INLINE_LAMBDA {
+    turn(from + c * from_step + r, from_step, to + r * to_step + c, to_step);
+  };
+  for (index_t c = 0; c < whole_cols; c += high)
+    for (index_t r = 0; r < whole_rows; r += wide) turn_at(r, c);
+  if (wide <= few && whole_rows < rows && rows >= wide) {
+    for (index_t c = 0; c < whole_cols; c += high) turn_at(rows - wide, c);
+    whole_rows = rows;
+  }
+  if (high <= few && whole_cols < cols && cols >= high) {
+    for (index_t r = 0; r < whole_rows; r += wide) turn_at(std::min(r, whole_rows - wide), cols - high);
+    whole_cols = cols;
+  }
   if (whole_cols < cols)
     transpose_by_parts(from + whole_cols * from_step, from_step, whole_rows, cols - whole_cols, to + whole_cols,
                        to_step, smaller...);
