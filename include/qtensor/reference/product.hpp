@@ -37,7 +37,8 @@ float integer_product(const X& x, const W& w, index_t depth) {
 ///   y = fma(float(integer_dot of g), w's scale, y)             where x has one scale (x.one_scale); y = RN(y * s) last
 /// Where w.has_offset, w.offset(k) is added to every weight of a group: with t the sum of x.number over g, after each
 /// dot y = fma(RN(x's scale * t), offset, y), or y = fma(t / w.unit, offset, y) where x has one scale. In the end
-/// y = RN(y * w.tensor_scale) where w.has_tensor_scale. w.unit is a power of two.
+/// y = RN(y * w.tensor_scale) where w.has_tensor_scale. w.unit is a power of two. One group of weights that are
+/// integers, without offsets, is an integer_product instead.
 template <class X, class W>
 float group_product(const X& x, const W& w, index_t depth, index_t group) {
   float y = 0.f;
