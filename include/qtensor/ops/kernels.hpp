@@ -9,8 +9,6 @@ namespace qtensor::detail {
 /// What kernels of one scale need of a scheme.
 template <class S>
 constexpr void check_one_scale() {
-  static_assert(!S::is_interleaved,
-                "qtensor: an interleaved scheme stores scales between its codes; use a tensor or a view of it.");
   static_assert(!S::has_offset && !S::has_tensor_scale,
                 "qtensor: this scheme stores more than a scale and a zero point; use a tensor or a view of it.");
 }
@@ -24,6 +22,8 @@ namespace qtensor::inline QTENSOR_ABI::kernels {
 /// positive and finite; with a zero point, it must be a code.
 template <quantization_scheme S>
 void quantize(const float* src, index_t n, float scale, detail::code_unit_t<S>* dst) {
+  static_assert(!S::is_interleaved,
+                "qtensor: an interleaved scheme stores scales between its codes; quantize a tensor of it.");
   detail::check_one_scale<S>();
   QTENSOR_ASSERT(n >= 0, "kernels::quantize needs n of at least 0.");
   QTENSOR_ASSERT(is_finite(scale) && scale > 0.f, "kernels::quantize needs a positive and finite scale.");
@@ -41,6 +41,8 @@ void quantize(const float* src, index_t n, float scale, std::int32_t zero_point,
 /// n codes with one scale to floats. Reads the bytes that hold n codes; writes dst[0, n).
 template <quantization_scheme S>
 void dequantize(const detail::code_unit_t<S>* src, index_t n, float scale, float* dst) {
+  static_assert(!S::is_interleaved,
+                "qtensor: an interleaved scheme stores scales between its codes; dequantize a view of it.");
   detail::check_one_scale<S>();
   QTENSOR_ASSERT(n >= 0, "kernels::dequantize needs n of at least 0.");
   simd::decode_uniform<S>(src, n, element_scale{scale}, 0, dst);
