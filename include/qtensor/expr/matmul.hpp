@@ -182,14 +182,17 @@ void store_matrix(const Call& call, Dst& dst) {
         {reinterpret_cast<std::uint16_t*>(dst.data()), dst.cols(), dst.rows(), dst.colStride(), dst.rowStride()}});
 }
 
+template <class T>
+concept has_span = requires(T& x) {
+  x.span();
+};
 /// Whether what into(...) holds, a reference or an object, may be written: spans may, whoever holds them.
 template <class Dst>
 inline constexpr bool is_writable = [] {
   using plain = std::remove_cvref_t<Dst>;
   constexpr bool is_const = std::is_const_v<std::remove_reference_t<Dst>>;
-  if constexpr (quantized<plain>) return !is_const || !requires(plain & x) {
-      x.span();
-    };
+  if constexpr (quantized<plain>)
+    return !is_const || !has_span<plain>;
   else
     return !is_const && (static_cast<int>(Eigen::internal::traits<plain>::Flags) & Eigen::LvalueBit) != 0;
 }();
@@ -313,7 +316,7 @@ auto matmul(const W& w, const X& x, const Option&... option) {
                     "qtensor: into(...) takes a matrix, tensor or span to write to, not a const one.");
       auto& dst = const_cast<std::remove_cvref_t<given>&>(std::get<0>(destination).dst);
       if constexpr (quantized<decltype(dst)>) {
-        if constexpr (requires { dst.span(); })
+        if constexpr (has_span<decltype(dst)>)
           quantize_to(dst.span());
         else
           quantize_to(dst);

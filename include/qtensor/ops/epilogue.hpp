@@ -210,12 +210,7 @@ struct rounded_to {
   void check(index_t, index_t) const {
     require(is_finite(step) && step > 0.f, "a stage quantizes with the scale ", step,
             "; it must be finite and positive.");
-    std::int64_t low = 0, high = 0;
-    if constexpr (S::has_zero_point) {
-      using stored = typename S::zero_point_format;
-      low = std::max(static_cast<std::int64_t>(S::codes.low), static_cast<std::int64_t>(stored::min));
-      high = std::min(static_cast<std::int64_t>(S::codes.high), static_cast<std::int64_t>(stored::max));
-    }
+    const auto [low, high] = ops::zero_point_range<S>();
     require(zero >= low && zero <= high, "a stage quantizes with the zero point ", zero, "; it must be from ", low,
             " to ", high, ".");
   }

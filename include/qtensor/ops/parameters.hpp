@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <qtensor/reference/quantize.hpp>
 #include <qtensor/simd/abi.hpp>
@@ -65,6 +66,19 @@ constexpr auto as_numbers(const R& r) {
     return all{.first = r.data(), .count = rows * cols, .length = rows, .step = down, .line_step = along};
 }
 
+/// The zero points that a scheme holds, from the first to the last: codes that their format stores, as integers, for a
+/// float cannot hold the largest int32. 0 alone where it is symmetric.
+template <quantization_scheme S>
+constexpr std::array<std::int64_t, 2> zero_point_range() {
+  if constexpr (S::has_zero_point) {
+    using format = typename S::zero_point_format;
+    return {std::max(static_cast<std::int64_t>(S::codes.low), static_cast<std::int64_t>(format::min)),
+            std::min(static_cast<std::int64_t>(S::codes.high), static_cast<std::int64_t>(format::max))};
+  } else {
+    return {0, 0};
+  }
+}
+
 }  // namespace ops
 
 /// One number, a contiguous range of numbers, or an Eigen matrix of them in memory.
@@ -104,9 +118,7 @@ constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoin
   const index_t needed = out.shape().zero_point_count();
   require(given.is_single || given.count == needed, "quantize is given ", given.count,
           " zero points but the tensor has ", needed, " blocks of them; pass one a block, or a single number.");
-  // As integers: a float cannot hold the largest int32.
-  const auto low = std::max(static_cast<std::int64_t>(S::codes.low), static_cast<std::int64_t>(format::min));
-  const auto high = std::min(static_cast<std::int64_t>(S::codes.high), static_cast<std::int64_t>(format::max));
+  const auto [low, high] = ops::zero_point_range<S>();
   for (index_t i = 0; i < given.count; ++i)
     require(static_cast<std::int64_t>(given[i]) >= low && static_cast<std::int64_t>(given[i]) <= high, "zero point ", i,
             " is ", static_cast<std::int64_t>(given[i]), "; it must be a code that ", std::string_view(format::name),
