@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <qtensor/compat/onednn_convolution.hpp>
 #include <random>
 
@@ -208,6 +209,21 @@ TEST_CASE("onednn: refusals of convolutions name what does not fit") {
                        doctest::Contains("the destination is not aligned to 4 bytes"), qtensor::error);
   CHECK_THROWS_WITH_AS(fine(memory.data(), memory.data() + 59), doctest::Contains("overlaps the source"),
                        qtensor::error);
+  for (const index_t e : {index_t{-1}, std::numeric_limits<index_t>::max()}) {
+    auto dilated = d;
+    dilated.dilates = {0, e};
+    refuses(dilated, {}, ("an entry of the dilates is " + std::to_string(e) + "; it is at least 0").c_str());
+  }
+  // Behind the elements of a strided source, but before its last one.
+  for (const index_t sign : {1, -1}) {
+    auto apart = d;
+    apart.src.strides = {240 * sign, 48 * sign, 12 * sign, 2 * sign};
+    const dnn::integer_convolution strided(apart, bytes(180).data());
+    std::vector<float> room(4000, 7.f);
+    CHECK_THROWS_WITH_AS(strided(room.data() + 2000, room.data() + 2000 + sign * 70),
+                         doctest::Contains("overlaps the source"), qtensor::error);
+    CHECK(std::count(room.begin(), room.end(), 7.f) == 4000);
+  }
   CHECK(std::count(memory.begin(), memory.end(), 7.f) == static_cast<std::ptrdiff_t>(memory.size()));
   d.dst_order = "NHHC";
   refuses(d, {}, "has a letter twice");

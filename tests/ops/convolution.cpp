@@ -186,6 +186,34 @@ TEST_CASE("convolution: taps that read nothing but padding take no rows, however
         }
 }
 
+TEST_CASE("convolution: strides beyond the last place, of any length, are those to it") {
+  constexpr index_t most = std::numeric_limits<index_t>::max();
+  for (const index_t groups : {1, 4})
+    for (const index_t stride : {index_t{3}, index_t{1} << 40, most}) {
+      check_sums({.inputs = 4,
+                  .outputs = 4,
+                  .sizes = {3, 3},
+                  .taps = {2, 2},
+                  .how = {{stride, stride}, {}, {}, {}, {}, groups}});
+      check_sums({.inputs = 4,
+                  .outputs = 4,
+                  .sizes = {3, 3},
+                  .taps = {3, 1},
+                  .how = {{stride, 2}, {}, {}, {1, 0}, {0, 0}, groups}});
+    }
+}
+
+TEST_CASE("convolution: a padded source of more places than an index counts is refused before it takes memory") {
+  constexpr index_t far = index_t{1} << 59;
+  const std::vector<std::uint8_t> w(64, 1);
+  for (const index_t groups : {1, 32}) {
+    const auto plan = qt::plan_convolution({"NWC", {1, 1, 32}}, {"OIW", {groups, 32 / groups, 1}},
+                                           {.strides = {far}, .pad_low = {far}, .pad_high = {far}, .groups = groups});
+    CHECK(plan.shape.pixels() == 3);
+    CHECK_THROWS_WITH_AS(qt::pack_convolution(plan, {w.data()}), doctest::Contains("does not fit 63 bits"), qt::error);
+  }
+}
+
 TEST_CASE("convolution: threads change nothing") {
   const problem p{.batch = 3,
                   .inputs = 19,

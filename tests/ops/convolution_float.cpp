@@ -181,9 +181,25 @@ TEST_CASE("convolution of floats: codes in every layout, of one scale and of one
 TEST_CASE("convolution of floats: refuses scales of another number") {
   const problem p{.inputs = 6, .outputs = 5, .sizes = {4, 4}};
   const operands data(p);
-  const std::vector<float> two = {1.f, 1.f};
+  const std::vector<float> two = {1.f, 1.f}, one = {1.f};
+  const auto packed = qt::pack_convolution_floats(data.plan, {data.w.data()}, one, qt::weight_scales::of_outputs);
+  for (const auto& scales : {two, {}}) {
+    const qt::code_activations x{{data.x.data()}, data.plan.input, scales};
+    CHECK_THROWS_WITH_AS(qt::convolve_floats(packed, x, [](const qt::product_tile&) { FAIL("a tile"); }),
+                         doctest::Contains("scales for 6 channels; there is 1, or one for each"), qt::error);
+  }
   CHECK_THROWS_WITH_AS(qt::pack_convolution_floats(data.plan, {data.w.data()}, two, qt::weight_scales::of_inputs),
                        doctest::Contains("there are 2 scales for 6 input channels"), qt::error);
   CHECK_THROWS_WITH_AS(qt::pack_convolution_floats(data.plan, {data.w.data()}, two, qt::weight_scales::of_outputs),
                        doctest::Contains("there are 2 scales for 5 outputs"), qt::error);
+}
+
+TEST_CASE("convolution of floats: a padded source of more places than an index counts is refused") {
+  constexpr index_t far = index_t{1} << 59;
+  const std::vector<std::uint8_t> w(32, 1);
+  const std::vector<float> scale = {1.f};
+  const auto plan =
+      qt::plan_convolution({"NWC", {1, 1, 32}}, {"OIW", {1, 32, 1}}, {.strides = {far}, .pad_high = {far}});
+  CHECK_THROWS_WITH_AS(qt::pack_convolution_floats(plan, {w.data()}, scale, qt::weight_scales::of_outputs),
+                       doctest::Contains("does not fit 63 bits"), qt::error);
 }

@@ -190,6 +190,16 @@ TEST_CASE("convolution results: refusals") {
   refuses({1.f, {}, two, {}}, "there are 2 biases for 3 outputs");
   refuses({1.f, {}, {}, two_ints}, "there are 2 biases for 3 outputs");
   const auto codes_to = qt::result_in(codes.data(), data.plan.result("NHWC"));
+  const auto smaller = qt::plan_convolution({"NHWC", {1, 2, 2, 4}}, {"OIHW", {3, 4, 1, 1}}).result("NHWC");
+  std::vector<std::int32_t> sums(36, 7);
+  constexpr const char* other = "the result has 4 pixels of a channel, the convolution 12";
+  CHECK_THROWS_WITH_AS(qt::convolve_into(packed, x, qt::result_in(sums.data(), smaller)), doctest::Contains(other),
+                       qt::error);
+  CHECK_THROWS_WITH_AS(qt::convolve_into(packed, x, {}, qt::result_in(y.data(), smaller)), doctest::Contains(other),
+                       qt::error);
+  CHECK_THROWS_WITH_AS(qt::convolve_into<signed_codes>(packed, x, {}, 1.f, 0, qt::result_in(codes.data(), smaller)),
+                       doctest::Contains(other), qt::error);
+  CHECK(std::ranges::count(sums, 7) == 36);
   for (const float s : {0.f, -1.f, qt::infinity, qt::quiet_nan})
     CHECK_THROWS_WITH_AS(qt::convolve_into<signed_codes>(packed, x, {}, s, 0, codes_to),
                          doctest::Contains("a scale must be finite and positive"), qt::error);

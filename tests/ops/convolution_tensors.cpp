@@ -222,5 +222,8 @@ TEST_CASE("what does not fit is refused") {
   const std::vector<float> bias(4);
   CHECK_THROWS_WITH_AS(qt::convolve_into(conv, x, bias, to),
                        "qtensor: there are 4 biases for 5 outputs; there are none or 5.", std::invalid_argument);
+  const auto fewer = qt::result_in(y.data(), qt::activations({"NHWC", {1, 2, 2, 5}}));
+  CHECK_THROWS_WITH_AS(qt::convolve_into(conv, x, {}, fewer),
+                       "qtensor: the result has 4 pixels of a channel, the convolution 15.", std::invalid_argument);
   CHECK(std::all_of(y.begin(), y.end(), [](float v) { return v == 7.f; }));
 }

@@ -118,6 +118,22 @@ struct no_post_ops {
   void operator()(const product_tile&) const {}
 };
 
+/// The bytes from the first to the last that a layout of bytes has, counted from its first element.
+struct byte_range {
+  index_t first = 0, end = 0;
+
+  explicit byte_range(const convolution_layout& l) {
+    const bool is_dense = l.strides.empty();
+    end = element_count(l.extents);
+    if (is_dense || end == 0) return;
+    end = 1;
+    for (std::size_t d = 0; d < l.extents.size() && d < l.strides.size(); ++d) {
+      const index_t far = qtensor::detail::checked_product(l.extents[d] - 1, l.strides[d]);
+      (far < 0 ? first : end) += far;
+    }
+  }
+};
+
 inline simd::code_sign sign_of(std::string_view what, data_type type) {
   require(type == data_type::s8 || type == data_type::u8, what, " is of type ", name_of(type),
           "; an integer convolution takes s8 and u8.");
@@ -141,7 +157,7 @@ class integer_convolution {
         src_sign_(pieces::sign_of("the source", d.src_type)),
         dst_order_(d.dst_order),
         weights_(plan_of(d), {weights, weights_sign(d, weights), zeros_of(d, how)}),
-        src_elements_(element_count(d.src.extents)) {
+        src_bytes_(d.src) {
     const index_t outputs = shape().outputs;
     detail::check_plain_type("the destination of a convolution", dst_type_);
     result_in(static_cast<std::byte*>(nullptr), weights_.plan().result(dst_order_));
@@ -177,7 +193,9 @@ class integer_convolution {
   template <class PostOps = pieces::no_post_ops, executor By = serial>
   void operator()(const void* src, void* dst, const PostOps& post_ops = {}, const By& by = {}) const {
     const activation_map m = weights_.plan().result(dst_order_);
-    const auto read = detail::extent::of("the source", src, data_type::u8, src_elements_),
+    const index_t first = src == nullptr ? 0 : src_bytes_.first;
+    const auto read = detail::extent::of("the source", static_cast<const std::byte*>(src) + first, data_type::u8,
+                                         src_bytes_.end - first),
                written = detail::extent::of("the destination", dst, dst_type_, dst_elements());
     require(!written.overlaps(read), "the destination overlaps the source; a convolution in place is not possible.");
     const pieces::destination store{
@@ -197,7 +215,11 @@ class integer_convolution {
   }
   static convolution_plan plan_of(const convolution_description& d) {
     convolution_options how{d.strides, {}, {}, d.padding_l, d.padding_r};
-    for (const index_t e : d.dilates) how.dilations.push_back(e + 1);
+    for (const index_t e : d.dilates) {
+      require(e >= 0 && e < std::numeric_limits<index_t>::max(), "an entry of the dilates is ", e,
+              "; it is at least 0, and 0 is a dense kernel.");
+      how.dilations.push_back(e + 1);
+    }
     for (std::size_t i = 0; i < d.weights.order.size() && i < d.weights.extents.size(); ++i)
       if (d.weights.order[i] == 'G') how.groups = d.weights.extents[i];
     return plan_convolution(d.src, d.weights, how);
@@ -228,7 +250,7 @@ class integer_convolution {
   simd::code_sign src_sign_;
   std::string dst_order_;
   packed_convolution<> weights_;
-  index_t src_elements_;
+  pieces::byte_range src_bytes_;
   std::vector<float> scales_, bias_;
   float src_scale_ = 1.f, dst_scale_ = 1.f, dst_zero_ = 0.f;
   std::int32_t src_zero_ = 0;

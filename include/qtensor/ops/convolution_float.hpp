@@ -100,6 +100,7 @@ class packed_float_convolution {
   packed_float_convolution(const convolution_plan& plan, const Element& element)
       : plan_(plan.shape.depth() > 0 ? plan : ops::without_terms(plan)) {
     const convolution_shape& s = shape();
+    ops::check_places(s);
     // Groups of few outputs leave most lanes of a tile idle.
     if (s.groups > 1 && 4 * s.group_outputs() <= simd::lanes<A>) form_ = ops::convolution_form::channels;
     if (s.depth() == 0) return;  // of any number of outputs
@@ -250,10 +251,15 @@ class float_convolution_run {
 
 /// Float products, in tiles for a sink of product_tile (row: batch * pixels + pixel, column: output), which cover the
 /// result once, in any order, from any thread of the executor. x is float_activations or code_activations of the plan's
-/// input, or anything that reads channels as they do. Bits depend on no thread, tile or CPU.
+/// input, or anything that reads channels as they do. Bits depend on no thread, tile or CPU. Throws where codes have
+/// other scales than one, or one for each channel.
 template <class X, class Sink, simd::usable_arch A, executor By = serial>
 void convolve_floats(const packed_float_convolution<A>& w, const X& x, const Sink& sink, const By& by = {}) {
   const convolution_shape& s = w.shape();
+  if constexpr (std::same_as<X, code_activations>)
+    require(x.scales.size() == 1 || x.scales.size() == static_cast<std::size_t>(w.plan().input.channels),
+            "the activations have ", x.scales.size(), " scales for ", w.plan().input.channels,
+            " channels; there is 1, or one for each.");
   if (s.is_empty()) return;
   ops::float_convolution_run<A, X, Sink>(w, x, sink, by.concurrency()).over(by);
 }

@@ -57,6 +57,7 @@ class packed_convolution {
             "the weights have ", w.zero_points.size(), " zero points for ", s.outputs,
             " outputs; there are none, 1 or ", s.outputs, ".");
     const std::uint8_t* const codes = leave_out_taps(static_cast<const std::uint8_t*>(w.codes));
+    ops::check_places(s);
     if (s.is_empty() && s.depth() == 0) return;  // of any number of outputs
     choose_form(std::ranges::all_of(w.zero_points, [&](std::int32_t z) { return z == ops::nearest_code(z, w.sign); }));
     const index_t padded = panels() * group_count() * width();
@@ -321,8 +322,9 @@ class packed_convolution {
   ops::line_array<std::int32_t> sums_, zeros_, tap_sums_;
 };
 
-/// Packs the weights of a convolution. Throws where there are too many zero points or too few, and where an output's
-/// sum might leave 32 bits with a source whose zero point is one of its codes; std::bad_alloc.
+/// Packs the weights of a convolution. Throws where there are too many zero points or too few, where an output's sum
+/// might leave 32 bits with a source whose zero point is one of its codes, and where the padded source has more places
+/// than an index counts; std::bad_alloc.
 template <simd::usable_arch A = simd::best_arch>
 packed_convolution<A> pack_convolution(const convolution_plan& plan, const convolution_weights& w) {
   return packed_convolution<A>(plan, w);

@@ -148,6 +148,16 @@ struct convolution_plan {
 
 namespace ops {
 
+/// Throws where the places of the padded source, each with its channels and a vector more, are more than an index
+/// counts, as a convolution does that fills bands of them.
+inline void check_places(const convolution_shape& s) {
+  constexpr index_t vector = 256;
+  if (s.is_empty()) return;
+  index_t places = s.group_inputs() + vector;
+  for (const convolution_axis& a : s.axes)
+    places = detail::checked_product(places, std::max(a.in, a.padded()) + a.reach());
+}
+
 /// A plan whose sums have no terms as that of no inputs under one tap, of padding, which needs no rows of any length.
 inline convolution_plan without_terms(convolution_plan plan) {
   for (convolution_axis& a : plan.shape.axes) a = {.in = 0, .pad_low = a.out()};
@@ -203,6 +213,7 @@ inline convolution_plan plan_convolution(const convolution_layout& x, const conv
     a.pad_high = entry(how.pad_high, i, 0, any, "high paddings");
     require(a.fits(), "spatial axis ", i, " of ", a.in, " elements and ", a.taps,
             " taps does not fit 60 bits with its dilations and paddings.");
+    if (a.out() == 1) a.stride = a.padded() - a.reach() + 1;  // a step that leads nowhere, of any length
     pixels = detail::checked_product(pixels, a.out());
     taps = detail::checked_product(taps, a.taps);
   }

@@ -73,6 +73,13 @@ inline void check_scales(const convolution_scales& how, index_t outputs) {
           " outputs; there are none or ", outputs, ".");
 }
 
+/// Throws unless a result has the pixels of a convolution.
+template <class T>
+void check_result(const convolution_result<T>& y, const convolution_shape& s) {
+  require(s.is_empty() || y.pixels == s.pixels(), "the result has ", y.pixels, " pixels of a channel, the convolution ",
+          s.pixels(), ".");
+}
+
 /// What there is to check before a convolution, and whether it has results: lists of as many outputs serve nothing
 /// else.
 template <simd::usable_arch A>
@@ -441,16 +448,18 @@ class code_sink {
 
 }  // namespace ops
 
-/// The sums, exactly.
+/// The sums, exactly. Throws, as the others do, where y has other pixels than the plan.
 template <simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x,
                    const convolution_result<std::int32_t>& y, const By& by = {}) {
+  ops::check_result(y, w.shape());
   convolve(w, x, ops::store_sums<A>{y}, by);
 }
 /// Floats: sums, scaled. Throws on lists of another number than outputs.
 template <simd::usable_arch A, executor By = serial>
 void convolve_into(const packed_convolution<A>& w, const convolution_input& x, const convolution_scales& how,
                    const convolution_result<float>& y, const By& by = {}) {
+  ops::check_result(y, w.shape());
   if (!ops::has_results(w, x, how)) return;
   const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_numbers store{y};
@@ -462,6 +471,7 @@ void convolve_into(const packed_convolution<A>& w, const convolution_input& x, c
                    float scale, std::int32_t zero_point, const convolution_result<simd::code_unit_t<S>>& y,
                    const By& by = {}) {
   require(is_finite(scale) && scale > 0.f, "the result's scale is ", scale, "; a scale must be finite and positive.");
+  ops::check_result(y, w.shape());
   if (!ops::has_results(w, x, how)) return;
   const ops::channel_scales<A> scales(how, w.shape().outputs);
   const ops::store_codes<S> store{y, scale, zero_point};

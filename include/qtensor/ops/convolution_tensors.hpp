@@ -152,6 +152,7 @@ class tensor_convolution {
   void run_to_codes(const Activations& x, std::span<const float> bias, float scale, std::int32_t zero_point,
                     const convolution_result<simd::code_unit_t<S>>& y, const By& by) const {
     check(x, bias);
+    ops::check_result(y, plan_.shape);
     require(is_finite(scale) && scale > 0.f, "the result's scale is ", scale, "; a scale must be finite and positive.");
     if constexpr (ops::whole_activations<X>)
       if (codes_) return convolve_into<S>(*codes_, input_of(x), scales_of(x, bias), scale, zero_point, y, by);
@@ -267,11 +268,12 @@ auto prepare_convolution(const X& x, std::string_view x_order, const W& w, std::
 }
 
 /// The result as floats: `convolve_into(conv, X, bias, result_in(y, conv.plan().result("NHWC")))`. bias: none, or one
-/// an output. Throws, with nothing written, where x is not as it was prepared for, or its zero point so far from its
-/// codes that exact sums might leave 32 bits.
+/// an output. Throws, with nothing written, where x is not as it was prepared for, its zero point so far from its codes
+/// that exact sums might leave 32 bits, or y has other pixels than the plan.
 template <quantized X, class S, simd::usable_arch A, executor By = serial>
 void convolve_into(const tensor_convolution<S, A>& conv, const X& x, std::span<const float> bias,
                    const convolution_result<float>& y, const By& by = {}) {
+  ops::check_result(y, conv.plan().shape);
   conv.run(as_view(x), bias, ops::store_numbers{y}, by);
 }
 /// The result as codes of R (8 bits, static) under one scale and zero point.
