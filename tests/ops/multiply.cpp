@@ -303,3 +303,31 @@ TEST_CASE("multiply: no depth, no rows, no outputs; depths that differ") {
       "qtensor: a product sums over 4 elements of the weights and 5 of the activations; they must be equal.", error);
   CHECK(!called);
 }
+
+TEST_CASE("multiply: zero points that leave 32 bits as packed numbers are refused wherever weights are packed") {
+  const auto refuses = []<class S>(std::type_identity<S>, std::int32_t zero, const char* text) {
+    tensor<S> w(matrix_extents(3, 8));
+    for (auto& scale : w.scales()) scale = 1.f;
+    w.zero_points()[1] = zero;
+    const std::vector<float> x(16, 1.f);
+    const matrix_ref<const float> rows{x.data(), 2, 8, 8, 1};
+    const auto sentence = [&](const auto&... options) {
+      try {
+        multiply_tiles(
+            w, rows, [](const product_tile&) { FAIL("a tile"); }, options...);
+      } catch (const error& e) {
+        return std::string(e.what());
+      }
+      return std::string("nothing was thrown");
+    };
+    for (const std::string& said : {sentence(), sentence(int8_activations), sentence(int8_group_activations),
+                                    sentence(bf16_math), sentence(f16_math)})
+      CHECK(said == text);
+  };
+  refuses(std::type_identity<scheme<uint8, group<8>, zero_point<int32>>>{}, std::numeric_limits<std::int32_t>::min(),
+          "qtensor: a zero point is -2147483648; products take zero points of these codes from -2147483519 to "
+          "2147483647.");
+  refuses(std::type_identity<scheme<int4, group<4>, zero_point<int32>>>{}, std::numeric_limits<std::int32_t>::max(),
+          "qtensor: a zero point is 2147483647; products take zero points of these codes from -2147483648 to "
+          "2147483639.");
+}

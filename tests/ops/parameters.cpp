@@ -154,10 +154,17 @@ TEST_CASE("store_zero_points: inside the codes and inside the format that stores
         "qtensor: zero point 0 is 2147483648; it must be a code that int32 holds, from -2147483648 to 2147483647.");
 }
 
-TEST_CASE("empty tensors take a single number, or an empty range") {
+TEST_CASE("empty tensors take a single number, or a range of any length: channels of nothing keep their scales") {
   tensor<int8_per_channel<0>> t(matrix_extents(0, 4));
   CHECK(sentence([&] { store_scales(t.span(), 0.5f); }) == "nothing was thrown");
   CHECK(sentence([&] { store_scales(t.span(), std::vector<float>{}); }) == "nothing was thrown");
   CHECK(sentence([&] { store_scales(t.span(), -1.f); }) ==
         "qtensor: scale 0 is -1; a scale must be finite and positive.");
+  tensor<scheme<uint8, per_channel<0>, zero_point<uint8>>> none(matrix_extents(3, 0));
+  CHECK(sentence([&] { store_scales(none.span(), std::vector<float>{1.f, 2.f, 3.f}); }) == "nothing was thrown");
+  CHECK(sentence([&] { store_zero_points(none.span(), std::vector<int>{1, 2, 3}); }) == "nothing was thrown");
+  CHECK(sentence([&] { store_scales(none.span(), std::vector<float>{1.f, 0.f, 3.f}); }) ==
+        "qtensor: scale 1 is 0; a scale must be finite and positive.");
+  CHECK(sentence([&] { store_zero_points(none.span(), std::vector<int>{1, 256, 3}); }) ==
+        "qtensor: zero point 1 is 256; it must be a code that uint8 holds, from 0 to 255.");
 }

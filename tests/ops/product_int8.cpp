@@ -157,7 +157,7 @@ TEST_CASE("integer products: zero points of another format than the codes, and f
   w.zero_points()[0] = std::numeric_limits<std::int32_t>::min();
   CHECK_THROWS_WITH_AS(multiply(),
                        "qtensor: a zero point is -2147483648; products take zero points of these codes from "
-                       "-2147483519 to 2147483775.",
+                       "-2147483519 to 2147483647.",
                        qtensor::error);
   CHECK_THROWS_AS(pack(w), qtensor::error);
   w.zero_points()[0] = x.zero_points()[0] = std::numeric_limits<std::int32_t>::max();

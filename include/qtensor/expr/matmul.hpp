@@ -280,7 +280,7 @@ struct result_scalar<f16> : std::type_identity<Eigen::half> {};
 /// ones, and dynamic ones whose groups lie along the outputs and divide a tile (a multiple of 16 outputs with AVX2 and
 /// NEON, of 32 with AVX-512). Other dynamic schemes, results in row_major order and random roundings take a second pass
 /// over a temporary matrix of floats. Bits are those of multiply_tiles, then of the epilogue, then of quantize. Throws
-/// qtensor::error where sizes do not agree, before the result is written.
+/// qtensor::error where sizes do not agree, and what multiply_tiles throws, before the result is written.
 template <class Out = f32, storage_order Order = col_major, class W, class X, class... Option>
 auto matmul(const W& w, const X& x, const Option&... option) {
   using namespace expr_detail;

@@ -344,7 +344,10 @@ void multiply_with(const W& w, const X& x, const Sink& sink, const Options& opti
 /// groups, or weights are small integers times a power of two (e2m1, e2m3, mxint8), reference::group_product.
 /// Everything else, also what has a scale for every element of the sum, is reference::dot of the dequantized numbers.
 /// None of these depends on the CPU, the executor or the sink; bf16_math's sums do (see ops/product_bf16.hpp). Extents
-/// may be 0: a sum of nothing is +0. Throws qtensor::error where the depths differ, before a tile is made.
+/// may be 0: a sum of nothing is +0. Throws qtensor::error, before a tile is made: where the depths differ; where a
+/// zero point of weights that this packs leaves 32 bits as a packed number (packed_code); and of two quantized operands
+/// that both change along the sum, where the largest common divisor of their groups is neither a group of the weights
+/// nor a multiple of 4.
 template <simd::usable_arch A = simd::best_arch, class W, class X, class Sink, class... Option>
 void multiply_tiles(const W& w, const X& x, const Sink& sink, const Option&... option) {
   ops::multiply_with<A>(w, x, sink, read_product_options(option...));

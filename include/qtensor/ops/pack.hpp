@@ -300,7 +300,8 @@ std::int64_t zero_reach(const Matrix& m) {
       for (index_t k = 0; k < m.depth(); k += m.group()) {
         const std::int64_t zero = m.zero_point(o, k), packed = zero + offset;
         require(packed >= -most && packed <= most, "a zero point is ", zero,
-                "; products take zero points of these codes from ", -most - offset, " to ", most - offset, ".");
+                "; products take zero points of these codes from ", std::max(-most - offset, -most - 1), " to ",
+                std::min(most - offset, most), ".");
         reach = std::max(reach, packed < 0 ? -packed : packed);
       }
   return reach;

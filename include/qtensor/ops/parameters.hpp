@@ -86,14 +86,15 @@ template <class T>
 concept parameter_values = ops::number<T> || ops::contiguous_numbers<T> || ops::eigen_numbers<T>;
 
 /// Stores scales in a tensor, after checking all of them: a single one serves every block; a range has one a block, in
-/// storage order. A scale must be finite and positive, before and after it is rounded to the scheme's scale format.
+/// storage order, and however many there are, an empty tensor, whose channels have no blocks. A scale must be finite
+/// and positive, before and after it is rounded to the scheme's scale format.
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values Scales>
 constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scales) {
   using format = typename S::scale_format;
   const auto given = ops::as_numbers<O>(scales);
   const index_t needed = out.shape().scale_count();
-  require(given.is_single || given.count == needed, "quantize is given ", given.count, " scales but the tensor has ",
-          needed, " blocks; pass one scale a block, or a single number.");
+  require(given.is_single || given.count == needed || out.size() == 0, "quantize is given ", given.count,
+          " scales but the tensor has ", needed, " blocks; pass one scale a block, or a single number.");
   for (index_t i = 0; i < given.count; ++i) {
     const float s = static_cast<float>(given[i]);
     require(is_finite(s) && s > 0.f, "scale ", i, " is ", s, "; a scale must be finite and positive.");
@@ -107,7 +108,7 @@ constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scale
   });
 }
 
-/// Stores zero points likewise: one a block of the zero points' own granularity, each inside the range of the codes and
+/// Stores zero points likewise: one a block of the zero points' own granularity; each inside the range of the codes and
 /// of the format that stores it.
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values ZeroPoints>
 constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoints& zero_points) {
@@ -116,7 +117,7 @@ constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoin
   const auto given = ops::as_numbers<O>(zero_points);
   static_assert(std::is_integral_v<std::remove_cvref_t<decltype(given[0])>>, "qtensor: zero points are integers.");
   const index_t needed = out.shape().zero_point_count();
-  require(given.is_single || given.count == needed, "quantize is given ", given.count,
+  require(given.is_single || given.count == needed || out.size() == 0, "quantize is given ", given.count,
           " zero points but the tensor has ", needed, " blocks of them; pass one a block, or a single number.");
   const auto [low, high] = ops::zero_point_range<S>();
   for (index_t i = 0; i < given.count; ++i)

@@ -131,6 +131,12 @@ std::int64_t zero_reach(const packed<S, A>& weights) {
   return reach;
 }
 
+/// Throws where weights that are packed on the way have a zero point that leaves 32 bits as a packed number.
+template <class W>
+void check_zero_points(const W& weights) {
+  if constexpr (!packed_matrix<W>) zero_reach(weights);
+}
+
 /// The largest magnitude that the exact sums of a product may have, from the zero_reach of both operands. Throws where
 /// it does not fit 63 bits.
 inline std::int64_t sum_reach(std::int64_t w_zeros, std::int64_t x_zeros, index_t depth) {

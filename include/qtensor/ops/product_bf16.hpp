@@ -275,6 +275,7 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
   require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
           " of the other operand; sizes must agree.");
   if (rows == 0 || layout.outputs == 0) return;
+  check_zero_points(w);
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
   if (std::min(least_bf16_group, layout.depth) > layout.group)
     return multiply_floats<A, rounded_rows<bf16>>(w, x, sink, by);

@@ -535,7 +535,7 @@ void multiply_few(const W& w, const typename Panels::layout_type& layout, const 
 /// result(m, n) = sum over k of x(m, k) w(n, k), as reference::dot: one chain of fma over ascending k from +0, of the
 /// dequantized weights and x, rounded first where `Operands` says so. w is packed or weights_of with codes of at
 /// most 8 bits, x a source of M x K. Tiles go to `sink` from the threads of `by`. Throws std::bad_alloc, what x throws,
-/// and qtensor::error where sizes do not agree.
+/// and qtensor::error where sizes do not agree or a zero point leaves 32 bits as a packed number.
 template <simd::usable_arch A, class Operands = exact_operands, class W, tile_source X, class Sink, executor By>
 void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   using panels_type = decltype(panels_of<A>(w));
@@ -544,6 +544,7 @@ void multiply_floats(const W& w, const X& x, const Sink& sink, const By& by) {
   require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
           " of the other operand; sizes must agree.");
   if (rows == 0 || layout.outputs == 0) return;
+  check_zero_points(w);
   using arch = typename panels_type::arch;
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
   if constexpr (direct_rows<panels_type>::takes_zeros)

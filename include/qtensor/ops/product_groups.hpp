@@ -426,6 +426,7 @@ void multiply_groups(const W& w, const X& x, activation_scales scales, const Sin
   const auto layout = layout_of<A>(w);
   require(x.cols() == layout.depth, "a product of weights with ", layout.depth, " elements along k takes rows of ",
           layout.depth, "; these have ", x.cols(), ".");
+  check_zero_points(w);
   multiply_group_rows<A>(
       w, x.rows(), std::max(std::min(layout.group, layout.depth), index_t{1}), scales, false,
       [&](auto& rows, index_t first, index_t count) { rows.quantize(x, first, count); }, sink, by);

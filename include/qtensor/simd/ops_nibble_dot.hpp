@@ -318,10 +318,13 @@ constexpr std::int32_t small_factor(std::int32_t v) {
   if constexpr (!detail::factors<A>::in_pairs) return v;
   return static_cast<std::int32_t>((static_cast<std::uint32_t>(v) & 0xffffu) | static_cast<std::uint32_t>(v) << 23);
 }
-/// to[i] = small_factor(-from[i]); they do not overlap.
+/// to[i] = small_factor(-from[i]), modulo 2^32 before it is one, as all below; they do not overlap.
 template <usable_arch A, class From>
 [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void negated_small_factors(const From* from, index_t count, std::int32_t* to) {
-  for (index_t i = 0; i < count; ++i) to[i] = small_factor<A>(-static_cast<std::int32_t>(from[i]));
+  for (index_t i = 0; i < count; ++i) {
+    const auto negated = 0u - static_cast<std::uint32_t>(static_cast<std::int32_t>(from[i]));
+    to[i] = small_factor<A>(static_cast<std::int32_t>(negated));
+  }
 }
 template <usable_arch A>
 constexpr std::int32_t large_factor(std::int32_t v) {
@@ -332,12 +335,19 @@ constexpr std::int32_t large_factor(std::int32_t v) {
 template <usable_arch A>
 [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void large_factors(const std::int32_t* from, index_t count, std::int32_t added,
                                                          std::int32_t* to) {
-  for (index_t i = 0; i < count; ++i) to[i] = large_factor<A>(from[i] + added);
+  for (index_t i = 0; i < count; ++i) {
+    const auto sum = static_cast<std::uint32_t>(from[i]) + static_cast<std::uint32_t>(added);
+    to[i] = large_factor<A>(static_cast<std::int32_t>(sum));
+  }
 }
 template <usable_arch A, class Zero>
 [[gnu::flatten]] QTENSOR_VECTOR_LOOPS void large_factors(const std::int32_t* from, index_t count, std::int32_t n,
                                                          const Zero* zeros, std::int32_t* to) {
-  for (index_t i = 0; i < count; ++i) to[i] = large_factor<A>(from[i] - n * static_cast<std::int32_t>(zeros[i]));
+  for (index_t i = 0; i < count; ++i) {
+    const auto zero = static_cast<std::uint32_t>(static_cast<std::int32_t>(zeros[i]));
+    const auto rest = static_cast<std::uint32_t>(from[i]) - static_cast<std::uint32_t>(n) * zero;
+    to[i] = large_factor<A>(static_cast<std::int32_t>(rest));
+  }
 }
 /// sum + a * b of a small and a large factor, modulo 2^32, lane by lane. Cost: 1 with VNNI, else 2.
 template <usable_arch A>
