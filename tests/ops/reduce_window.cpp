@@ -121,6 +121,16 @@ TEST_CASE("pooling: the largest and the mean of windows, padding left out or cou
   CHECK(codes_of(max_pool(signed_x, window<2>{.sizes = {1, 3}, .padding_low = {0, 1}})) == std::vector<int>{-50});
   const std::vector<float> f = {-3.f, -1.f};
   CHECK(max_pool(source(f.data(), extents(2)), window<1>{.sizes = {3}, .padding_high = {1}})(0) == -1.f);
+  const auto of_integers = []<class T>(T) {
+    const std::vector<T> v = {-5, -7, -9, -3};
+    const auto y =
+        max_pool(values(v.data(), extents(4)), window<1>{.sizes = {2}, .padding_low = {2}, .padding_high = {1}});
+    CHECK(std::vector<T>(y.data(), y.data() + y.size()) ==
+          std::vector<T>{std::numeric_limits<T>::min(), -5, -5, -7, -3, -3});
+  };
+  of_integers(std::int8_t{});
+  of_integers(std::int32_t{});
+  of_integers(std::int64_t{});
 }
 
 TEST_CASE(

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <concepts>
+#include <limits>
 #include <numeric>
 #include <qtensor/ops/reduce_window_bytes.hpp>
 #include <qtensor/reference/convolution.hpp>
@@ -341,7 +343,8 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
 
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
-/// The largest number of each window, in the type of x. Padding never wins: it is the smallest code (or -infinity).
+/// The largest number of each window, in the type of x. Padding never wins: it is the smallest code or integer, or
+/// -infinity.
 /// on(executor) may come last.
 template <class X, int Rank, qtensor::detail::execution_option... On>
 auto max_pool(const X& x, const window<Rank>& w, const On&... on) {
@@ -352,6 +355,8 @@ auto max_pool(const X& x, const window<Rank>& w, const On&... on) {
     const auto lowest = elements(x).type().of_code(
         static_cast<std::uint32_t>(static_cast<std::int64_t>(value::scheme_type::codes.low)) & low_bits(code::bits));
     return reduce_window(x, lowest, w, max, on...);
+  } else if constexpr (std::integral<value>) {
+    return reduce_window(x, std::numeric_limits<value>::lowest(), w, max, on...);
   } else {
     return reduce_window(x, static_cast<value>(-infinity), w, max, on...);
   }
