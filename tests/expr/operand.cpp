@@ -1,5 +1,6 @@
 // Mirrors include/qtensor/expr/operand.hpp: what folds, into what, and that the source gives its numbers.
 // SPDX-License-Identifier: BSD-3-Clause
+#include <qtensor/expr/assign.hpp>
 #include <qtensor/expr/operand.hpp>
 
 #include "check.hpp"
@@ -30,6 +31,11 @@ void check_source(const Xpr& x, const MatrixXf& want) {
   check::row_matrix tile(want.cols(), want.rows());
   crossed.read(0, want.cols(), 0, want.rows(), tile.data(), want.rows());
   CHECK(check::same(tile, want.transpose()));
+}
+
+template <qt::folded Xpr>
+float operand_number(const Xpr& x) {
+  return qt::operand<Xpr>::fold(x).by.number();
 }
 
 template <class T>
@@ -77,7 +83,36 @@ TEST_CASE("operand: a folded expression knows its region and its factor") {
   CHECK(region.col == 5);
   CHECK(region.rows == 10);
   CHECK(region.cols == 12);
-  CHECK(region.factor == -2.f);
+  CHECK(region.by.number() == -2.f);
+  CHECK(operand_number(-w) == -1.f);
+  CHECK(operand_number(-(3.f * -w)) == 3.f);
+}
+
+TEST_CASE("operand: several factors are one to products, and rounded one after the other elsewhere") {
+  const auto t = check::tensor_of<qt::int4_group<32>>(40, 256);
+  const auto w = qt::dequantize(t);
+  const MatrixXf d = check::values(t), b = check::numbers(40, 256);
+  static_assert(qt::folded<decltype(.1f * (.7f * w))> && !qt::folded_elements<decltype(.1f * (.7f * w))>);
+  static_assert(qt::folded_elements<decltype(-(.7f * w).transpose())>);
+  CHECK(operand_number(.1f * (.7f * w)) == .1f * .7f);
+
+  const MatrixXf want = .1f * (.7f * d);
+  MatrixXf y = .1f * (.7f * w);
+  check::row_matrix z = .1f * (.7f * w);
+  CHECK(check::same(y, want));
+  CHECK(check::same(z, want));
+  y += (.7f * w) * .1f, z = .1f * (.7f * w) + check::row_matrix(b);
+  CHECK(check::same(y, want + want));
+  CHECK(check::same(z, want + b));
+  z = .1f * (.7f * w).leftCols(96) + b.leftCols(96);
+  CHECK(check::same(z, (want + b).leftCols(96)));
+  CHECK(check::same((.1f * (.7f * w)).transpose(), want.transpose()));
+
+  qt::tensor<qt::int8_per_tensor> small(qt::matrix_extents(1, 2));
+  small.scales()[0] = 1e-20f, small.codes()[0] = 1;
+  const MatrixXf far = 1e20f * (1e20f * qt::dequantize(small));  // their product is infinite
+  CHECK(far(0, 0) == doctest::Approx(1e20f));
+  CHECK(far(0, 1) == 0.f);
 }
 
 TEST_CASE("operand: sums, quotients and other expressions do not fold") {

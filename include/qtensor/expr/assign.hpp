@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <qtensor/expr/assign_parts.hpp>
 #include <qtensor/expr/boxes.hpp>
 #include <qtensor/expr/operand.hpp>
 #include <qtensor/expr/product.hpp>
@@ -32,8 +33,8 @@ index_t assign_down(const region_source<View, Order>& from, const matrix_ref<flo
       decode(tile, high, simd::traffic{});
       writable_box box(&to(row, col), width, height, Eigen::OuterStride<>(to.col_stride));
       const box_map numbers(tile, width, height, Eigen::OuterStride<>(high));
-      if constexpr (replaces) {
-        Eigen::internal::call_dense_assignment_loop(box, numbers * from.factor, how);
+      if (replaces && !from.by.is_negated) {
+        Eigen::internal::call_dense_assignment_loop(box, numbers * from.by.factor, how);
       } else {  // products are rounded before they meet what is there
         from.scale(tile, width, height, high);
         Eigen::internal::call_dense_assignment_loop(box, numbers, how);
@@ -57,7 +58,7 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
   const bool across = to.row_stride == 1 && to.col_stride != 1, along = to.col_stride == 1;
-  if (replaces && from.factor == 1.f && (across || along))
+  if (replaces && from.by.is_plain() && (across || along))
     return dequantize_rows(from.view, from.first_line, lines, from.first_element, length, to.data, to.row_stride,
                            to.col_stride);
 
@@ -97,8 +98,8 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
     for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
       auto box = across ? map_of_box<writable_box>(&to(line, i), n, count, to.col_stride, is_dense)
                         : map_of_box<writable_box>(&to(line, i), count, n, to.row_stride, false);
-      if constexpr (replaces)
-        call_dense_assignment_loop(box, read(from.without_factor(), line, count, i, n) * from.factor, how);
+      if (replaces && !from.by.is_negated)
+        call_dense_assignment_loop(box, read(from.plain(), line, count, i, n) * from.by.factor, how);
       else  // products are rounded before they meet what is there
         call_dense_assignment_loop(box, read(from, line, count, i, n), how);
     });
@@ -141,7 +142,9 @@ struct Assignment<Dst, Src, Functor, qtensor::QuantizedToDense> {
     if constexpr (is_same<Functor, assign_op<typename Dst::Scalar, float>>::value) ours::fit(dst, src);
     qtensor::require(dst.rows() == src.rows() && dst.cols() == src.cols(), "a quantized matrix of ", src.rows(), "x",
                      src.cols(), " does not fit a destination of ", dst.rows(), "x", dst.cols(), ".");
-    if constexpr (ours::has_memory<Dst> && is_same<typename Dst::Scalar, float>::value) {
+    if constexpr (!qtensor::folded_elements<Src>) {
+      Assignment<Dst, Src, Functor, Dense2Dense>::run(dst, src, functor);
+    } else if constexpr (ours::has_memory<Dst> && is_same<typename Dst::Scalar, float>::value) {
       QTENSOR_COUNT_KERNELS(assignments);
       const auto source = ours::source_of_operand(src);
       const auto memory = ours::writable_memory_of(dst);

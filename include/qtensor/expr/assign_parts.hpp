@@ -13,7 +13,7 @@ using order_of_dense = std::conditional_t<Dst::IsRowMajor, row_major, col_major>
 
 /// Expressions in which a quantized matrix stands.
 template <class Xpr>
-inline constexpr bool reads_codes = folded<Xpr>;
+inline constexpr bool reads_codes = folded_elements<Xpr>;
 template <class Xpr>
 inline constexpr bool reads_codes<const Xpr> = reads_codes<Xpr>;
 template <class Op, class Xpr>
@@ -49,6 +49,7 @@ inline constexpr index_t far_elements = ops::streaming_floats / (Part::has_acros
 /// dst (=, +=, ...) x, element by element, as Eigen's own assignment: a destination of `=` is resized where it can be.
 template <class Dst, class Xpr, class Functor>
 void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
+  if constexpr (has_opposite<Xpr>) return assign_parts(dst, with_signs(x), functor);
 #ifndef EIGEN_NO_DEBUG
   Eigen::internal::check_for_aliasing(dst, x);
 #endif

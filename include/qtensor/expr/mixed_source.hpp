@@ -22,14 +22,16 @@ template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_product_op<float, float>> = true;
 template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_quotient_op<float, float>> = true;
-template <>  // Eigen 3 may subtract packets from 0, which makes no -0
-inline constexpr bool is_exact_function<Eigen::internal::scalar_opposite_op<float>> = eigen_generation >= 5;
+template <>
+inline constexpr bool is_exact_function<opposite> = eigen_generation >= 5;
+template <>
+inline constexpr bool is_exact_function<flipped_sign> = true;
 template <>
 inline constexpr bool is_exact_function<Eigen::internal::scalar_abs_op<float>> = true;
 
 /// Matrices whose elements are the same however they are read: in memory once there is an evaluator, or codes.
 template <class Xpr>
-inline constexpr bool is_matrix = has_memory<Xpr> || folded<Xpr>;
+inline constexpr bool is_matrix = has_memory<Xpr> || folded_elements<Xpr>;
 template <class Left, class Right>
 inline constexpr bool is_matrix<Eigen::Product<Left, Right, Eigen::DefaultProduct>> = true;
 template <class Xpr, int RowCount, int ColCount>
@@ -38,7 +40,7 @@ inline constexpr bool is_matrix<Eigen::Replicate<Xpr, RowCount, ColCount>> = is_
 /// Quantized matrices whose lines are rows of tiles, and that Eigen would read slowly: these are decoded in runs.
 template <class Xpr, storage_order Order>
 inline constexpr bool is_decoded = false;
-template <folded Xpr, storage_order Order>
+template <folded_elements Xpr, storage_order Order>
 inline constexpr bool is_decoded<Xpr, Order> =
     !element_reader<typename operand<Xpr>::view_type>::reads_fast &&
     decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
@@ -46,7 +48,7 @@ inline constexpr bool is_decoded<Xpr, Order> =
 /// Quantized matrices that lie across tiles: these are decoded down their columns.
 template <class Xpr, storage_order Order>
 inline constexpr bool is_turned = false;
-template <folded Xpr, storage_order Order>
+template <folded_elements Xpr, storage_order Order>
 inline constexpr bool is_turned<Xpr, Order> =
     !decltype(operand_in_order<Order>(std::declval<const Xpr&>()))::reads_rows;
 
@@ -121,7 +123,7 @@ class mixed_part {
  public:
   static constexpr bool has_along = source::reads_rows, has_across = !source::reads_rows, is_exact = is_matrix<Xpr>;
   static constexpr bool turns = has_across && is_turned<Xpr, Order>;  // Eigen has vectors in the order that suits it
-  static constexpr bool decodes = is_decoded<Xpr, Order>, is_computed = !has_memory<Xpr> && !folded<Xpr>;
+  static constexpr bool decodes = is_decoded<Xpr, Order>, is_computed = !has_memory<Xpr> && !folded_elements<Xpr>;
   static constexpr int copies = 1;
 
   explicit mixed_part(const Xpr& x) : source_(matrix_source<Order>(x)), turned_(turned_source(x)) {
@@ -201,7 +203,7 @@ class mixed_part<Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
 /// A function of a part, and of two; multiples of a quantized matrix are a matrix.
 template <class Op, class Xpr>
-inline constexpr bool is_function_of_parts = is_exact_function<Op> && !folded<Xpr>;
+inline constexpr bool is_function_of_parts = is_exact_function<Op> && !folded_elements<Xpr>;
 
 template <class Op, class Xpr, storage_order Order>
 requires is_function_of_parts<Op, Eigen::CwiseUnaryOp<Op, Xpr>>

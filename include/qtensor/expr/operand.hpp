@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <qtensor/expr/dequantized.hpp>
+#include <qtensor/expr/negation.hpp>
 #include <qtensor/ops/dequantize.hpp>
 #include <utility>
 
@@ -18,24 +19,36 @@ namespace qtensor::inline QTENSOR_ABI {
 
 namespace expr_detail {
 
-/// A part of a view, in the view's own axes, times a factor.
+/// What a quantized matrix is multiplied by, and whether all signs are flipped then.
+struct multiple {
+  float factor = 1.f;
+  bool is_negated = false;
+
+  bool is_plain() const { return factor == 1.f && !is_negated; }
+  float number() const { return is_negated ? -factor : factor; }
+};
+
+/// A part of a view, in the view's own axes, times a number.
 template <class View>
 struct region {
   View view;
   index_t row, col, rows, cols;
-  float factor;
+  multiple by;
 
   region block(index_t first_row, index_t first_col, index_t row_count, index_t col_count) const {
-    return {view, row + first_row, col + first_col, row_count, col_count, factor};
+    return {view, row + first_row, col + first_col, row_count, col_count, by};
   }
-  region times(float by) const { return {view, row, col, rows, cols, rounded(factor * by)}; }
+  region times(float number) const {
+    return {view, row, col, rows, cols, {rounded(by.factor * number), by.is_negated}};
+  }
+  region negated() const { return {view, row, col, rows, cols, {by.factor, !by.is_negated}}; }
 };
 
 }  // namespace expr_detail
 
 /// How an expression folds into a region of a view. `is_transposed`: the expression's rows are the region's columns.
-/// `is_whole`: the region is all of the view. Only what costs nothing folds; blocks may start anywhere, also inside
-/// groups and bytes.
+/// `is_whole`: the region is all of the view. `factors`: how many numbers it is multiplied by, which a region has the
+/// product of; signs are none. Only what costs nothing folds; blocks may start anywhere, also inside groups and bytes.
 template <class Xpr>
 struct operand {
   static constexpr bool folds = false;
@@ -43,17 +56,21 @@ struct operand {
 template <class Xpr>
 struct operand<const Xpr> : operand<Xpr> {};
 
-/// An expression that is a quantized matrix to our kernels.
+/// An expression that is a quantized matrix to our products.
 template <class Xpr>
 concept folded = operand<Xpr>::folds;
+/// The same to all that reads elements: times one factor at most, as a * (b * w) is not (a * b) * w.
+template <class Xpr>
+concept folded_elements = folded<Xpr> && operand<Xpr>::factors <= 1;
 
 template <class View, class Owner>
 struct operand<dequantized<View, Owner>> {
   static constexpr bool folds = true;
   static constexpr bool is_transposed = false, is_whole = true;
+  static constexpr int factors = 0;
   using view_type = View;
   static auto fold(const dequantized<View, Owner>& x) {
-    return expr_detail::region<View>{x.view(), 0, 0, x.view().rows(), x.view().cols(), 1.f};
+    return expr_detail::region<View>{x.view(), 0, 0, x.view().rows(), x.view().cols(), {}};
   }
 };
 
@@ -61,6 +78,7 @@ template <folded X>
 struct operand<Eigen::Transpose<X>> {
   static constexpr bool folds = true;
   static constexpr bool is_transposed = !operand<X>::is_transposed, is_whole = operand<X>::is_whole;
+  static constexpr int factors = operand<X>::factors;
   using view_type = typename operand<X>::view_type;
   static auto fold(const Eigen::Transpose<X>& x) { return operand<X>::fold(x.nestedExpression()); }
 };
@@ -69,6 +87,7 @@ template <folded X, int Rows, int Cols, bool inner_panel>
 struct operand<Eigen::Block<X, Rows, Cols, inner_panel>> {
   static constexpr bool folds = true;
   static constexpr bool is_transposed = operand<X>::is_transposed, is_whole = false;
+  static constexpr int factors = operand<X>::factors;
   using view_type = typename operand<X>::view_type;
   static auto fold(const Eigen::Block<X, Rows, Cols, inner_panel>& x) {
     const auto whole_region = operand<X>::fold(x.nestedExpression());
@@ -79,11 +98,10 @@ struct operand<Eigen::Block<X, Rows, Cols, inner_panel>> {
   }
 };
 
-template <folded X>
-struct operand<Eigen::CwiseUnaryOp<Eigen::internal::scalar_opposite_op<float>, X>> : operand<X> {
-  static auto fold(const Eigen::CwiseUnaryOp<Eigen::internal::scalar_opposite_op<float>, X>& x) {
-    return operand<X>::fold(x.nestedExpression()).times(-1.f);
-  }
+template <class Op, folded X>
+requires expr_detail::is_negation<Op>
+struct operand<Eigen::CwiseUnaryOp<Op, X>> : operand<X> {
+  static auto fold(const Eigen::CwiseUnaryOp<Op, X>& x) { return operand<X>::fold(x.nestedExpression()).negated(); }
 };
 
 namespace expr_detail {
@@ -94,12 +112,14 @@ using constant = Eigen::CwiseNullaryOp<Eigen::internal::scalar_constant_op<float
 
 template <class Plain, folded X>
 struct operand<Eigen::CwiseBinaryOp<expr_detail::times_op, const expr_detail::constant<Plain>, X>> : operand<X> {
+  static constexpr int factors = operand<X>::factors + 1;
   static auto fold(const Eigen::CwiseBinaryOp<expr_detail::times_op, const expr_detail::constant<Plain>, X>& x) {
     return operand<X>::fold(x.rhs()).times(x.lhs().functor().m_other);
   }
 };
 template <class Plain, folded X>
 struct operand<Eigen::CwiseBinaryOp<expr_detail::times_op, X, const expr_detail::constant<Plain>>> : operand<X> {
+  static constexpr int factors = operand<X>::factors + 1;
   static auto fold(const Eigen::CwiseBinaryOp<expr_detail::times_op, X, const expr_detail::constant<Plain>>& x) {
     return operand<X>::fold(x.lhs()).times(x.rhs().functor().m_other);
   }
@@ -108,12 +128,12 @@ struct operand<Eigen::CwiseBinaryOp<expr_detail::times_op, X, const expr_detail:
 namespace expr_detail {
 
 /// A region as a tile_source whose rows are the lines of the view's memory (Order = row_major) or run across them. The
-/// elements come times the factor; products take it out (`without_factor`) and scale their sums instead.
+/// elements come times the number; products take it out (`plain`) and scale their sums instead.
 template <class View, storage_order Order>
 struct region_source {
   View view;
   index_t first_line, first_element, line_count, line_length;
-  float factor;
+  multiple by;
   static constexpr bool reads_rows = std::is_same_v<Order, row_major>;
   static constexpr bool reads_twice = true;
 
@@ -123,9 +143,9 @@ struct region_source {
   /// The same elements with rows and columns exchanged.
   auto transposed() const {
     using other = std::conditional_t<reads_rows, col_major, row_major>;
-    return region_source<View, other>{view, first_line, first_element, line_count, line_length, factor};
+    return region_source<View, other>{view, first_line, first_element, line_count, line_length, by};
   }
-  region_source without_factor() const { return {view, first_line, first_element, line_count, line_length, 1.f}; }
+  region_source plain() const { return {view, first_line, first_element, line_count, line_length, {}}; }
 
   void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
     if constexpr (reads_rows)
@@ -155,17 +175,21 @@ struct region_source {
     dequantize_rows(view, first_line + line, count, first_element + i, n, tile, 1, stride);
     scale(tile, n, count, stride);
   }
-  /// Runs of a tile times the factor, each product rounded before whatever is done with it next.
+  /// Runs of a tile times the number, each product rounded before whatever is done with it next.
   void scale(float* tile, index_t runs, index_t n, index_t stride) const {
     using A = simd::best_arch;
     constexpr index_t step = simd::lanes<A>;
-    if (factor == 1.f) return;
+    if (by.is_plain()) return;
     if (stride == n) n *= std::exchange(runs, 1);
-    const simd::floats<A> by(factor);
+    const simd::floats<A> factor(by.factor);
+    const simd::words<A> flip(by.is_negated ? 0x80000000u : 0u);
+    const auto times = [&](const simd::floats<A>& x) QTENSOR_INLINE_LAMBDA {
+      return simd::bits_as<float>(simd::bits_as<std::uint32_t>(simd::mul(x, factor)) ^ flip);
+    };
     for (index_t r = 0; r < runs; ++r, tile += stride) {
       index_t i = 0;
-      for (; i + step <= n; i += step) simd::store(tile + i, simd::mul(simd::load<A>(tile + i), by));
-      if (i < n) simd::store_n(tile + i, n - i, simd::mul(simd::load_n<A>(tile + i, n - i), by));
+      for (; i + step <= n; i += step) simd::store(tile + i, times(simd::load<A>(tile + i)));
+      if (i < n) simd::store_n(tile + i, n - i, times(simd::load_n<A>(tile + i, n - i)));
     }
   }
 };
@@ -178,9 +202,9 @@ auto source_of_operand(const X& x) {
   constexpr bool lines_are_rows = std::is_same_v<typename view_type::order_type, row_major>;
   using order = std::conditional_t<lines_are_rows != operand<X>::is_transposed, row_major, col_major>;
   if constexpr (lines_are_rows)
-    return region_source<view_type, order>{part.view, part.row, part.col, part.rows, part.cols, part.factor};
+    return region_source<view_type, order>{part.view, part.row, part.col, part.rows, part.cols, part.by};
   else
-    return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.factor};
+    return region_source<view_type, order>{part.view, part.col, part.row, part.cols, part.rows, part.by};
 }
 /// The same for a tensor of storage order Order.
 template <storage_order Order, folded X>

@@ -7,6 +7,7 @@
 #include <qtensor/expr/assign_parts.hpp>
 #include <qtensor/expr/dequantized.hpp>
 #include <qtensor/expr/product.hpp>
+#include <qtensor/expr/structured.hpp>
 #include <utility>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -24,12 +25,26 @@ concept number_or_matrix =
 template <class A, class B>
 concept dangling = (owning_temporary<A> && number_or_matrix<B>) || (owning_temporary<B> && number_or_matrix<A>);
 
+/// Whether an object of Eigen has indices where others have numbers.
+template <class Derived>
+std::type_identity<Derived> derived_type(const Eigen::EigenBase<Derived>&);
+template <class X, class Derived = typename decltype(derived_type(std::declval<const X&>()))::type>
+inline constexpr bool is_permutation =
+    std::is_same_v<typename Eigen::internal::evaluator_traits<Derived>::Shape, Eigen::PermutationShape>;
+
 template <class X>
 constexpr bool check_scalar() {
   static_assert(
       std::is_same_v<typename X::Scalar, float>,
       "qtensor: quantized matrices combine with Eigen expressions of float; add .cast<float>() to the other operand.");
   return std::is_same_v<typename X::Scalar, float>;
+}
+template <class X>
+constexpr bool check_factor() {
+  if constexpr (is_permutation<X>)
+    return true;
+  else
+    return check_scalar<X>();
 }
 
 /// A tensor that is about to die as an expression that keeps it.
@@ -54,18 +69,19 @@ void check_sum(const L& l, const R& r) {
 
 }  // namespace expr_detail
 
-// ---- W * X, X * W, W * V: Eigen products. X is whatever Eigen multiplies: matrices, diagonals, permutations. ----
+// ---- W * X, X * W, W * V: Eigen products. X is whatever Eigen multiplies: matrices, diagonals, permutations, and
+// triangular, self-adjoint and sparse matrices, for which W becomes floats first. ----
 
 template <quantized W, expr_detail::eigen_object X>
 auto operator*(const W& w, const X& x) {
-  if constexpr (expr_detail::check_scalar<X>()) {
+  if constexpr (expr_detail::check_factor<X>()) {
     expr_detail::check_product(w, x);
     return dequantize(w) * x;
   }
 }
 template <expr_detail::eigen_object X, quantized W>
 auto operator*(const X& x, const W& w) {
-  if constexpr (expr_detail::check_scalar<X>()) {
+  if constexpr (expr_detail::check_factor<X>()) {
     expr_detail::check_product(x, w);
     return x * dequantize(w);
   }

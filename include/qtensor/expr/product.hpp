@@ -36,8 +36,8 @@ template <folded X>
 class multiplicand<X> {
  public:
   explicit multiplicand(const X& x) : source_(source_of_operand(x)) {}
-  float factor() const { return source_.factor; }
-  auto source() const { return source_.without_factor(); }
+  float factor() const { return source_.by.number(); }
+  auto source() const { return source_.plain(); }
 
  private:
   decltype(source_of_operand(std::declval<const X&>())) source_;

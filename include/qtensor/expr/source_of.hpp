@@ -11,7 +11,7 @@ namespace expr_detail {
 /// The source of an expression of floats for a tensor of this order; quantized matrices are decoded in runs.
 template <storage_order Order, class Xpr>
 auto source_of(const Xpr& x) {
-  if constexpr (folded<Xpr>) {
+  if constexpr (folded_elements<Xpr>) {
     return operand_in_order<Order>(x);
   } else if constexpr (goes_by_parts<Xpr, Order>) {
     return mixed_source<Xpr, Order>(x);
@@ -43,7 +43,8 @@ decltype(auto) with_floats(const Eigen::DenseBase<Xpr>& x, Use use) {
       std::is_same_v<scalar, float> || widens,
       "qtensor: quantize takes expressions of float, Eigen::half or Eigen::bfloat16; add .cast<float>() to this one.");
   if constexpr (std::is_same_v<scalar, float>) {
-    return use(x.derived());
+    decltype(auto) floats = with_signs(x.derived());
+    return use(floats);
   } else if constexpr (widens) {
     const auto floats = x.derived().template cast<float>();
     return use(floats);

@@ -156,9 +156,9 @@ void with_activations(const X& x, const Use& use) {
     ops::check_groups<W, codes>();
     if constexpr (Options::math == product_math::fixed_order &&
                   ops::engine_of<W, codes>() != ops::product_engine::floats)
-      use(operand_of<depth>(x), operand<X>::fold(x).factor);
+      use(operand_of<depth>(x), operand<X>::fold(x).by.number());
     else
-      use(turned(source_of_operand(x).without_factor()), operand<X>::fold(x).factor);
+      use(turned(source_of_operand(x).plain()), operand<X>::fold(x).by.number());
   } else {
     const multiplicand<X> other(x);
     use(turned(other.source()), 1.f);
