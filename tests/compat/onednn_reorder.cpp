@@ -260,3 +260,26 @@ TEST_CASE("reorder, oneDNN's random words by vectors: those of the definition fo
         check(std::type_identity<qtensor::e5m2>{}, data_type::f8_e5m2, from, offset, n);
       }
 }
+
+TEST_CASE("reorder: of two NaNs that of the data remains, at every place and whatever the step") {
+  const float data_nan = qtensor::quiet_nan, other_nan = qtensor::float_of(qtensor::bits_of(data_nan) | 0x80000000u);
+  for (const index_t n : {1, 5, 16, 40, 131})
+    for (const bool flips : {false, true}) {
+      const auto size = static_cast<std::size_t>(n);
+      const std::vector<float> x(size, flips ? other_nan : data_nan), parameters(size, flips ? data_nan : other_nan);
+      const std::vector<std::uint8_t> want(size, flips ? 0xff : 0x7f);
+      const auto codes = [&](const dnn::attributes& how) {
+        std::vector<std::uint8_t> y(size, flips ? 0x7f : 0xff);
+        const index_t dims[] = {n};
+        dnn::reorder(dims, dnn::data_type::f32, x.data(), dnn::data_type::f8_e4m3, y.data(), how);
+        return y;
+      };
+      for (const int mask : {0, 1}) {
+        const dnn::parameter p{parameters.data(), dnn::data_type::f32, mask};
+        CHECK(codes({.src_scale = p}) == want);
+        CHECK(codes({.dst_scale = p}) == want);
+        CHECK(codes({.dst_scale = p, .division = dnn::division::reciprocal}) == want);
+        CHECK(codes({.src_scale = p, .beta = 1.f}) == want);
+      }
+    }
+}

@@ -70,21 +70,30 @@ inline simd::floats<arch> over(const simd::floats<arch>& a, const simd::floats<a
   return simd::div<arch>(a, b);
 }
 
-/// d[i] = step(d[i], numbers[i]), for batches and for floats; a single number is that of all.
+/// y, but x, made quiet, where that is a NaN: of two NaNs CPUs and compilers take either.
+inline float unless_nan(float x, float y) { return is_nan(x) ? float_of(bits_of(x) | 0x00400000u) : y; }
+inline simd::floats<arch> unless_nan(const simd::floats<arch>& x, const simd::floats<arch>& y) {
+  const auto quiet = simd::bits_as<std::uint32_t>(x) | simd::words<arch>(0x00400000u);
+  return simd::select(x == x, y, simd::bits_as<float>(quiet));
+}
+
+/// d[i] = step(d[i], numbers[i]), for batches and for floats; a single number is that of all. A NaN stays what it is.
 template <class Step>
 void apply(float* d, index_t n, std::span<const float> numbers, Step step) {
   constexpr index_t lanes = simd::lanes<arch>;
   using floats = simd::floats<arch>;
   const bool one = numbers.size() == 1;
   index_t i = 0;
-  if (one) {
+  if (one && !is_nan(numbers[0])) {
     const floats v(numbers[0]);
     for (; i + lanes <= n; i += lanes) simd::store(d + i, floats(step(simd::load<arch>(d + i), v)));
   } else {
-    for (; i + lanes <= n; i += lanes)
-      simd::store(d + i, floats(step(simd::load<arch>(d + i), simd::load<arch>(numbers.data() + i))));
+    for (; i + lanes <= n; i += lanes) {
+      const floats x = simd::load<arch>(d + i), v = one ? floats(numbers[0]) : simd::load<arch>(numbers.data() + i);
+      simd::store(d + i, unless_nan(x, floats(step(x, v))));
+    }
   }
-  for (; i < n; ++i) d[i] = step(d[i], numbers[one ? 0 : static_cast<std::size_t>(i)]);
+  for (; i < n; ++i) d[i] = unless_nan(d[i], step(d[i], numbers[one ? 0 : static_cast<std::size_t>(i)]));
   settle(d);
 }
 
@@ -296,9 +305,9 @@ inline void reorder_tile(const job& j, index_t at, index_t n, tiles& t) {
   by(j.src_scale, t.src_scale, [](auto x, auto s) { return s * x; });
   if (j.how.beta != 0.f) {
     load(j.to, j.dst, at, n, t.old);
-    for (index_t i = 0; i < n; ++i) t.old[i] *= j.how.beta;
+    for (index_t i = 0; i < n; ++i) t.old[i] = unless_nan(t.old[i], t.old[i] * j.how.beta);
     settle(t.old);
-    for (index_t i = 0; i < n; ++i) t.d[i] += t.old[i];
+    for (index_t i = 0; i < n; ++i) t.d[i] = unless_nan(t.d[i], t.d[i] + t.old[i]);
     settle(t.d);
   }
   if (j.how.division == division::exact)
@@ -326,7 +335,8 @@ void reorder_all(const job& j, const By& by) {
 /// Converts a dense row-major tensor of any two data types into another that does not overlap it, as `attributes` says.
 /// 4-bit elements lie two a byte, even ones in the low half, over the whole array. Without scales, zero points and
 /// beta, integers saturate exactly, and a type into itself is a copy (except for what zero_sign and bf16_subnormals
-/// say). Scales may be any numbers, 0 and NaN too: the formula runs as written.
+/// say). Scales may be any numbers, 0 and NaN too: the formula runs as written, and of two NaNs
+/// that of the data remains.
 ///
 /// Throws before anything is written on: data types, parameter types and choices that have no meaning here, masks and
 /// groups that do not fit (`parameter_dims`), sizes that overflow, buffers that are null or not aligned to their
