@@ -55,9 +55,9 @@ struct amax_scale {
   }
 };
 
-/// amax / largest code, at most LargestScale / 1, and 0 for a zero block whose codes are then all 0: CANN's
-/// DynamicBlockQuant with min_scale = Numerator / Denominator, a lower bound of 1 / scale (NUMERICS 4); 0 sets no
-/// bound.
+/// amax / largest code, at most Denominator / Numerator, and 0 for a zero block, or one with so small an amax that the
+/// quotient rounds to 0, whose codes are then all 0: CANN's DynamicBlockQuant with min_scale = Numerator / Denominator,
+/// a lower bound of 1 / scale (NUMERICS 4); 0 sets no bound.
 template <index_t Numerator = 0, index_t Denominator = 1>
 struct bounded_amax {
   static_assert(Numerator >= 0 && Denominator > 0,
