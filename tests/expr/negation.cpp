@@ -63,6 +63,8 @@ TEST_CASE("negation: expressions of floats are quantized with their signs, in bo
                                       [&](Index i, Index j) { return std::abs(a(i, j)) * 2.f; }) == 0);
         CHECK(code_differences<Order>((-a).cwiseProduct(b),
                                       [&](Index i, Index j) { return negative(a(i, j)) * 2.f; }) == 0);
+        CHECK(code_differences<Order>(-a.array(), negated) == 0);
+        CHECK(code_differences<Order>((-r.array()).matrix(), negated) == 0);
         CHECK(code_differences<Order>(-(-r), [&](Index i, Index j) { return a(i, j); }) == 0);
         CHECK(code_differences<Order>((-a).transpose(), [&](Index i, Index j) { return negative(a(j, i)); }) == 0);
         CHECK(code_differences<Order>((-r).bottomRows(rows / 2),

@@ -335,8 +335,8 @@ void reorder_all(const job& j, const By& by) {
 /// Converts a dense row-major tensor of any two data types into another that does not overlap it, as `attributes` says.
 /// 4-bit elements lie two a byte, even ones in the low half, over the whole array. Without scales, zero points and
 /// beta, integers saturate exactly, and a type into itself is a copy (except for what zero_sign and bf16_subnormals
-/// say). Scales may be any numbers, 0 and NaN too: the formula runs as written, and of two NaNs
-/// that of the data remains.
+/// say). Scales may be any numbers, 0 and NaN too: the formula runs as written, and of two
+/// NaNs that of the data remains.
 ///
 /// Throws before anything is written on: data types, parameter types and choices that have no meaning here, masks and
 /// groups that do not fit (`parameter_dims`), sizes that overflow, buffers that are null or not aligned to their

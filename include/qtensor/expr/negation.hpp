@@ -22,6 +22,16 @@ using opposite = Eigen::internal::scalar_opposite_op<float>;
 template <class Op>
 concept is_negation = std::is_same_v<Op, opposite> || std::is_same_v<Op, flipped_sign>;
 
+/// What shows the elements of another expression.
+template <template <class> class Wrapper>
+inline constexpr bool shows_elements = false;
+template <>
+inline constexpr bool shows_elements<Eigen::Transpose> = true;
+template <>
+inline constexpr bool shows_elements<Eigen::ArrayWrapper> = true;
+template <>
+inline constexpr bool shows_elements<Eigen::MatrixWrapper> = true;
+
 /// Whether an expression has an opposite of Eigen's in it that packets would take for a difference.
 template <class Xpr>
 inline constexpr bool has_opposite = false;
@@ -33,8 +43,9 @@ template <class Xpr>
 inline constexpr bool has_opposite<Eigen::CwiseUnaryOp<opposite, Xpr>> = eigen_generation < 5 || has_opposite<Xpr>;
 template <class Op, class Left, class Right>
 inline constexpr bool has_opposite<Eigen::CwiseBinaryOp<Op, Left, Right>> = has_opposite<Left> || has_opposite<Right>;
-template <class Xpr>
-inline constexpr bool has_opposite<Eigen::Transpose<Xpr>> = has_opposite<Xpr>;
+template <template <class> class Wrapper, class Xpr>
+requires shows_elements<Wrapper>
+inline constexpr bool has_opposite<Wrapper<Xpr>> = has_opposite<Xpr>;
 template <class Xpr, int Rows, int Cols, bool inner_panel>
 inline constexpr bool has_opposite<Eigen::Block<Xpr, Rows, Cols, inner_panel>> = has_opposite<Xpr>;
 
@@ -68,12 +79,10 @@ struct sign_keeping<Eigen::CwiseBinaryOp<Op, Left, Right>> {
                                                                              x.functor());
   }
 };
-template <class Xpr>
-requires has_opposite<Xpr>
-struct sign_keeping<Eigen::Transpose<Xpr>> {
-  static auto of(const Eigen::Transpose<Xpr>& x) {
-    return Eigen::Transpose<with_signs_t<Xpr>>(with_signs(x.nestedExpression()));
-  }
+template <template <class> class Wrapper, class Xpr>
+requires has_opposite<Wrapper<Xpr>>
+struct sign_keeping<Wrapper<Xpr>> {
+  static auto of(const Wrapper<Xpr>& x) { return Wrapper<with_signs_t<Xpr>>(with_signs(x.nestedExpression())); }
 };
 template <class Xpr, int Rows, int Cols, bool inner_panel>
 requires has_opposite<Xpr>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
+#include <limits>
 #include <qtensor/ops/dequantize.hpp>
 #include <vector>
 
@@ -109,7 +110,7 @@ class magnitude_histogram {
     static_assert(!S::has_zero_point, "qtensor: least_square_clip clips magnitudes; it is for symmetric schemes.");
     require(steps >= 1, "least_square_clip is given ", steps, " steps; it needs at least 1.");
     float best = amax();
-    double least = -1;
+    double least = std::numeric_limits<double>::infinity();
     for (int k = steps; k >= 1 && total_ > 0 && largest_ > 0; --k) {
       const float clip = amax() * (static_cast<float>(k) / static_cast<float>(steps));
       const float s = scale_for<S>(clip);
@@ -122,7 +123,7 @@ class magnitude_histogram {
             static_cast<double>(x) - static_cast<double>(dequantize_element<S>(quantize_element<S>(x, {s}), {s}));
         loss += static_cast<double>(counts_[b]) * error * error;
       }
-      if (least < 0 || loss < least) {
+      if (loss < least) {  // not where numbers become NaN
         least = loss;
         best = clip;
       }
