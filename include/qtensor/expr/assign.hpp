@@ -15,6 +15,16 @@ struct QuantizedToDense {};
 
 namespace expr_detail {
 
+/// box = numbers times a number.
+template <class Box, class Numbers, class Functor>
+void assign_multiple(Box& box, const Numbers& numbers, const multiple& by, const Functor& how) {
+  const auto products = numbers * by.factor;
+  if (by.is_negated)
+    Eigen::internal::call_dense_assignment_loop(box, products.unaryExpr(flipped_sign()), how);
+  else
+    Eigen::internal::call_dense_assignment_loop(box, products, how);
+}
+
 /// to(l, k) (=, +=, ...) element k of line l of a region, for lines that lie side by side: parts of columns are decoded
 /// down in L1. Returns for how many lines: as many as kernels take in whole steps, or none. `far`: all is in memory.
 template <class View, class Order, class Functor>
@@ -33,8 +43,8 @@ index_t assign_down(const region_source<View, Order>& from, const matrix_ref<flo
       decode(tile, high, simd::traffic{});
       writable_box box(&to(row, col), width, height, Eigen::OuterStride<>(to.col_stride));
       const box_map numbers(tile, width, height, Eigen::OuterStride<>(high));
-      if (replaces && !from.by.is_negated) {
-        Eigen::internal::call_dense_assignment_loop(box, numbers * from.by.factor, how);
+      if constexpr (replaces) {
+        assign_multiple(box, numbers, from.by, how);
       } else {  // products are rounded before they meet what is there
         from.scale(tile, width, height, high);
         Eigen::internal::call_dense_assignment_loop(box, numbers, how);
@@ -98,8 +108,8 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
     for_each_box([&](index_t line, index_t count, index_t i, index_t n) {
       auto box = across ? map_of_box<writable_box>(&to(line, i), n, count, to.col_stride, is_dense)
                         : map_of_box<writable_box>(&to(line, i), count, n, to.row_stride, false);
-      if (replaces && !from.by.is_negated)
-        call_dense_assignment_loop(box, read(from.plain(), line, count, i, n) * from.by.factor, how);
+      if constexpr (replaces)
+        assign_multiple(box, read(from.plain(), line, count, i, n), from.by, how);
       else  // products are rounded before they meet what is there
         call_dense_assignment_loop(box, read(from, line, count, i, n), how);
     });
