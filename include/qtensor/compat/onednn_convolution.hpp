@@ -118,18 +118,18 @@ struct no_post_ops {
   void operator()(const product_tile&) const {}
 };
 
-/// The bytes from the first to the last that a layout of bytes has, counted from its first element.
+/// The bytes from the first to the last that a layout of bytes has, counted from its first element. Throws where these
+/// are more than 63 bits count.
 struct byte_range {
   index_t first = 0, end = 0;
 
-  explicit byte_range(const convolution_layout& l) {
-    const bool is_dense = l.strides.empty();
-    end = element_count(l.extents);
-    if (is_dense || end == 0) return;
+  explicit byte_range(const convolution_layout& l) : end(element_count(l.extents)) {
+    if (l.strides.empty() || end == 0) return;
     end = 1;
-    for (std::size_t d = 0; d < l.extents.size() && d < l.strides.size(); ++d) {
+    for (std::size_t d = 0; d < l.extents.size(); ++d) {
       const index_t far = qtensor::detail::checked_product(l.extents[d] - 1, l.strides[d]);
-      (far < 0 ? first : end) += far;
+      index_t& side = far < 0 ? first : end;
+      require(!__builtin_add_overflow(side, far, &side), "the source reaches over more bytes than 63 bits count.");
     }
   }
 };

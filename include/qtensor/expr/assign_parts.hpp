@@ -49,7 +49,6 @@ inline constexpr index_t far_elements = ops::streaming_floats / (Part::has_acros
 /// dst (=, +=, ...) x, element by element, as Eigen's own assignment: a destination of `=` is resized where it can be.
 template <class Dst, class Xpr, class Functor>
 void assign_parts(Dst& dst, const Xpr& x, const Functor& functor) {
-  if constexpr (has_opposite<Xpr>) return assign_parts(dst, with_signs(x), functor);
 #ifndef EIGEN_NO_DEBUG
   Eigen::internal::check_for_aliasing(dst, x);
 #endif
@@ -84,7 +83,7 @@ template <class Dst, class Src, class Functor>
 requires qtensor::expr_detail::assigns_codes<Dst, Src>
 struct Assignment<Dst, Src, Functor, Dense2Dense, void> {
   static void run(Dst& dst, const Src& src, const Functor& functor) {
-    qtensor::expr_detail::assign_parts(dst, src, functor);
+    qtensor::expr_detail::assign_parts(dst, qtensor::expr_detail::with_signs(src), functor);
   }
 };
 

@@ -15,44 +15,33 @@ concept structured_shape = std::same_as<Shape, Eigen::TriangularShape> ||
 template <class X>
 using floats_of = typename Eigen::internal::plain_matrix_type<X>::type;
 
-/// Eigen's own product, whose right side becomes floats in memory before.
+/// A side of a product: a quantized one as floats in memory, another as it is.
+template <class X>
+decltype(auto) without_codes(const X& x) {
+  if constexpr (std::same_as<typename Eigen::internal::evaluator_traits<X>::Shape, QuantizedShape>)
+    return floats_of<X>(x);
+  else
+    return (x);
+}
+
+/// Eigen's own product of what both sides are then.
 template <class Product>
-struct with_right_floats {
+struct product_without_codes {
   template <class Dst, class L, class R>
   static void evalTo(Dst& dst, const L& l, const R& r) {
-    Product::evalTo(dst, l, floats_of<R>(r));
+    Product::evalTo(dst, without_codes(l), without_codes(r));
   }
   template <class Dst, class L, class R>
   static void addTo(Dst& dst, const L& l, const R& r) {
-    Product::addTo(dst, l, floats_of<R>(r));
+    Product::addTo(dst, without_codes(l), without_codes(r));
   }
   template <class Dst, class L, class R>
   static void subTo(Dst& dst, const L& l, const R& r) {
-    Product::subTo(dst, l, floats_of<R>(r));
+    Product::subTo(dst, without_codes(l), without_codes(r));
   }
   template <class Dst, class L, class R>
   static void scaleAndAddTo(Dst& dst, const L& l, const R& r, const float& alpha) {
-    Product::scaleAndAddTo(dst, l, floats_of<R>(r), alpha);
-  }
-};
-/// The same of the left side.
-template <class Product>
-struct with_left_floats {
-  template <class Dst, class L, class R>
-  static void evalTo(Dst& dst, const L& l, const R& r) {
-    Product::evalTo(dst, floats_of<L>(l), r);
-  }
-  template <class Dst, class L, class R>
-  static void addTo(Dst& dst, const L& l, const R& r) {
-    Product::addTo(dst, floats_of<L>(l), r);
-  }
-  template <class Dst, class L, class R>
-  static void subTo(Dst& dst, const L& l, const R& r) {
-    Product::subTo(dst, floats_of<L>(l), r);
-  }
-  template <class Dst, class L, class R>
-  static void scaleAndAddTo(Dst& dst, const L& l, const R& r, const float& alpha) {
-    Product::scaleAndAddTo(dst, floats_of<L>(l), r, alpha);
+    Product::scaleAndAddTo(dst, without_codes(l), without_codes(r), alpha);
   }
 };
 
@@ -67,11 +56,11 @@ struct permutation_matrix_product<X, Side, Transposed, qtensor::QuantizedShape>
 
 template <class L, class R, qtensor::expr_detail::structured_shape Shape, int Tag>
 struct generic_product_impl<L, R, Shape, qtensor::QuantizedShape, Tag>
-    : qtensor::expr_detail::with_right_floats<
+    : qtensor::expr_detail::product_without_codes<
           generic_product_impl<L, qtensor::expr_detail::floats_of<R>, Shape, DenseShape, Tag>> {};
 template <class L, class R, qtensor::expr_detail::structured_shape Shape, int Tag>
 struct generic_product_impl<L, R, qtensor::QuantizedShape, Shape, Tag>
-    : qtensor::expr_detail::with_left_floats<
+    : qtensor::expr_detail::product_without_codes<
           generic_product_impl<qtensor::expr_detail::floats_of<L>, R, DenseShape, Shape, Tag>> {};
 
 // A triangular view of a quantized matrix, and a quantized matrix assigned to a triangular view.

@@ -108,7 +108,7 @@ constexpr void store_scales(const tensor_span<S, E, O>& out, const Scales& scale
   });
 }
 
-/// Stores zero points likewise: one a block of the zero points' own granularity; each inside the range of the codes and
+/// Stores zero points likewise: one a block of the zero points' own granularity, each inside the range of the codes and
 /// of the format that stores it.
 template <quantization_scheme S, tensor_extents E, storage_order O, parameter_values ZeroPoints>
 constexpr void store_zero_points(const tensor_span<S, E, O>& out, const ZeroPoints& zero_points) {

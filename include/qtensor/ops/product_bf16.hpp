@@ -275,12 +275,12 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
   require(x.cols() == layout.depth, "a product sums over ", layout.depth, " elements of the weights and ", x.cols(),
           " of the other operand; sizes must agree.");
   if (rows == 0 || layout.outputs == 0) return;
-  check_zero_points(w);
   if (layout.depth == 0) return give_zeros<arch>(rows, layout.outputs, sink);
   if (std::min(least_bf16_group, layout.depth) > layout.group)
     return multiply_floats<A, rounded_rows<bf16>>(w, x, sink, by);
   // Rows of a part are whole squares, but for the last ones: bits do not depend on threads.
   const auto by_blocks = [&]<class Tiles>(Tiles) {
+    check_zero_points(w);
     for_product_parts(by, divide_up(layout.outputs, wide::width), layout.depth * wide::width, rows, Tiles::row_step,
                       [&](index_t panel, index_t panels, index_t first, index_t count) {
                         wide weights(w);
@@ -294,6 +294,7 @@ void multiply_bf16(const W& w, const X& x, const Sink& sink, const By& by) {
     const bool by_dots = simd::takes_bf16_dots<arch>();
     if constexpr (has_bf16_numbers<typename panels_type::scheme_type>)
       if (rows <= (by_dots ? direct_dots::most_rows<typename panel_decoder<panels_type>::decoder_type> : 1)) {
+        check_zero_points(w);
         bf16_operand<arch> values(rows, layout.depth, layout.group, layout.quads());
         values.fill(x, 0, rows);
         const simd::bf16_rows units = values.from(0, 0);

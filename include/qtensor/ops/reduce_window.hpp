@@ -344,8 +344,7 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
 /// The largest number of each window, in the type of x. Padding never wins: it is the smallest code or integer, or
-/// -infinity.
-/// on(executor) may come last.
+/// -infinity. on(executor) may come last.
 template <class X, int Rank, qtensor::detail::execution_option... On>
 auto max_pool(const X& x, const window<Rank>& w, const On&... on) {
   using value = element_t<X>;
