@@ -74,6 +74,8 @@ TEST_CASE("is_nan, is_finite, is_negative, magnitude: decided on bits") {
     CHECK(bits_of(magnitude(float_of(r.bits))) == (r.bits & 0x7fffffffu));
   }
   CHECK(is_nan(quiet_nan));
+  CHECK(bits_of(quieted(float_of(0xff800001u))) == 0xffc00001u);
+  CHECK(bits_of(quieted(quiet_nan)) == bits_of(quiet_nan));
   CHECK(bits_of(infinity) == infinity_bits);
 }
 

@@ -41,23 +41,23 @@ template <class A, std::size_t N>
 void check_all_weights(const std::vector<std::uint8_t>& bytes, const std::vector<std::int8_t>& x) {
   using dot = simd::nibble_dot<A>;
   check_dot<A, N>(
-      bytes, x, [](auto c) { return dot::low(c); }, [](int b) { return b & 15; });
+      bytes, x, [](const auto& c) { return dot::low(c); }, [](int b) { return b & 15; });
   check_dot<A, N>(
-      bytes, x, [](auto c) { return dot::high(c); }, [](int b) { return b >> 4; });
+      bytes, x, [](const auto& c) { return dot::high(c); }, [](int b) { return b >> 4; });
   std::uint8_t entries[16];
   for (auto& e : entries)
     e = static_cast<std::uint8_t>(check::random_below(static_cast<std::uint32_t>(dot::largest(N)) + 1));
   entries[15] = static_cast<std::uint8_t>(dot::largest(N));
   const auto table = dot::table_of(entries);
   check_dot<A, N>(
-      bytes, x, [&](auto c) { return dot::low(c, table); }, [&](int b) { return entries[b & 15]; });
+      bytes, x, [&](const auto& c) { return dot::low(c, table); }, [&](int b) { return entries[b & 15]; });
   check_dot<A, N>(
-      bytes, x, [&](auto c) { return dot::high(c, table); }, [&](int b) { return entries[b >> 4]; });
+      bytes, x, [&](const auto& c) { return dot::high(c, table); }, [&](int b) { return entries[b >> 4]; });
   if constexpr (dot::takes_bytes) {
     check_dot<A, N>(
-        bytes, x, [](auto c) { return c; }, [](int b) { return b; });
+        bytes, x, [](const auto& c) { return c; }, [](int b) { return b; });
     check_dot<A, N>(
-        bytes, x, [](auto c) { return dot::flipped(c); }, [](int b) { return b ^ 0x80; });
+        bytes, x, [](const auto& c) { return dot::flipped(c); }, [](int b) { return b ^ 0x80; });
   }
 }
 

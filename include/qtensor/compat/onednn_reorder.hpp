@@ -71,9 +71,9 @@ inline simd::floats<arch> over(const simd::floats<arch>& a, const simd::floats<a
 }
 
 /// y, but x, made quiet, where that is a NaN: of two NaNs CPUs and compilers take either.
-inline float unless_nan(float x, float y) { return is_nan(x) ? float_of(bits_of(x) | 0x00400000u) : y; }
+inline float unless_nan(float x, float y) { return is_nan(x) ? quieted(x) : y; }
 inline simd::floats<arch> unless_nan(const simd::floats<arch>& x, const simd::floats<arch>& y) {
-  const auto quiet = simd::bits_as<std::uint32_t>(x) | simd::words<arch>(0x00400000u);
+  const auto quiet = simd::bits_as<std::uint32_t>(x) | simd::words<arch>(quiet_bit);
   return simd::select(x == x, y, simd::bits_as<float>(quiet));
 }
 

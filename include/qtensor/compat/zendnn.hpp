@@ -149,7 +149,7 @@ inline parameters parameters_at(const job& j, const patterns& of, index_t at, in
 inline float element(data_type_t type, std::uint32_t half) {
   if (type == data_type_t::bf16) return decode<bf16>(half);
   const float v = decode<f16>(half);
-  return is_nan(v) ? float_of(bits_of(v) | 0x00400000u) : v;
+  return is_nan(v) ? quieted(v) : v;
 }
 
 /// n neighbours of a wide source as floats: where they lie, or in the tile.

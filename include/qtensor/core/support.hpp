@@ -77,6 +77,7 @@ constexpr float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits)
 inline constexpr std::uint32_t sign_bit = 0x80000000u;
 inline constexpr std::uint32_t magnitude_bits = 0x7fffffffu;
 inline constexpr std::uint32_t infinity_bits = 0x7f800000u;
+inline constexpr std::uint32_t quiet_bit = 0x00400000u;
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 inline constexpr float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
@@ -84,6 +85,8 @@ constexpr bool is_nan(float x) { return (bits_of(x) & magnitude_bits) > infinity
 constexpr bool is_finite(float x) { return (bits_of(x) & magnitude_bits) < infinity_bits; }
 constexpr bool is_negative(float x) { return (bits_of(x) & sign_bit) != 0; }
 constexpr float magnitude(float x) { return float_of(bits_of(x) & magnitude_bits); }
+/// A NaN of the same sign and payload that does not signal.
+constexpr float quieted(float nan) { return float_of(bits_of(nan) | quiet_bit); }
 
 /// 2^exponent for -149 <= exponent <= 127, subnormals included; built from bits, so no mode of the CPU matters.
 constexpr float exp2i(int exponent) {

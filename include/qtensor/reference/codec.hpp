@@ -177,7 +177,7 @@ requires(format_has_nan<F>()) constexpr std::uint32_t nan_code(float x) {
     if constexpr (requires { F::keeps_nan_payload; }) code |= (bits_of(x) & low_bits(23)) >> (23 - F::mantissa_bits);
     return code;
   } else if constexpr (std::is_same_v<F, f32>) {
-    return bits_of(x) | 0x00400000u;
+    return bits_of(quieted(x));
   } else {
     return *find_nan<F>();
   }

@@ -65,7 +65,7 @@ template <class F>
 inline constexpr bool has_plain_nan = [] {
   if constexpr (F::bits <= 8 && !F::is_integer && !requires { F::fraction_bits; })
     for (const float v : decode_table<F>)
-      if (v != v && (bits_of(v) & 0x007fffffu) != 0x00400000u) return false;
+      if (v != v && (bits_of(v) & 0x007fffffu) != quiet_bit) return false;
   return true;
 }();
 

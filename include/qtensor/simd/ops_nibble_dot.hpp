@@ -19,22 +19,18 @@ struct portable_nibble_dot {
   static constexpr int largest(int) { return 127; }
 
   static codes load(const std::uint8_t* quads) { return codes(xsimd::batch<std::uint8_t, A>::load_unaligned(quads)); }
-  static codes low(codes c) {
-    for (auto& b : c.lane) b = b & 15;
-    return c;
+  static codes low(const codes& c) {
+    return each(c, [](std::uint8_t b) { return b & 15; });
   }
-  static codes high(codes c) {
-    for (auto& b : c.lane) b = b >> 4;
-    return c;
+  static codes high(const codes& c) {
+    return each(c, [](std::uint8_t b) { return b >> 4; });
   }
   static table table_of(const std::uint8_t* entries) { return entries; }
-  static codes low(codes c, table t) {
-    for (auto& b : c.lane) b = t[b & 15];
-    return c;
+  static codes low(const codes& c, table t) {
+    return each(c, [t](std::uint8_t b) { return t[b & 15]; });
   }
-  static codes high(codes c, table t) {
-    for (auto& b : c.lane) b = t[b >> 4];
-    return c;
+  static codes high(const codes& c, table t) {
+    return each(c, [t](std::uint8_t b) { return t[b >> 4]; });
   }
   static row broadcast(const std::int8_t* four) { return {four[0], four[1], four[2], four[3]}; }
   template <std::size_t N>
@@ -49,6 +45,14 @@ struct portable_nibble_dot {
     buffer<std::int32_t, A> out;
     for (index_t i = 0; i < out.size; ++i) out[i] = from[4 * i] + from[4 * i + 1] + from[4 * i + 2] + from[4 * i + 3];
     return out.batch();
+  }
+
+ private:
+  template <class Step>
+  static codes each(const codes& c, Step step) {
+    codes out;
+    for (std::size_t i = 0; i < std::size(c.lane); ++i) out.lane[i] = static_cast<std::uint8_t>(step(c.lane[i]));
+    return out;
   }
 };
 
