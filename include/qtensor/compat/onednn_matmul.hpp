@@ -122,6 +122,82 @@ class float_product {
   ops::line_array<float> src_room_, wei_room_;
 };
 
+/// Whether the product is one of integers; refuses ranks and types that oneDNN does not multiply.
+inline bool multiplies_integers(std::span<const index_t> src_dims, data_type src, std::span<const index_t> wei_dims,
+                                data_type wei) {
+  require(src_dims.size() >= 2 && src_dims.size() <= static_cast<std::size_t>(most_dims) &&
+              wei_dims.size() == src_dims.size(),
+          "a matmul of tensors of rank ", src_dims.size(), " and ", wei_dims.size(),
+          "; both have as many dimensions, from 2 to 12.");
+  const bool integers = (src == data_type::s8 || src == data_type::u8) && is_integer(wei) && wei != data_type::s32;
+  const bool floats = src == data_type::f32 || src == data_type::bf16 || src == data_type::f16 ||
+                      src == data_type::f8_e4m3 || src == data_type::f8_e5m2;
+  require(integers || (floats && bits_of_type(wei) != 0 && wei != data_type::s32 && wei != data_type::e8m0),
+          "a matmul of ", name_of(src), " by ", name_of(wei),
+          "; sources are s8, u8 (with s8, u8, s4, u4 weights), f32, bf16, f16, f8_e4m3 and f8_e5m2.");
+  return integers;
+}
+
+/// Refuses sums of the source that do not serve the weights' zero points.
+inline void check_reductions(const matmul_job& j, bool integers) {
+  const parameter& given = j.how.precomputed_reductions;
+  if (given.data == nullptr) return;
+  require(integers && j.wei_zero.given(),
+          "precomputed reductions are given without zero points of integer weights; they only serve those.");
+  const int all = (1 << j.src_dims.size()) - 1;
+  require(given.mask == all && given.type == data_type::s32, "precomputed reductions have the mask ", given.mask,
+          " and type ", name_of(given.type), "; they are s32 and vary along every dimension (mask ", all, ").");
+  const std::size_t last = j.src_dims.size() - 1;
+  const index_t wei_group = j.wei_zero.step[last - 1] != 0 ? j.wei_zero.run[last - 1] : j.k();
+  require(j.reductions.run[last] == wei_group, "precomputed reductions sum over ", j.reductions.run[last],
+          " elements and the weights' zero points are shared by ", wei_group, "; they must be equal.");
+  require(j.group() == wei_group, "precomputed reductions sum over ", wei_group,
+          " elements, of which other scales or zero points share only ", j.group(), "; no group may be smaller.");
+}
+
+/// Refuses what a matmul into it would overwrite while it is read.
+inline void check_apart(const detail::extent& written, const matmul_job& j) {
+  const auto src = detail::extent::of("the source", j.src, j.src_type, onednn::element_count(j.src_dims));
+  const auto wei = detail::extent::of("the weights", j.wei, j.wei_type, onednn::element_count(j.wei_dims));
+  require(!written.overlaps(src) && !written.overlaps(wei),
+          "the destination overlaps an operand; a matmul in place is not possible.");
+  for (const detail::parameter_map* p : {&j.src_scale, &j.src_zero, &j.wei_scale, &j.wei_zero, &j.reductions})
+    if (p->given())
+      require(!written.overlaps(detail::extent::of("a scale or zero point", p->data, p->type, p->count)),
+              "the destination overlaps a scale or zero point that is read.");
+}
+
+/// The bias as floats, one for each of n columns or of the destination's elements; none where there is none.
+inline std::vector<float> bias_floats(const bias_argument& bias, const std::vector<index_t>& dst_dims, index_t n) {
+  if (bias.data == nullptr) return {};
+  detail::check_plain_type("the bias", bias.type);
+  const index_t count = onednn::element_count(bias.dims);
+  detail::extent::of("the bias", bias.data, bias.type, count);  // throws where it is not aligned
+  require(bias.dims.back() == n && (count == n || bias.dims == dst_dims), "the bias has ", count,
+          " elements; it has one for each of ", n, " columns, or the dimensions of the destination.");
+  std::vector<float> all(static_cast<std::size_t>(count));
+  load(bias.type, bias.data, 0, count, all.data());
+  return all;
+}
+
+/// How d becomes the destination; refuses choices that are none.
+inline attributes result_attributes(const matmul_attributes& how) {
+  attributes into = how.into;
+  into.src_scale = into.src_zero_point = {};
+  into.beta = 0.f;
+  check_choices(into);
+  detail::check_choice("matmul_attributes::math", how.math, math_mode::f16);
+  detail::check_choice("matmul_attributes::weight_scaling", how.weight_scaling, weight_scaling::after_sum);
+  detail::check_choice("matmul_attributes::reductions_of", how.reductions_of, reductions_of::shifted);
+  return into;
+}
+/// Whether d is only copied to a destination of this type.
+inline bool keeps_floats(const attributes& into, data_type dst_type) {
+  const auto absent = [](const parameter& p) { return p.data == nullptr && p.mask == 0 && p.groups.empty(); };
+  return dst_type == data_type::f32 && absent(into.dst_scale) && absent(into.dst_zero_point) &&
+         into.rounding == rounding_mode::nearest_even && into.zero_sign == zero_sign::kept;
+}
+
 }  // namespace pieces
 
 /// What matmul does after the bias unless told otherwise: nothing.
@@ -146,18 +222,7 @@ template <class PostOps = no_post_ops>
 void matmul(std::span<const index_t> src_dims, data_type src_type, const void* src, std::span<const index_t> wei_dims,
             data_type wei_type, const void* wei, const bias_argument& bias, data_type dst_type, void* dst,
             const matmul_attributes& how = {}, const PostOps& post_ops = {}) {
-  require(src_dims.size() >= 2 && src_dims.size() <= static_cast<std::size_t>(most_dims) &&
-              wei_dims.size() == src_dims.size(),
-          "a matmul of tensors of rank ", src_dims.size(), " and ", wei_dims.size(),
-          "; both have as many dimensions, from 2 to 12.");
-  const bool integers =
-      (src_type == data_type::s8 || src_type == data_type::u8) && is_integer(wei_type) && wei_type != data_type::s32;
-  const bool floats = src_type == data_type::f32 || src_type == data_type::bf16 || src_type == data_type::f16 ||
-                      src_type == data_type::f8_e4m3 || src_type == data_type::f8_e5m2;
-  require(
-      integers || (floats && bits_of_type(wei_type) != 0 && wei_type != data_type::s32 && wei_type != data_type::e8m0),
-      "a matmul of ", name_of(src_type), " by ", name_of(wei_type),
-      "; sources are s8, u8 (with s8, u8, s4, u4 weights), f32, bf16, f16, f8_e4m3 and f8_e5m2.");
+  const bool integers = pieces::multiplies_integers(src_dims, src_type, wei_dims, wei_type);
   pieces::matmul_job j{{src_dims.begin(), src_dims.end()},
                        {wei_dims.begin(), wei_dims.end()},
                        src_type,
@@ -171,52 +236,12 @@ void matmul(std::span<const index_t> src_dims, data_type src_type, const void* s
                        detail::map_of("the source's reductions", how.precomputed_reductions, src_dims, false),
                        how};
   const std::vector<index_t> dst_dims = j.batches.dims;
-  if (how.precomputed_reductions.data != nullptr) {
-    require(integers && j.wei_zero.given(),
-            "precomputed reductions are given without zero points of integer weights; they only serve those.");
-    const int all = (1 << src_dims.size()) - 1;
-    require(how.precomputed_reductions.mask == all && how.precomputed_reductions.type == data_type::s32,
-            "precomputed reductions have the mask ", how.precomputed_reductions.mask, " and type ",
-            name_of(how.precomputed_reductions.type), "; they are s32 and vary along every dimension (mask ", all,
-            ").");
-    const std::size_t last = src_dims.size() - 1;
-    const index_t wei_group = j.wei_zero.step[last - 1] != 0 ? j.wei_zero.run[last - 1] : j.k();
-    require(j.reductions.run[last] == wei_group, "precomputed reductions sum over ", j.reductions.run[last],
-            " elements and the weights' zero points are shared by ", wei_group, "; they must be equal.");
-    require(j.group() == wei_group, "precomputed reductions sum over ", wei_group,
-            " elements, of which other scales or zero points share only ", j.group(), "; no group may be smaller.");
-  }
-  const index_t src_count = onednn::element_count(src_dims), wei_count = onednn::element_count(wei_dims),
-                dst_count = onednn::element_count(dst_dims);
-  const auto written = detail::extent::of("the destination", dst, dst_type, dst_count);
-  require(!written.overlaps(detail::extent::of("the source", src, src_type, src_count)) &&
-              !written.overlaps(detail::extent::of("the weights", wei, wei_type, wei_count)),
-          "the destination overlaps an operand; a matmul in place is not possible.");
-  std::vector<float> bias_values;
-  if (bias.data != nullptr) {
-    detail::check_plain_type("the bias", bias.type);
-    const index_t n = onednn::element_count(bias.dims);
-    detail::extent::of("the bias", bias.data, bias.type, n);  // throws where it is not aligned
-    require(bias.dims.back() == j.n() && (n == j.n() || bias.dims == dst_dims), "the bias has ", n,
-            " elements; it has one for each of ", j.n(), " columns, or the dimensions of the destination.");
-    bias_values.resize(static_cast<std::size_t>(n));
-    pieces::load(bias.type, bias.data, 0, n, bias_values.data());
-  }
-  attributes into = how.into;
-  into.src_scale = into.src_zero_point = {};
-  into.beta = 0.f;
-  check_choices(into);
-  detail::check_choice("matmul_attributes::math", how.math, math_mode::f16);
-  detail::check_choice("matmul_attributes::weight_scaling", how.weight_scaling, weight_scaling::after_sum);
-  detail::check_choice("matmul_attributes::reductions_of", how.reductions_of, reductions_of::shifted);
-  for (const detail::parameter_map* p : {&j.src_scale, &j.src_zero, &j.wei_scale, &j.wei_zero, &j.reductions})
-    if (p->given())
-      require(!written.overlaps(detail::extent::of("a scale or zero point", p->data, p->type, p->count)),
-              "the destination overlaps a scale or zero point that is read.");
-  // Results that only are copied are made where they belong.
-  const auto absent = [](const parameter& p) { return p.data == nullptr && p.mask == 0 && p.groups.empty(); };
-  const bool in_place = dst_type == data_type::f32 && absent(into.dst_scale) && absent(into.dst_zero_point) &&
-                        into.rounding == rounding_mode::nearest_even && into.zero_sign == zero_sign::kept;
+  pieces::check_reductions(j, integers);
+  const index_t dst_count = onednn::element_count(dst_dims);
+  pieces::check_apart(detail::extent::of("the destination", dst, dst_type, dst_count), j);
+  const std::vector<float> bias_values = pieces::bias_floats(bias, dst_dims, j.n());
+  const attributes into = pieces::result_attributes(how);
+  const bool in_place = pieces::keeps_floats(into, dst_type);  // results that only are copied are made there
   auto sums = ops::line_array<float>::for_overwrite(in_place ? 0 : dst_count);
   const std::span<float> d(in_place ? static_cast<float*>(dst) : sums.data(), static_cast<std::size_t>(dst_count));
 

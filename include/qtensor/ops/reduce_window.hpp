@@ -5,6 +5,7 @@
 #include <concepts>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <qtensor/ops/reduce_window_bytes.hpp>
 #include <qtensor/reference/convolution.hpp>
 
@@ -101,132 +102,162 @@ class tap_folder {
   alignas(64) float results_[Windows];
 };
 
-/// Folds every window into result_writers. Windows side by side along the last axis take their elements
-/// together, each in ascending order.
-template <class Inputs, class Fold, int Rank, class Write>
-void fold_windows(const Inputs& inputs, const Fold& fold, const typename Fold::state& seed, const window<Rank>& w,
-                  const index_of_rank<Rank>& counts, Write& write) {
+/// Folds every window into result_writers, panels of windows side by side along the last axis together: each takes its
+/// elements in ascending order.
+template <class Fold, int Rank>
+class window_folder {
   using index_array = index_of_rank<Rank>;
   using state = typename Fold::state;
-  constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
-  constexpr index_t panel = 64;
-  const index_array extents = std::get<0>(inputs).extents();
-  const index_t stride = w.strides[last], base = w.base_dilations[last];
-  index_array rows = w.sizes, leading = counts;
-  rows[last] = 1;
-  leading[last] = counts[last] > 0 ? 1 : 0;
-  std::vector<state> acc(static_cast<std::size_t>(std::min(panel, counts[last])), seed);
-  // Window i of a panel meets the dilated input at start + i * stride with a tap; those in [from, to) meet the inside.
+  static constexpr std::size_t last = static_cast<std::size_t>(Rank) - 1;
+  static constexpr index_t panel = 64;
+  /// Window i of a panel meets the dilated input at start + i * stride with a tap; those in [from, to) meet the inside.
   struct tap_range {
     index_t start, from, to;
   };
-  std::vector<tap_range> ranges;                                                           // of every panel's taps
-  const auto at_least = [](index_t a, index_t b) { return a > 0 ? divide_up(a, b) : 0; };  // a / b upwards, if positive
-  for (index_t first = 0; first < counts[last]; first += panel)
-    for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-      const index_t n = std::min(panel, counts[last] - first), reach = (extents[last] - 1) * base + 1;
-      const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
-      const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
-      ranges.push_back({start, from, std::max(from, to)});
-    }
-  // visit(line, inside): the lines that windows of an index take their taps from; of padding and holes, any line.
-  const auto for_each_line = [&](const auto& line_through, const index_array& window_index, const auto& visit) {
+
+ public:
+  window_folder(const Fold& fold, const state& seed, const window<Rank>& w, const index_array& extents,
+                const index_array& counts)
+      : fold_(fold), seed_(seed), w_(w), extents_(extents), counts_(counts) {
+    const index_t stride = w.strides[last], reach = (extents[last] - 1) * w.base_dilations[last] + 1;
+    // a / b upwards, if positive.
+    const auto at_least = [](index_t a, index_t b) { return a > 0 ? divide_up(a, b) : 0; };
+    for (index_t first = 0; first < counts[last]; first += panel)
+      for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
+        const index_t n = std::min(panel, counts[last] - first);
+        const index_t start = first * stride + tap * w.window_dilations[last] - w.padding_low[last];
+        const index_t from = std::min(n, at_least(-start, stride)), to = std::min(n, at_least(reach - start, stride));
+        ranges_.push_back({start, from, std::max(from, to)});
+      }
+  }
+
+  template <class Inputs, class Write>
+  void operator()(const Inputs& inputs, Write& write) {
+    with_lines(inputs, Rank - 1, [&](const auto& line_through) {
+      using line_type = std::remove_cvref_t<decltype(line_through(index_array{}))>;
+      if constexpr (folds_floats<Fold, line_type>)
+        if (w_.base_dilations[last] == 1) {
+          tap_folder<Fold, line_type, panel> folder;
+          return for_each_panel([&](const index_array& at, index_t n, const tap_range* taps) {
+            fold_floats(folder, line_through, at, n, taps, write);
+          });
+        }
+      std::vector<state> states(static_cast<std::size_t>(std::min(panel, counts_[last])), seed_);
+      for_each_panel([&](const index_array& at, index_t n, const tap_range* taps) {
+        fold_states(states.data(), line_through, at, n, taps, write);
+      });
+    });
+  }
+
+ private:
+  /// visit(index of the first window, how many, the ranges of their taps) for all panels.
+  template <class Visit>
+  void for_each_panel(const Visit& visit) const {
+    index_array leading = counts_;
+    leading[last] = counts_[last] > 0 ? 1 : 0;
+    reference::for_each_index(index_array{}, leading, [&](index_array window_index) {
+      const tap_range* taps = ranges_.data();
+      for (index_t& first = window_index[last]; first < counts_[last]; first += panel, taps += w_.sizes[last])
+        visit(static_cast<const index_array&>(window_index), std::min(panel, counts_[last] - first), taps);
+    });
+  }
+  /// visit(line, inside): the lines that windows of an index take their taps from; of padding and holes, any line.
+  template <class LineThrough, class Visit>
+  void for_each_line(const LineThrough& line_through, const index_array& window_index, const Visit& visit) const {
+    index_array rows = w_.sizes;
+    rows[last] = 1;
     reference::for_each_index(index_array{}, rows, [&](const index_array& k) {
       index_array at{};
-      bool inside = extents[last] > 0;
+      bool inside = extents_[last] > 0;
       for (std::size_t axis = 0; axis < last; ++axis) {
         const index_t place =
-            window_index[axis] * w.strides[axis] + k[axis] * w.window_dilations[axis] - w.padding_low[axis];
-        at[axis] = undilated(place, w.base_dilations[axis], extents[axis]);
+            window_index[axis] * w_.strides[axis] + k[axis] * w_.window_dilations[axis] - w_.padding_low[axis];
+        at[axis] = undilated(place, w_.base_dilations[axis], extents_[axis]);
         inside = inside && at[axis] >= 0;
       }
       visit(line_through(inside ? at : index_array{}), inside);
     });
-  };
-  const auto fold_panel = [&](const auto& line_through, const index_array& window_index, index_t n,
-                              const tap_range* taps) {
-    state* const states = acc.data();
-    std::fill_n(states, n, seed);
+  }
+  /// visit(range) for the taps of a line in ascending order; a line of padding has nothing inside.
+  template <class Visit>
+  void for_each_tap(const tap_range* taps, bool inside, index_t n, const Visit& visit) const {
+    for (index_t tap = 0; tap < w_.sizes[last]; ++tap) visit(inside ? taps[tap] : tap_range{0, n, n});
+  }
+
+  template <class LineThrough, class Write>
+  void fold_states(state* states, const LineThrough& line_through, const index_array& window_index, index_t n,
+                   const tap_range* taps, Write& write) const {
+    const index_t stride = w_.strides[last], base = w_.base_dilations[last];
+    std::fill_n(states, n, seed_);
     const auto holes = [&](index_t from, index_t to) {
-      for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], seed);
+      for (index_t i = from; i < to; ++i) states[i] = fold_.step(states[i], seed_);
     };
     for_each_line(line_through, window_index, [&](const auto& line, bool inside) {
-      for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-        const auto [start, from, to] = inside ? taps[tap] : tap_range{0, n, n};
+      for_each_tap(taps, inside, n, [&](const tap_range& tap) {
+        const auto [start, from, to] = tap;
         holes(0, from);
         if (base == 1 && stride == 1) {
-          for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i)));
+          for (index_t i = from; i < to; ++i) states[i] = fold_.step(states[i], fold_.leaf(line(start + i)));
         } else if (base == 1) {
-          for (index_t i = from; i < to; ++i) states[i] = fold.step(states[i], fold.leaf(line(start + i * stride)));
+          for (index_t i = from; i < to; ++i) states[i] = fold_.step(states[i], fold_.leaf(line(start + i * stride)));
         } else {
           for (index_t i = from; i < to; ++i) {
             const index_t place = start + i * stride;
-            states[i] = fold.step(states[i], place % base == 0 ? fold.leaf(line(place / base)) : seed);
+            states[i] = fold_.step(states[i], place % base == 0 ? fold_.leaf(line(place / base)) : seed_);
           }
         }
         holes(to, n);
-      }
+      });
     });
-    write.row(window_index, n, [&](index_t i) { return fold.finish(seed, states[i]); });
-  };
-  // Windows that are inside along the axes before the last one take lines at the same distances, found once.
-  std::vector<index_t> distances;
-  const auto is_inside = [&](const index_array& window_index) {
-    for (std::size_t axis = 0; axis < last; ++axis) {
-      const index_t place = window_index[axis] * w.strides[axis] - w.padding_low[axis];
-      const index_t reach = (w.sizes[axis] - 1) * w.window_dilations[axis];
-      if (w.base_dilations[axis] != 1 || place < 0 || place + reach >= extents[axis]) return false;
-    }
-    return extents[last] > 0;
-  };
-  const auto fold_floats = [&](auto& folder, const auto& line_through, const index_array& window_index, index_t n,
-                               const tap_range* taps) {
-    const auto hole = std::get<0>(seed);
+    write.row(window_index, n, [&](index_t i) { return fold_.finish(seed_, states[i]); });
+  }
+
+  template <class Folder, class LineThrough, class Write>
+  void fold_floats(Folder& folder, const LineThrough& line_through, const index_array& window_index, index_t n,
+                   const tap_range* taps, Write& write) {
+    const index_t stride = w_.strides[last];
+    const auto hole = std::get<0>(seed_);
     folder.start(n, hole);
     const auto add = [&](const float* line, bool inside) {
-      for (index_t tap = 0; tap < w.sizes[last]; ++tap) {
-        const auto [start, from, to] = inside ? taps[tap] : tap_range{0, n, n};
-        if (stride == 1 && from == 0 && to == n)
-          folder.add(line + start);
+      for_each_tap(taps, inside, n, [&](const tap_range& tap) {
+        if (stride == 1 && tap.from == 0 && tap.to == n)
+          folder.add(line + tap.start);
         else
-          folder.add(line + start, stride, from, to, hole);
-      }
+          folder.add(line + tap.start, stride, tap.from, tap.to, hole);
+      });
     };
-    if (is_inside(window_index)) {
-      index_array at{};
-      for (std::size_t axis = 0; axis < last; ++axis)
-        at[axis] = window_index[axis] * w.strides[axis] - w.padding_low[axis];
-      const float* const first = line_through(at).unit.first;
-      if (distances.empty())
+    if (const std::optional<index_array> at = place_inside(window_index)) {
+      const float* const first = line_through(*at).unit.first;
+      if (distances_.empty())
         for_each_line(line_through, window_index,
-                      [&](const auto& line, bool) { distances.push_back(line.unit.first - first); });
-      for (const index_t distance : distances) add(first + distance, true);
+                      [&](const auto& line, bool) { distances_.push_back(line.unit.first - first); });
+      for (const index_t distance : distances_) add(first + distance, true);
     } else {
       for_each_line(line_through, window_index, [&](const auto& line, bool inside) { add(line.unit.first, inside); });
     }
     const auto* const results = folder.results();
-    write.row(window_index, n, [&](index_t i) { return fold.finish(seed, as_tuple(results[i])); });
-  };
-  const auto for_each_panel = [&](const auto& visit) {
-    reference::for_each_index(index_array{}, leading, [&](index_array window_index) {
-      const tap_range* taps = ranges.data();
-      for (index_t& first = window_index[last]; first < counts[last]; first += panel, taps += w.sizes[last])
-        visit(static_cast<const index_array&>(window_index), std::min(panel, counts[last] - first), taps);
-    });
-  };
-  with_lines(inputs, Rank - 1, [&](const auto& line_through) {
-    using line_type = std::remove_cvref_t<decltype(line_through(index_array{}))>;
-    if constexpr (folds_floats<Fold, line_type>)
-      if (base == 1) {
-        tap_folder<Fold, line_type, panel> folder;
-        return for_each_panel([&](const index_array& at, index_t n, const tap_range* taps) {
-          fold_floats(folder, line_through, at, n, taps);
-        });
-      }
-    for_each_panel(
-        [&](const index_array& at, index_t n, const tap_range* taps) { fold_panel(line_through, at, n, taps); });
-  });
-}
+    write.row(window_index, n, [&](index_t i) { return fold_.finish(seed_, as_tuple(results[i])); });
+  }
+  /// Where a window begins that is inside along the axes before the last.
+  std::optional<index_array> place_inside(const index_array& window_index) const {
+    index_array at{};
+    for (std::size_t axis = 0; axis < last; ++axis) {
+      at[axis] = window_index[axis] * w_.strides[axis] - w_.padding_low[axis];
+      const index_t reach = (w_.sizes[axis] - 1) * w_.window_dilations[axis];
+      if (w_.base_dilations[axis] != 1 || at[axis] < 0 || at[axis] + reach >= extents_[axis]) return std::nullopt;
+    }
+    if (extents_[last] == 0) return std::nullopt;
+    return at;
+  }
+
+  const Fold& fold_;
+  const state& seed_;
+  const window<Rank>& w_;
+  index_array extents_, counts_;
+  std::vector<tap_range> ranges_;  // of every panel's taps
+  /// Windows that are inside along the axes before the last take lines at the same distances, found once.
+  std::vector<index_t> distances_;
+};
 
 /// Means of sums, written row by row. Those of windows that are whole, which most are, are found once for every sum.
 template <class Writer, class Sums>
@@ -317,7 +348,8 @@ auto reduce_window(const X& x, const Init& init, const window<Rank>& w, const Re
       auto&& writer = to.first();
       if (ops::fold_window_bytes(std::get<0>(inputs), fold, seed, windows, some, writer)) return;
     }
-    ops::fold_windows(inputs, fold, seed, windows, some, to);
+    ops::window_folder folder(fold, seed, windows, std::get<0>(inputs).extents(), some);
+    folder(inputs, to);
   };
   const auto on = qtensor::detail::execution_among(regions...);
   if constexpr (!std::same_as<decltype(on.by), const serial>) {
