@@ -243,6 +243,9 @@ TEST_CASE("torch: float8 casts: e4m3 saturates, the others do not (NUMERICS 10.1
   CHECK(torch::to_float8<e5m2fnuz>(-0.f) == 0x00);
   CHECK(torch::to_float8<e8m0>(3.f) == 0x81);  // ties up
   CHECK(torch::to_float8<e8m0>(-1.f) == 0x7F);
+  CHECK(torch::to_float8<e8m0>(0x1p-127f) == 0x00);
+  CHECK(torch::to_float8<e8m0>(-0x1.000004p-127f) == 0x01);  // nearer to 2^-127
+  CHECK(torch::to_float8<e8m0>(0x1.7p-126f) == 0x01);
   CHECK(torch::to_float8<e8m0>(std::numeric_limits<float>::max()) == 0xFF);
 }
 

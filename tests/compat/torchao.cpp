@@ -100,6 +100,19 @@ TEST_CASE("nvfp4: infinities and NaNs run through the formulas; a tensor scale o
   const float x[] = {0.f, 0.f};
   const auto below_zero = torchao::nvfp4_below(source(x, extents(2)), 0.f);
   CHECK(below_zero.view().scale_code({0}) == 0x7F);
+  std::vector<float> many(100, 0.f);
+  const auto zeros = quantize<torchao::nvfp4_two_level>(source(many.data(), extents(100)));
+  CHECK(zeros.tensor_scale() == 0.f);
+  for (index_t i = 0; i < 100; ++i) CHECK(zeros.view().scale_code({i}) == 0x7F);
+  many[50] = 1e-42f;  // 2^-150 or less of 448 * 6
+  const auto tiny = quantize<torchao::nvfp4_two_level>(source(many.data(), extents(100)));
+  CHECK(tiny.tensor_scale() == 0.f);
+  CHECK(tiny.view().scale_code({50}) == 0x7E);
+  CHECK(tiny.view().scale_code({64}) == 0x7F);
+  const auto guarded = quantize<with<nvfp4, tensor_scale<f32>>>(source(many.data(), extents(100)));
+  CHECK(guarded.tensor_scale() == 1.f);
+  dequantize_into(guarded.view(), many.data());
+  for (const float back : many) CHECK(back == 0.f);
 }
 
 TEST_CASE("nvfp4, two levels: below a given tensor scale, and below the tensor's own") {

@@ -303,7 +303,7 @@ inline quantized mx(const std::vector<float>& x, const block_list& blocks, const
 
 /// Section 2.4, torchao, one level: s = e4m3(clamp(a / 6, 2^-6, 448)), codes of x * (1 / s).
 /// Two levels: t = a_tensor / (448 * 6), s = e4m3(clamp((a / 6) / t, 2^-6, 448)), codes of x * ((1 / t) / s); t = 1
-/// where all numbers are 0. Infinities and NaNs poison their own block, and t leaves them out.
+/// where that is 0. Infinities and NaNs poison their own block, and t leaves them out.
 inline quantized nvfp4(const std::vector<float>& x, const block_list& blocks, bool two_levels,
                        const conversion& c = {}) {
   const format &e2m1 = format_named("e2m1"), &e4m3 = format_named("e4m3");
@@ -312,7 +312,7 @@ inline quantized nvfp4(const std::vector<float>& x, const block_list& blocks, bo
   std::uint32_t largest = 0;
   for (float v : x)
     if (std::isfinite(v)) largest = std::max(largest, detail::magnitude_bits(v));
-  if (two_levels && largest != 0) q.tensor_scale = float_of(largest) / 2688.f;  // 448 * 6
+  if (two_levels && float_of(largest) / 2688.f != 0.f) q.tensor_scale = float_of(largest) / 2688.f;  // 448 * 6
   for (const auto& block : blocks) {
     const std::uint32_t a = detail::amax_bits(x, block, c);
     if (!detail::finite_bits(a)) {

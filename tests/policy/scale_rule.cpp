@@ -191,6 +191,8 @@ TEST_CASE("nvfp4_scale: torchao's vectors of NUMERICS 2.4, before they are store
   const float whole_tensor = nvfp4_scale::tensor_scale<e2m1, e4m3>(3000.f, range_of<e2m1>);
   CHECK(whole_tensor == 3000.f / 2688.f);
   CHECK(nvfp4_scale::tensor_scale<e2m1, e4m3>(0.f, range_of<e2m1>) == 1.f);
+  CHECK(nvfp4_scale::tensor_scale<e2m1, e4m3>(1e-42f, range_of<e2m1>) == 1.f);  // 2688 * 2^-150 is more
+  CHECK(nvfp4_scale::tensor_scale<e2m1, e4m3>(2e-42f, range_of<e2m1>) == 0x1p-149f);
   CHECK(nvfp4_scale::scale<e2m1, e4m3>(3000.f, range_of<e2m1>, whole_tensor) == 448.f);
 }
 

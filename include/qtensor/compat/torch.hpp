@@ -244,8 +244,8 @@ std::vector<float> dequantize_per_channel(const T& x, const Scales& scales, cons
       } else {
         if (scale_entry != scale_at.entry(at) || zero_entry != zero_at.entry(at)) load(at, 0, length);
         scale_entry = scale_at.entry(at), zero_entry = zero_at.entry(at);
-        const double *scales = scale.data(), *zeros = zero.data();
-        for (index_t i = 0; i < length; ++i) to[i] = value(i, scales[i], zeros[i]);
+        const double *of_scale = scale.data(), *of_zero = zero.data();
+        for (index_t i = 0; i < length; ++i) to[i] = value(i, of_scale[i], of_zero[i]);
       }
     }
   };
@@ -332,19 +332,21 @@ class min_max_observer : public range_calibrator {
 }  // namespace QTENSOR_ABI
 
 /// x.to(torch.float8_e4m3fn) and its relatives: nearest even; e4m3 saturates, infinities too, the others overflow to
-/// infinity or NaN; NaN is S|7F, 80 for the fnuz formats; e8m0 rounds to nearest with ties up and drops the sign.
+/// infinity or NaN; NaN is S|7F, 80 for the fnuz formats; e8m0 rounds to nearest with ties up and drops the sign, but
+/// all numbers between 2^-127 and 2^-126 are 2^-126, as torch looks at the bits of subnormals.
 ///   to_float8<e4m3>(1000.f) == 0x7E        to_float8<e5m2>(1e6f) == 0x7C
 template <format F>
 constexpr std::uint8_t to_float8(float x) {
   static_assert(std::is_same_v<F, e4m3> || std::is_same_v<F, e4m3fnuz> || std::is_same_v<F, e5m2> ||
                     std::is_same_v<F, e5m2fnuz> || std::is_same_v<F, e8m0>,
                 "qtensor: torch has float8 types e4m3, e4m3fnuz, e5m2, e5m2fnuz and e8m0.");
+  const std::uint32_t bits = bits_of(x) & magnitude_bits;
+  if (std::is_same_v<F, e8m0> && bits > bits_of(0x1p-127f) && bits < bits_of(0x1p-126f)) return 1;
+  if (std::is_same_v<F, e5m2> && is_nan(x)) return is_negative(x) ? 0xff : 0x7f;
   if constexpr (std::is_same_v<F, e8m0>)
     return static_cast<std::uint8_t>(encode<e8m0, nearest_away, to_special>(x));
   else if constexpr (std::is_same_v<F, e4m3>)
     return static_cast<std::uint8_t>(encode<e4m3>(x));
-  else if (std::is_same_v<F, e5m2> && is_nan(x))
-    return is_negative(x) ? 0xff : 0x7f;
   else
     return static_cast<std::uint8_t>(encode<F, to_special>(x));
 }

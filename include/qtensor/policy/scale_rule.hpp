@@ -124,10 +124,12 @@ struct nvfp4_scale {
   static constexpr float scale(float amax, code_range codes, float tensor_scale) {
     return bounded<Scale>(amax / codes.high / tensor_scale);
   }
-  /// The tensor's scale from its largest magnitude: amax / (448 * 6); 1 for a tensor of zeros, which 0 / 0 would spoil.
+  /// The tensor's scale from its largest magnitude: amax / (448 * 6); 1 where that is 0, as for a tensor of zeros,
+  /// which 0 / 0 would spoil.
   template <format Code, format Scale>
   static constexpr float tensor_scale(float amax, code_range codes) {
-    return amax == 0.f ? 1.f : amax / (static_cast<float>(Scale::max) * codes.high);
+    const float s = amax / (static_cast<float>(Scale::max) * codes.high);
+    return s == 0.f ? 1.f : s;
   }
 
  private:
