@@ -149,6 +149,7 @@ TEST_CASE("onnx: refusals of convolutions name what does not fit") {
   refuses({.strides = {0}}, "it is at least 1");
   refuses({.kernel_shape = {3}}, "kernel_shape has 3 along spatial axis 0, where w has 2.");
   refuses({.auto_pad = auto_padding::valid, .pads = {0, 0}}, "go together with auto_pad NOTSET only");
+  refuses({.auto_pad = static_cast<auto_padding>(7)}, "auto_pad is 7; its choices are 0 to 3.");
   refuses({.group = 2}, "2 groups do not divide 1 outputs.");
   constexpr auto most = std::numeric_limits<qtensor::index_t>::max();
   refuses({.auto_pad = auto_padding::same_upper, .dilations = {most}}, "does not fit 60 bits");

@@ -73,6 +73,17 @@ TEST_CASE("on keeps the executor") {
   CHECK(option.by.concurrency() == 2);
 }
 
+TEST_CASE("on(e) is an executor, too") {
+  static_assert(qt::executor<qt::execution<qt::serial>>);
+  index_t sum = 0;
+  const auto option = qt::on(qt::parallel_for(3, [](index_t count, const auto& part) {
+    for (index_t i = count; i-- > 0;) part(i);
+  }));
+  CHECK(option.concurrency() == 3);
+  option(5, [&](index_t i) { sum = 10 * sum + i; });
+  CHECK(sum == 43210);
+}
+
 TEST_CASE("for_ranges covers every item once, in as many ranges as threads, none of them empty") {
   constexpr index_t heavy = qt::detail::least_part;
   for (index_t threads : {1, 2, 3, 5})

@@ -20,6 +20,23 @@ TEST_CASE("fake_quantize: an expression as it comes back from a tensor") {
                                   }))) == y);
 }
 
+TEST_CASE("fake_quantize: codes of either order, of expressions and of memory") {
+  const check::row_matrix a = check::numbers(70, 40);
+  const auto same = [&]<class S>(S, const auto&... how) {
+    const Eigen::MatrixXf want = check::values(quantize<S, col_major>(a, how...));
+    CHECK(fake_quantize<S, col_major>(a, how...) == want);
+    const std::vector<float> of_memory = fake_quantize<S, col_major>(source(a.data(), extents(70, 40)), how...);
+    CHECK(Eigen::Map<const check::row_matrix>(of_memory.data(), 70, 40) == want);
+  };
+  same(mxfp4{});
+  same(int8_per_channel<0>{});
+  same(uint8_per_tensor{}, 0.1f, 3);
+  using parts = with<int8_per_tensor, block<35, 10>>;
+  const Eigen::Array<float, 2, 4, Eigen::RowMajor> scales = Eigen::Array<float, 2, 4, Eigen::RowMajor>::Random() + 2.f;
+  CHECK(fake_quantize<parts, col_major>(a, scales) ==
+        Eigen::MatrixXf(check::values(quantize<parts>(a, scales))));
+}
+
 TEST_CASE("fake_quantize: vectors, fixed sizes, half and bfloat16, scales and zero points") {
   const Eigen::VectorXf v = check::numbers(50, 1);
   CHECK(fake_quantize<int8_per_tensor>(v) == Eigen::VectorXf(check::values(quantize<int8_per_tensor>(v))));

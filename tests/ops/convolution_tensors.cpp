@@ -97,7 +97,7 @@ void compare(const X& x_tensor, const char* x_order, const W& w_tensor, const ch
   std::vector<float> y(static_cast<std::size_t>(conv.size()), qt::quiet_nan), threaded = y;
   std::vector<std::int8_t> codes(y.size(), 99);
   qt::convolve_into(conv, x, bias, qt::result_in(y.data(), map));
-  qt::convolve_into(conv, x, bias, qt::result_in(threaded.data(), map), pool::threads(3));
+  qt::convolve_into(conv, x, bias, qt::result_in(threaded.data(), map), qt::on(pool::threads(3)));
   using result = qt::scheme<qt::int8, qt::per_tensor, qt::zero_point<qt::int8>, qt::static_only>;
   qt::convolve_into<result>(conv, x, bias, 0.125f, -3, qt::result_in(codes.data(), map));
   std::size_t i = 0;

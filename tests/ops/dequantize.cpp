@@ -220,6 +220,13 @@ TEST_CASE("dequantize_into: an empty tensor writes nothing") {
   CHECK(untouched == 7.f);
 }
 
+TEST_CASE("dequantize_into: null is refused where there are elements") {
+  const tensor<mxfp4> empty(matrix_extents(0, 4)), w(matrix_extents(2, 4));
+  dequantize_into(empty.view(), static_cast<float*>(nullptr));
+  CHECK_THROWS_WITH_AS(dequantize_into(w.view(), static_cast<float*>(nullptr)),
+                       doctest::Contains("the destination is null, but has 8 elements."), error);
+}
+
 TEST_CASE("requantize: one scheme to another equals quantize(dequantize(x)), also across storage orders") {
   const matrix_extents shape(50, 96);
   const std::vector<float> x = check::numbers(50 * 96, 3);

@@ -156,3 +156,10 @@ TEST_CASE("source: empty ones have no rows or no columns") {
   CHECK(rows_of<row_major>(source(&nothing, extents(0, 3, 4))).rows() == 0);
   CHECK(rows_of<row_major>(source(&nothing, extents(3, 0))).cols() == 0);
 }
+
+TEST_CASE("source: null is refused where there are elements") {
+  const float* const null = nullptr;
+  CHECK(rows_of<row_major>(source(null, extents(0, 3))).rows() == 0);
+  CHECK_THROWS_WITH_AS(source(null, extents(2, 3)), doctest::Contains("the source is null, but has 6 elements."), error);
+  CHECK_THROWS_AS(source<bf16>(nullptr, extents(2, 3), {1, 2}), error);
+}

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from flags import compiler_and_flags, precompile
+from flags import compiler_and_flags, is_clang, precompile
 from floors import forbidden_libraries
 
 
@@ -43,6 +43,12 @@ def options_for(command, libraries, work):
                                                for name in sorted(libraries)))
 
 
+@functools.cache
+def warnings_of(compiler):
+    """-Wshadow is clang's: that of g++ complains of enumerators that have to be qualified, too."""
+    return ['-Wall', '-Wextra', *(['-Wshadow'] if is_clang([compiler]) else [])]
+
+
 def check(command, include, name, work):
     """What is wrong with the header qtensor/<name>; empty when nothing is."""
     unit, seen = work / 'alone.cpp', work / 'alone.d'
@@ -51,7 +57,7 @@ def check(command, include, name, work):
     forbidden = forbidden_libraries(name)
     libraries = frozenset(each for each in libraries_of(include / 'qtensor' / name)
                           if each.split('/')[0] not in forbidden)
-    run = subprocess.run([*command, *options_for(command, libraries, work), '-Wall', '-Wextra', '-Werror',
+    run = subprocess.run([*command, *options_for(command, libraries, work), *warnings_of(command[0]), '-Werror',
                           '-fsyntax-only', '-MD', '-MF', str(seen), str(unit)], capture_output=True, text=True)
     if run.returncode != 0:
         return [f'{name}: does not compile alone\n{run.stderr}']

@@ -197,8 +197,8 @@ class place_walk {
     at_ = first_ = data + r.first * width_;
     end_ = data + (r.last + 1) * width_;
     const dims strides = strides_of(a);
-    for (int axis = 0; axis < a.sizes.rank(); ++axis) {
-      const index_t size = a.sizes[axis], stride = strides[axis];
+    for (int i = 0; i < a.sizes.rank(); ++i) {
+      const index_t size = a.sizes[i], stride = strides[i];
       repeats_ = repeats_ || (size > 1 && stride == 0);
       if (size == 1 || stride == 0) continue;
       axes_[static_cast<std::size_t>(rank_++)] = {(stride < 0 ? -stride : stride) * width_, size, 0};

@@ -88,10 +88,11 @@ struct ue4m3 {
                            infinite = static_cast<std::int32_t>(infinity_bits),
                            least_normal = std::bit_cast<std::int32_t>(exp2i(-6));
     const std::int32_t all = std::bit_cast<std::int32_t>(x), number = all < 0 || all > infinite ? 0 : all;
-    const std::int32_t bits = number < largest ? number : largest, low = bits < least_normal ? bits : least_normal;
+    const std::int32_t capped = number < largest ? number : largest,
+                       low = capped < least_normal ? capped : least_normal;
     const int steps = static_cast<int>(std::bit_cast<float>(low) * 512.f + 0.5f);  // the product is exact
-    const int normal = ((bits >> 19) + 1) / 2 - (120 << 3);
-    const int code = bits >= least_normal ? normal : steps < 7 ? steps : 7;
+    const int normal = ((capped >> 19) + 1) / 2 - (120 << 3);
+    const int code = capped >= least_normal ? normal : steps < 7 ? steps : 7;
     return static_cast<std::uint32_t>(code < 0x78 ? code : 0x7e);
   }
 };

@@ -40,8 +40,8 @@ struct element_rows {
   const float* direct(index_t row, index_t col) const {
     return type == data_type::f32 ? static_cast<const float*>(data) + row * col_count + col : nullptr;
   }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
-    for (index_t r = 0; r < rows; ++r) load(type, data, (row + r) * col_count + col, cols, tile + r * stride);
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* to, index_t stride) const {
+    for (index_t r = 0; r < rows; ++r) load(type, data, (row + r) * col_count + col, cols, to + r * stride);
   }
 };
 

@@ -262,33 +262,33 @@ class code_product {
   }
   /// Tile by tile, whose numbers stay in the first cache from group to group.
   void multiply_groups(const storage_t<Source>* source, const grouped_codes& weights, float* d) const {
-    using tile = simd::int_tile<arch>;
+    using sums_tile = simd::int_tile<arch>;
     const index_t m = j_.m(), k = j_.k(), n = j_.n(), groups = static_cast<index_t>(groups_.size());
-    const index_t most = ops::rows_at_once(m, k, 16 * tile::max_rows);
+    const index_t at_once = ops::rows_at_once(m, k, 16 * sums_tile::max_rows);
     ops::packing_panels<grouped_codes, arch> panels(weights);
     const auto zeros = code_zero_.all();
     const bool has_zeros = std::any_of(zeros.begin(), zeros.end(), [](std::int32_t z) { return z != 0; });
-    grouped_rows<Source> rows(most, weights.group(), groups, has_zeros);
-    alignas(64) std::int32_t sums[tile::max_rows * tile::panel];
-    alignas(64) float kept[tile::max_rows * tile::panel];
-    for (index_t first = 0; first < m; first += most) {
-      const index_t count = std::min(most, m - first);
+    grouped_rows<Source> rows(at_once, weights.group(), groups, has_zeros);
+    alignas(64) std::int32_t sums[sums_tile::max_rows * sums_tile::panel];
+    alignas(64) float kept[sums_tile::max_rows * sums_tile::panel];
+    for (index_t first = 0; first < m; first += at_once) {
+      const index_t count = std::min(at_once, m - first);
       for (index_t g = 0; g < groups; ++g) {
         const auto src_zeros = groups_[static_cast<std::size_t>(g)].src_zeros;
         rows.fill(g, source + first * k + g * weights.group(), k, count,
                   src_zeros.size() == 1 ? src_zeros : src_zeros.subspan(static_cast<std::size_t>(first)));
       }
-      for (index_t col = 0; col < n; col += tile::panel) {
-        const auto panel = panels.panel(col / tile::panel);
+      for (index_t col = 0; col < n; col += sums_tile::panel) {
+        const auto panel = panels.panel(col / sums_tile::panel);
         rows.begin(panel);
-        simd::for_each_row_tile(count, tile::max_rows, [&](index_t r, index_t some) {
-          const index_t cols = std::min(tile::panel, n - col);
+        simd::for_each_row_tile(count, sums_tile::max_rows, [&](index_t r, index_t some) {
+          const index_t cols = std::min(sums_tile::panel, n - col);
           for (index_t g = 0; g < groups; ++g) {
             rows.sum(panel, g, r, some, sums);
-            groups_[static_cast<std::size_t>(g)].add.add_tile({first + r, col, some, cols, sums, tile::panel}, kept,
-                                                              tile::panel);
+            groups_[static_cast<std::size_t>(g)].add.add_tile({first + r, col, some, cols, sums, sums_tile::panel},
+                                                              kept, sums_tile::panel);
           }
-          simd::copy_rows(kept, tile::panel, some, cols, d + (first + r) * n + col, n);
+          simd::copy_rows(kept, sums_tile::panel, some, cols, d + (first + r) * n + col, n);
         });
       }
     }

@@ -38,16 +38,16 @@ struct float_operand {
     const bool plain = type == data_type::f32 && math == math_mode::strict && !zero.given() && !scale.given();
     return plain ? static_cast<const float*>(array) + at(row, col) : nullptr;
   }
-  void read(index_t row, index_t rows, index_t col, index_t cols, float* tile, index_t stride) const {
+  void read(index_t row, index_t rows, index_t col, index_t cols, float* to, index_t stride) const {
     std::vector<float> room;
-    for (index_t r = row; r < row + rows && cols > 0; ++r, tile += stride) {
-      load(type, array, at(r, col), cols, tile);
+    for (index_t r = row; r < row + rows && cols > 0; ++r, to += stride) {
+      load(type, array, at(r, col), cols, to);
       if (zero.given())
-        apply(tile, cols, zero.line(matrix, r, col, along::cols, cols, room), [](auto x, auto z) { return x - z; });
+        apply(to, cols, zero.line(matrix, r, col, along::cols, cols, room), [](auto x, auto z) { return x - z; });
       if (scale.given())
-        apply(tile, cols, scale.line(matrix, r, col, along::cols, cols, room), [](auto x, auto s) { return x * s; });
-      if (math == math_mode::bf16) round_all<bf16>(tile, cols);
-      if (math == math_mode::f16) round_all<f16>(tile, cols);
+        apply(to, cols, scale.line(matrix, r, col, along::cols, cols, room), [](auto x, auto s) { return x * s; });
+      if (math == math_mode::bf16) round_all<bf16>(to, cols);
+      if (math == math_mode::f16) round_all<f16>(to, cols);
     }
   }
 

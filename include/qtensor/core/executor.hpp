@@ -86,9 +86,16 @@ class openmp {
 #endif
 
 /// The option that names an executor: `quantize<mxfp4>(A, on(openmp()))`, `dequantize_into(W, out, {n, 1}, on(pool))`.
+/// It is one itself, for what takes an executor at a place of its own.
 template <executor E>
 struct execution {
   E by;
+
+  constexpr index_t concurrency() const { return by.concurrency(); }
+  template <class Part>
+  constexpr void operator()(index_t count, const Part& part) const {
+    by(count, part);
+  }
 };
 template <class E>
 constexpr auto on(E by) {

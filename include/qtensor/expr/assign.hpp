@@ -35,7 +35,7 @@ index_t assign_down(const region_source<View, Order>& from, const matrix_ref<flo
   constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const down_type down(from.view);
   const auto start = ops::row_index(from.first_line, from.view.storage_extents());
-  const index_t whole = from.line_count / down.step * down.step, length = from.line_length;
+  const index_t whole = from.line_count / down.kernel_rows * down.kernel_rows, length = from.line_length;
   if (whole == 0 || !down.takes_from(start, from.first_element)) return 0;
   alignas(64) float tile[down_type::most_cols * high];
   assign_boxes(from.line_count * length, functor, [&](const auto& how) {

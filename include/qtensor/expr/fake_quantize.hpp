@@ -19,19 +19,19 @@ struct float_matrix {
 
 }  // namespace expr_detail
 
-/// dequantize(quantize<S>(x, how...)) as a plain matrix of floats: `fake_quantize<int8_per_tensor>(A + B)`. `how` and
-/// the elements of x as in quantize; groups run along the last axis unless the scheme says otherwise. The expression is
-/// read as quantize reads it. Throws qtensor::error.
-template <quantization_scheme S, class Xpr, class... How>
+/// dequantize(quantize<S, Order>(x, how...)) as a plain matrix of floats: `fake_quantize<int8_per_tensor>(A + B)`.
+/// `how` and the elements of x as in quantize; groups run along the last axis unless the scheme says otherwise. The
+/// expression is read as quantize reads it. Throws qtensor::error.
+template <quantization_scheme S, storage_order Order = row_major, class Xpr, class... How>
 typename expr_detail::float_matrix<Xpr>::type fake_quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
   static_assert(((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How> ||
                   qtensor::detail::is_execution<How>)&&...),
                 "qtensor: fake_quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a "
                 "granularity and on(an executor).");
   typename expr_detail::float_matrix<Xpr>::type out(x.rows(), x.cols());
-  expr_detail::with_source<row_major>(x, [&](const auto& source) {
-    fake_quantize_into<S>(source, matrix_extents(x.rows(), x.cols()), out.data(), {out.rowStride(), out.colStride()},
-                          expr_detail::in_storage_order<row_major>(how)...);
+  expr_detail::with_source<Order>(x, [&](const auto& source) {
+    fake_quantize_into<S, Order>(source, matrix_extents(x.rows(), x.cols()), out.data(),
+                                 {out.rowStride(), out.colStride()}, expr_detail::in_storage_order<Order>(how)...);
   });
   return out;
 }

@@ -27,6 +27,8 @@ template <class T>
 inline constexpr bool is_stages = false;
 template <class... Stage>
 inline constexpr bool is_stages<epilogue_stages<Stage...>> = true;
+template <class T>
+concept gives_floats = eigen_object<T> && std::same_as<typename T::Scalar, float>;
 template <class F>
 concept eigen_epilogue = std::is_invocable_v<const F&, tile_map<>, tile>;
 template <class T>
@@ -65,10 +67,9 @@ struct epilogue_sink {
     using matrix = Eigen::Matrix<float, Rows, Eigen::Dynamic>;
     using memory = Eigen::Map<matrix, Eigen::Unaligned, Eigen::OuterStride<>>;
     const tile_map<Rows> values(t.values, t.cols, t.rows, Eigen::OuterStride<>(t.stride));
-    const auto& result = f(values, tile{t.col, t.row, t.cols, t.rows});
-    using result_type = std::remove_cvref_t<decltype(result)>;
-    static_assert(eigen_object<result_type> && std::is_same_v<typename result_type::Scalar, float>,
+    static_assert(gives_floats<std::remove_cvref_t<std::invoke_result_t<const F&, tile_map<Rows>, tile>>>,
                   "qtensor: the epilogue of matmul returns an Eigen expression of floats.");
+    const auto& result = f(values, tile{t.col, t.row, t.cols, t.rows});
     require(result.rows() == t.cols && result.cols() == t.rows, "the epilogue of a product makes ", result.rows(), "x",
             result.cols(), " of a tile of ", t.cols, "x", t.rows, "; it must keep the size.");
     if constexpr (requires { sink.keeps_rows(); }) {

@@ -35,13 +35,13 @@ class product_batches {
     const std::size_t rank = std::max(lefts, rights);
     index_t left_count = 1, right_count = 1;
     dims.resize(rank);
-    for (std::size_t axis = rank; axis-- > 0;) {
-      const index_t a = axis + lefts < rank ? 1 : left[axis + lefts - rank];
-      const index_t b = axis + rights < rank ? 1 : right[axis + rights - rank];
-      require(a == b || a == 1 || b == 1, "leading dimension ", axis, " of a product is ", a, " on the left and ", b,
+    for (std::size_t d = rank; d-- > 0;) {
+      const index_t a = d + lefts < rank ? 1 : left[d + lefts - rank];
+      const index_t b = d + rights < rank ? 1 : right[d + rights - rank];
+      require(a == b || a == 1 || b == 1, "leading dimension ", d, " of a product is ", a, " on the left and ", b,
               " on the right; they must be equal, or one of them 1.");
-      dims[axis] = a == 1 ? b : a;
-      add({dims[axis], a == 1 ? 0 : left_count, b == 1 ? 0 : right_count});
+      dims[d] = a == 1 ? b : a;
+      add({dims[d], a == 1 ? 0 : left_count, b == 1 ? 0 : right_count});
       left_count = detail::checked_product(left_count, a), right_count = detail::checked_product(right_count, b);
     }
     if (left.size() > 1) dims.push_back(m);

@@ -261,7 +261,7 @@ class convolution_run {
     const auto sum_units = [&]<index_t Columns, simd::code_sign Units>(const auto& give_channels) {
       square_convolution<A, Sink, Columns, Units>(fewest_pixels(sink_))
           .over(
-              band.places(rows), [&](index_t n) { return band.square_at(n); }, channels, panel, give_channels);
+              band.places(rows), [&](index_t at) { return band.square_at(at); }, channels, panel, give_channels);
     };
     const auto sum = [&]<index_t Columns>(const auto& give_channels) {
       if (takes_signed_codes())

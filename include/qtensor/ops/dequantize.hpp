@@ -55,7 +55,7 @@ class number_writer {
   /// Whether rows lie side by side, enough of them to go down.
   bool goes_down() const {
     if constexpr (last > 0)
-      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_type::step &&
+      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_type::kernel_rows &&
              down_.takes(index_array{});
     return false;
   }
@@ -187,7 +187,7 @@ class number_writer {
   /// `rows` rows side by side: element c of row r to to[c * steps[last] + r], through a tile that is turned.
   void across(index_array at, index_t rows, number* to) const {
     // Down columns go whole steps of the kernels: a few rows more would take as long as another step.
-    const index_t whole = down_.takes(at) ? rows / down_type::step * down_type::step : 0;
+    const index_t whole = down_.takes(at) ? rows / down_type::kernel_rows * down_type::kernel_rows : 0;
     const index_t first = streams_ && whole > 0 ? rows : whole;
     if (first > 0) down(at, first, to);
     // Few rows in longer parts: each takes as long before its first number as a hundred of them.
@@ -270,7 +270,7 @@ requires(View::rank == 2) index_t
     dequantize_down(const View& w, index_t row, index_t rows, index_t col, index_t cols, float* out, index_t step) {
   const down_decoder<f32, View> down(w);
   const auto start = row_index(row, w.storage_extents());
-  const index_t whole = rows / down.step * down.step;
+  const index_t whole = rows / down.kernel_rows * down.kernel_rows;
   if (whole == 0 || !down.takes_from(start, col)) return 0;
   down.for_each_part(start, whole, col, cols, false, [&](index_t r, index_t c, index_t, index_t, const auto& decode) {
     decode(out + r + c * step, step, simd::traffic{});
@@ -285,6 +285,7 @@ requires(View::rank == 2) index_t
 template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides) {
   if (w.size() == 0) return;
+  require(out != nullptr, "the destination is null, but has ", w.size(), " elements.");
   const auto steps = reordered<O>(strides);
   if (ops::with_joined_axes(w, steps, [&](const auto& joined, const auto&, const auto& joined_steps) {
         ops::number_writer<F, std::remove_cvref_t<decltype(joined)>>(joined, out, joined_steps).write();

@@ -94,7 +94,7 @@ class down_decoder {
  public:
   static constexpr index_t most_rows = most_rows_down, most_cols = codes_type::most_cols;
   /// Rows that kernels take at once: a few more than a multiple of it take as long as another step.
-  static constexpr index_t step = 4 * simd::lanes<simd::best_arch>;
+  static constexpr index_t kernel_rows = 4 * simd::lanes<simd::best_arch>;
 
   /// `decodes_all`: what row_decoder has of that name, if there is one.
   explicit down_decoder(const View& w, const simd::uniform_decoder<S, F>* decodes_all = nullptr)

@@ -55,8 +55,9 @@ auto values_among(const How&... how) {
 
 /// What comes back from S: dequantize(quantize<S>(x, how...)), written to `out` with these strides (in elements, one an
 /// axis of the tensor). x has one row for every row that a tensor of these extents and order stores, and may be the
-/// memory that `out` is, element for element. `how` is nothing (dynamic), or scales, or scales and zero points, and the
-/// scheme's granularity where its sizes are known at run time only, and on(an executor).
+/// memory that `out` is, element for element, but overlaps it in no other way. `how` is nothing (dynamic), or scales,
+/// or scales and zero points, and the scheme's granularity where its sizes are known at run time only, and on(an
+/// executor).
 ///
 /// Dynamic codes live for a slab of the slowest axis at a time, where S has no block that reaches over all of it; else,
 /// and for given scales, a tensor of codes is made. Throws before anything is written.

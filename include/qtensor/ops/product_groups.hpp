@@ -214,8 +214,8 @@ class group_engine {
         if constexpr (simd::square_unit<A>::exists)
           if (squares) {
             if (!squares_) squares_.emplace(quads);
-            add_tile([&](const auto& w, const auto& x, index_t some, index_t groups, index_t,
-                         const auto& place) { squares_->dot(w, x, some, groups, place, next); },
+            add_tile([&](const auto& columns_of, const auto& rows_of, index_t some, index_t groups, index_t,
+                         const auto& place) { squares_->dot(columns_of, rows_of, some, groups, place, next); },
                      w, 0, rows, c, columns);
             continue;
           }

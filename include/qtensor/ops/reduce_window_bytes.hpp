@@ -165,7 +165,8 @@ bool may_miss(const Window& w) {
   return false;
 }
 
-/// What window_folder does, on bytes, into the first of the writers; false where nothing was done, as the bits could differ.
+/// What window_folder does, on bytes, into the first of the writers; false where nothing was done, as the bits could
+/// differ.
 template <class X, class Fold, class Window, class Writer>
 bool fold_window_bytes(const X& x, const Fold& fold, const typename Fold::state& seeds, const Window& w,
                        const typename Window::array& counts, Writer& writer) {

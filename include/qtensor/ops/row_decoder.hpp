@@ -105,7 +105,7 @@ class row_decoder {
       const index_t block = grid.block[last], length = w_.storage_extents()[last];
       if (block == 1 || (grid.block[last - 1] >= fewest_alike && (block < length || length <= short_row))) {
         const index_t row = at[last - 1];
-        const auto left = [&](index_t block) { return block - row % block; };
+        const auto left = [&](index_t of) { return of - row % of; };
         index_t alike = std::min({most, left(grid.block[last - 1]), w_.storage_extents()[last - 1] - row});
         if constexpr (S::has_zero_point) alike = std::min(alike, left(w_.zero_grid().block[last - 1]));
         return alike;

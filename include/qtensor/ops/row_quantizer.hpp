@@ -254,9 +254,9 @@ class row_quantizer {
   /// memory, whose order then counts for more, and kernels take such groups as they are. Numbers of 16 bits come faster
   /// than short codes of them are made.
   bool encodes_groups_in_order() const {
-    const bool runs = rows_.block_length % simd::lanes<simd::best_arch> == 0;
+    const bool whole_vectors = rows_.block_length % simd::lanes<simd::best_arch> == 0;
     constexpr bool waits = sizeof(element) == sizeof(float) || S::code_format::bits == 8;
-    return streams_ && direct_ && runs && waits && simd::best_requests().in_order;
+    return streams_ && direct_ && whole_vectors && waits && simd::best_requests().in_order;
   }
 
   /// How far elements further on in a row are asked for while statistics read them.

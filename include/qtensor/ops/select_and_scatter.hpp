@@ -61,12 +61,12 @@ auto select_and_scatter(const Operand& operand, const Source& source, const Init
 
   // Windows that do not overlap along an axis share no place.
   const auto on = qtensor::detail::execution_among(regions...);
-  const auto in_parts = [&](const index_array& all, index_t last_step, index_t work, const auto& allows,
+  const auto in_parts = [&](const index_array& places, index_t last_step, index_t work, const auto& allows,
                             const auto& use) {
-    const auto cut = ops::cut_results(on.by, all, last_step, work, allows);
-    if (cut.parts == 1) return use(index_array{}, all);
+    const auto cut = ops::cut_results(on.by, places, last_step, work, allows);
+    if (cut.parts == 1) return use(index_array{}, places);
     cut.for_each(on.by, [&](index_t, index_t first, index_t n) {
-      index_array some = all;
+      index_array some = places;
       some[static_cast<std::size_t>(cut.axis)] = n;
       use(ops::moved_along(index_array{}, cut.axis, first), some);
     });

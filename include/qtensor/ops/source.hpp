@@ -344,14 +344,16 @@ requires(has_parts<Axis, Rank, X>) auto part_of(const X& x, index_t first, index
 
 /// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
 /// `source<f16>(ptr, ...)` of their 16 bits, with strides in elements (one an axis, any sign) where they are not dense.
+/// Throws where there are elements and `data` is null.
 template <format F = f32, tensor_extents Extents>
 memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents,
                                  const typename Extents::array& strides) {
+  require(data != nullptr || extents.size() == 0, "the source is null, but has ", extents.size(), " elements.");
   return {data, extents, strides};
 }
 template <format F = f32, tensor_extents Extents>
 memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents) {
-  return {data, extents, dense_strides(extents.to_array())};
+  return source<F>(data, extents, dense_strides(extents.to_array()));
 }
 template <class... Rest>
 void source(const double*, const Rest&...) {

@@ -85,7 +85,7 @@ class block_encoder {
   using scale_format = typename S::scale_format;
   using offset_format = typename S::offset_format;
   using search = code_search<typename b::code, scale_format, A>;  // of schemes that search
-  static constexpr index_t step = 4 * lanes<A>, most = block_chunk / b::group, run = lanes<A> * b::group;
+  static constexpr index_t step = 4 * lanes<A>, at_once = block_chunk / b::group, run = lanes<A> * b::group;
   static constexpr bool literal = std::same_as<typename S::nonfinite_block, block_literal>;
   static constexpr bool stored = std::same_as<typename S::code_scale, stored_scale>;
   /// Quotients, as bits, that are no longer near the codes.
@@ -101,7 +101,7 @@ class block_encoder {
   /// Codes that are packed in registers: two nibbles in a byte, half a group apart.
   static constexpr bool joins_halves =
       has_halves<S> && b::bits == 4 && (b::group == 16 || b::group == 32) && !S::has_code_sum;
-  static constexpr std::size_t room = static_cast<std::size_t>(most), none = 1,
+  static constexpr std::size_t room = static_cast<std::size_t>(at_once), none = 1,
                                offset_room = S::has_offset ? room : none, sum_room = S::has_code_sum ? room : none;
 
  public:
@@ -175,8 +175,8 @@ class block_encoder {
     const words<A> magnitude(magnitude_bits);
     words<A> worst(0u);
     for (index_t g = 0; g < count; g += lanes<A>) {
-      const words<A> a = simd::load<A>(a_ + g), b = last_number(g);
-      floats<A> s = rule::scale(a, b), offset(0.f);
+      const words<A> a = simd::load<A>(a_ + g), last = last_number(g);
+      floats<A> s = rule::scale(a, last), offset(0.f);
       words<A> largest(0u);
       if constexpr (!literal)  // too large a scale is saturated
         largest = simd::select(simd::below(words<A>(bits_of(static_cast<float>(scale_format::max))),
@@ -203,11 +203,11 @@ class block_encoder {
   /// What numbers are multiplied (or divided) by under scales s, and offsets; NaN where that is no way to codes, or
   /// `largest` is not finite. Returns the largest of all that counts, an infinity where quotients are far from codes.
   QTENSOR_INLINE words<A> keep_scales(index_t g, const floats<A>& s, const floats<A>& offset, words<A> largest) {
-    const words<A> magnitude(magnitude_bits), finite(infinity_bits), a = simd::load<A>(a_ + g), b = last_number(g);
+    const words<A> magnitude(magnitude_bits), finite(infinity_bits), a = simd::load<A>(a_ + g), last = last_number(g);
     const auto include = [&](const floats<A>& v) QTENSOR_INLINE_LAMBDA {
       largest = simd::max(largest, simd::bits_as<std::uint32_t>(v) & magnitude);
     };
-    include(simd::bits_as<float>(a)), include(simd::bits_as<float>(b));
+    include(simd::bits_as<float>(a)), include(simd::bits_as<float>(last));
     include(s);
     const auto zero = s == floats<A>(0.f);
     if constexpr (settles_signs)  // of which no quotient shows that it may be the other one
@@ -230,7 +230,7 @@ class block_encoder {
                              simd::max(largest, finite));
     };
     include_quotient(a);
-    if constexpr (S::has_offset) include_quotient(b);
+    if constexpr (S::has_offset) include_quotient(last);
     const auto regular = simd::mask_as<float>(simd::below(largest, finite));
     simd::store(by_ + g, simd::select(regular, by, floats<A>(quiet_nan)));
     return largest;
@@ -382,7 +382,7 @@ class block_encoder {
 
   void find_sums(index_t count) {
     using format = typename S::layout::code_sum_format;
-    alignas(64) std::int32_t sums[static_cast<std::size_t>(most)];
+    alignas(64) std::int32_t sums[static_cast<std::size_t>(at_once)];
     for (index_t g = 0; g < count; ++g) sums[g] = sum_of_codes<S>(codes_ + g * b::group);
     for (index_t g = 0; g < count; g += lanes<A>)
       simd::store(sum_code_ + g, scale_codes<format, A>(

@@ -93,9 +93,9 @@ requires(bf16_dot<A>::exists) struct bf16_vectors {
   static constexpr bool waits_for_codes = false;
   static constexpr index_t quads_at_once = 256, panels_together = 1, panel_stride = float_tile<A>::panel;
   static index_t rows(index_t left) { return float_tile<A>::rows(left); }
-  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
+  static void sum(const std::uint32_t* panel, index_t stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {
-    bf16_tile<A>(panel, panel_stride, vectors, x, rows, pairs, sums, first);
+    bf16_tile<A>(panel, stride, vectors, x, rows, pairs, sums, first);
   }
 };
 

@@ -20,7 +20,7 @@ struct bf16_squares {
   static constexpr index_t quads_at_once = 128, panel_stride = float_tile<A>::panel + square_edge;
   static constexpr index_t panels_together = 8;
 
-  static void sum(const std::uint32_t* panel, index_t panel_stride, index_t vectors, const bf16_rows& x, index_t rows,
+  static void sum(const std::uint32_t* panel, index_t stride, index_t vectors, const bf16_rows& x, index_t rows,
                   index_t pairs, float* sums, bool first) {
     const index_t steps = divide_up(pairs, pair_step);
     if (steps == 0) {
@@ -35,8 +35,7 @@ struct bf16_squares {
         const bf16_rows from{x.data + r * x.stride, x.stride};
         const auto squares = [&]<int Down, int Across>(std::integral_constant<int, Down>,
                                                        std::integral_constant<int, Across>) {
-          add<Down, Across>(panel + v * row_step, panel_stride, from, steps, sums + r * width + v * row_step, first,
-                            last);
+          add<Down, Across>(panel + v * row_step, stride, from, steps, sums + r * width + v * row_step, first, last);
         };
         constexpr std::integral_constant<int, 1> one;
         constexpr std::integral_constant<int, 2> two;
@@ -70,18 +69,18 @@ struct bf16_squares {
   /// Up to two by two squares. Register 2 d + a holds sums, 4 + d rows, 6 + a pairs of columns. The last ones go to
   /// memory one by one where these begin, for their way there takes as long as a step.
   template <int Down, int Across>
-  static void add(const std::uint32_t* panel, index_t panel_stride, bf16_rows x, index_t steps, float* sums, bool first,
+  static void add(const std::uint32_t* panel, index_t stride, bf16_rows x, index_t steps, float* sums, bool first,
                   squares_to& last) {
     unit::settle();
     const auto step = [&](const auto& before) QTENSOR_INLINE_LAMBDA {
       each_square([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {
-        if constexpr (d == 0 && a < Across) unit::template load<6 + a>(panel + a * row_step, panel_stride * word);
+        if constexpr (d == 0 && a < Across) unit::template load<6 + a>(panel + a * row_step, stride * word);
         if constexpr (a == 0 && d < Down)
           unit::template stream<4 + d>(x.data + d * row_step * x.stride, x.stride * number_bytes);
         before(d, a);
         if constexpr (d < Down && a < Across) unit::template dot_bf16<2 * d + a, 4 + d, 6 + a>();
       });
-      panel += pair_step * panel_stride;
+      panel += pair_step * stride;
       x.data += 2 * pair_step;
     };
     step([&](auto d, auto a) QTENSOR_INLINE_LAMBDA {

@@ -192,8 +192,8 @@ struct tensor_shape {
     for (int s = rank - 1; s >= 0; --s) {
       const int axis = Order::axis(rank, s);
       // No longer than the axis: however large blocks may be, one that holds all of it is the same.
-      const index_t whole = std::max(extents[axis], index_t{1});
-      out.block[static_cast<std::size_t>(s)] = std::min(g.block_extent(rank, axis, extents[axis]), whole);
+      const index_t longest = std::max(extents[axis], index_t{1});
+      out.block[static_cast<std::size_t>(s)] = std::min(g.block_extent(rank, axis, extents[axis]), longest);
       out.stride[static_cast<std::size_t>(s)] = next;
       next *= blocks(g, axis);
     }
