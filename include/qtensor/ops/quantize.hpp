@@ -303,6 +303,14 @@ template <quantization_scheme S, storage_order Order = row_major, format F, tens
 tensor<S, Extents, Order> quantize(const memory_source<F, Extents>& x, const How&... how) {
   return make_quantized<S, Order>(typename memory_source<F, Extents>::template in_order<Order>(x), x.extents, how...);
 }
+/// What is no scheme, said in a sentence.
+template <class Other, class X, class... How>
+requires(format<Other> || quantized<Other>) auto quantize(const X&, const How&...) {
+  static_assert(!format<Other>,
+                "qtensor: quantize<S>(x) takes a scheme, not a number format; take a predefined one (int8_per_tensor) "
+                "or give the format a granularity (scheme<int8, per_tensor>).");
+  static_assert(!quantized<Other>, "qtensor: quantize<S>(x) takes a scheme, not a tensor; give the tensor's scheme.");
+}
 
 namespace ops {
 
