@@ -388,6 +388,10 @@ struct replaced<Code, G, list<P...>> {
 template <class Code, class G, class... P, class New, class... Rest>
 struct replaced<Code, G, list<P...>, New, Rest...> {
   static_assert(
+      !requires { typename New::slot; } || policy<New>,
+      "qtensor: a policy that goes into with<Scheme, P...> names itself, too; add a static constexpr "
+      "fixed_string name.");
+  static_assert(
       granularity<New> || policy<New>,
       "qtensor: with<Scheme, P...> takes policies and granularities; a format goes into scale_as<F> or zero_point<F>, "
       "and the code format is the first argument of scheme<>.");
