@@ -294,6 +294,17 @@ TEST_CASE("matmul: what has no meaning is refused, and nothing is written") {
                     "qtensor: precomputed reductions are given without zero points of integer weights; they only serve "
                     "those.");
   v.how.wei_zero_point = {&v.wei_zero, type::s32};
+  v.how.wei_zero_point = {&v.wei_zero, type::s32};
+  const std::int32_t both = 0;
+  const std::vector<index_t> two_rows = {2, 4}, square = {4, 4};
+  const std::int8_t source[8] = {};
+  std::int8_t weights[16] = {};
+  float result[8];
+  dnn::matmul_attributes shared;
+  shared.wei_zero_point = {&v.wei_zero, type::s32};
+  shared.precomputed_reductions = {&both, type::s32, 3, {2, 4}};
+  CHECK_THROWS_WITH(dnn::matmul(two_rows, type::s8, source, square, type::s8, weights, {}, type::f32, result, shared),
+                    "qtensor: precomputed reductions are shared by 2 rows of the source; there is one for each.");
   v.how.precomputed_reductions = {&v.sum, type::s32};
   CHECK_THROWS_WITH(v.run(),
                     "qtensor: precomputed reductions have the mask 0 and type s32; they are s32 and vary along every "

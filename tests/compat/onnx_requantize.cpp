@@ -35,7 +35,9 @@ void check_codes(const std::vector<float>& rows, const std::vector<float>& colum
       const auto got = static_cast<Y>(Wraps ? codes[i] : std::clamp<std::int32_t>(codes[i], low, high));
       CAPTURE(sums[i]);
       CAPTURE(f);
-      if (Wraps)
+      if (!(std::fabs(q) < 0x1p63))
+        REQUIRE(got == (q == q && !Wraps ? (q < 0 ? std::numeric_limits<Y>::min() : std::numeric_limits<Y>::max()) : 0));
+      else if (Wraps)
         REQUIRE(got == static_cast<Y>(static_cast<std::int64_t>(std::nearbyint(q))));
       else
         REQUIRE(got == static_cast<Y>(std::nearbyint(std::clamp(q, low, high))));
@@ -58,5 +60,7 @@ TEST_CASE_TEMPLATE("reference_requantization: codes of double, ties and sums tha
       check_codes<Y, false>({.1f, .7f, 1.25f}, some, divisor, zero);
       check_codes<Y, true>({.1f, .7f, 1.25f}, some, divisor, zero);
       check_codes<Y, false>({1e-3f}, {.3f}, divisor, zero);
+      check_codes<Y, true>({1e30f}, {1e30f}, divisor, zero);  // factors are infinite
+      check_codes<Y, false>({1e30f}, {1e30f}, divisor, zero);
     }
 }

@@ -1,4 +1,4 @@
-// EXPECT: qtensor: the granularity given to fake_quantize is not of the scheme's type.
+// EXPECT: qtensor: the granularity given to quantize is not of the scheme's type.
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/ops/fake_quantize.hpp>
 

@@ -1,4 +1,4 @@
-// EXPECT-FIRST: qtensor: this scheme stores more than scales and zero points; fill a tensor yourself
+// EXPECT-FIRST: qtensor: this scheme stores more than scales and zero points; store them in a tensor
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/kernels.hpp>
 

@@ -177,6 +177,19 @@ TEST_CASE("matmul: into what is there") {
   CHECK(check::same_tensor(fixed, qt::quantize<qt::int8_per_tensor, qt::col_major>(o.want, 0.25f)));
 }
 
+TEST_CASE("matmul: bases of expressions, as functions of any expression take them") {
+  const operands o;
+  const auto product_of = [&](const auto& base) { return qt::matmul(o.W, base); };
+  CHECK(product_of(static_cast<const MatrixBase<MatrixXf>&>(o.X)) == o.want);
+  CHECK(product_of(static_cast<const DenseBase<MatrixXf>&>(o.X)) == o.want);
+  MatrixXf y(70, 13);
+  qt::matmul(o.W, o.X, qt::into(static_cast<MatrixBase<MatrixXf>&>(y)));
+  CHECK(y == o.want);
+  Matrix<bfloat16, Dynamic, Dynamic> h(70, 13);
+  qt::matmul(o.W, o.X, qt::into(static_cast<MatrixBase<decltype(h)>&>(h)));
+  CHECK(h == o.want.cast<bfloat16>());
+}
+
 TEST_CASE("matmul: what does not fit throws and writes nothing") {
   const operands o;
   CHECK_THROWS_WITH_AS(

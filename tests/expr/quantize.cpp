@@ -201,6 +201,21 @@ TEST_CASE("quantize_into: reuses memory, slices included; sizes must agree") {
   CHECK(check::same_tensor(t, by_reference<qt::mxfp4>(a)));
 }
 
+TEST_CASE("quantize_static_into: expressions under the scales that are there") {
+  using scheme = qt::int8_per_tensor;
+  const MatrixXf a = check::numbers(6, 40), b = check::numbers(40, 1, 2);
+  qt::tensor<scheme> t(qt::matrix_extents(6, 40));
+  qt::store_scales(t.span(), 0.25f);
+  qt::quantize_static_into(t, 2.f * a);
+  CHECK(check::values(t) == check::values(qt::quantize<scheme>(2.f * a, 0.25f)));
+  qt::quantize_static_into(t.span().slice<0>(3, 1), b.transpose());
+  MatrixXf both = 2.f * a;
+  both.row(3) = b.transpose();
+  CHECK(check::values(t) == check::values(qt::quantize<scheme>(both, 0.25f)));
+  CHECK_THROWS_WITH(qt::quantize_static_into(t, a.transpose()),
+                    "qtensor: an expression of 40x6 is quantized into a tensor of 6x40; sizes must agree.");
+}
+
 TEST_CASE("quantize_dual_axis: both axes of the original numbers") {
   for (const auto& [rows, cols] : {std::pair<index_t, index_t>{64, 96}, {33, 70}}) {
     const MatrixXf x = check::numbers(rows, cols);

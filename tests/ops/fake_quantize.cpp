@@ -60,6 +60,9 @@ TEST_CASE("fake_quantize: blocks over several rows or whole axes") {
 TEST_CASE("fake_quantize: sizes known at run time, given scales, given zero points") {
   check_same<with<int8_per_tensor, group<dynamic>>>(extents(300, 96), group<dynamic>(24));
   check_same<with<int8_per_tensor, static_only>>(extents(300, 96), 0.25f);
+  check_same<with<nvfp4, tensor_scale<f32>>>(extents(300, 96), tensor_level{0.25f, 0.25f});
+  check_same<with<int8_per_tensor, group<dynamic>>>(extents(3, 96), group<dynamic>(48),
+                                                    std::vector<float>{1.f, 2.f, 3.f, 4.f, 5.f, 6.f});
   std::vector<float> scales(300);
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.01f * static_cast<float>(i + 1);
   check_same<int8_per_channel<0>>(extents(300, 96), scales);

@@ -20,6 +20,20 @@ TEST_CASE("packed_code: 8-bit integers become signed, shorter ones unsigned, oth
   CHECK(packed_code<e4m3>::of(0x7e) == 0x7e);
 }
 
+TEST_CASE("packed: what it moves from holds nothing") {
+  using weights = packed<stored<mxfp4>>;
+  weights from(weights::layout_type{70, 64, 32}), to;
+  const index_t size = from.size_bytes();
+  const auto holds_nothing = [](const weights& w) { return w.rows() == 0 && w.cols() == 0 && w.bytes().empty(); };
+  to = std::move(from);
+  CHECK(holds_nothing(from));
+  CHECK(to.rows() == 70);
+  CHECK(to.bytes().size() == static_cast<std::size_t>(size));
+  const weights last(std::move(to));
+  CHECK(holds_nothing(to));
+  CHECK(last.cols() == 64);
+}
+
 TEST_CASE("packed_layout: arrays follow each other on cache lines, whole quads for every group") {
   simd::archs::for_each([](auto arch) {
     using A = decltype(arch);

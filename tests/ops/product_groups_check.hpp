@@ -93,15 +93,15 @@ template <class W, class X>
 std::vector<float> product_by_definition(const W& w, const X& x, index_t group, bool one_scale) {
   using S = typename W::scheme_type;
   std::vector<float> y;
-  const auto weights = operands(w, true);
+  auto weights = operands(w, true);
+  const bool one_group = S::code_format::is_integer && !S::has_offset && group >= w.cols();
+  if constexpr (S::has_tensor_scale)
+    for (auto& right : weights)
+      for (float& s : right.scales) s = one_group ? rounded(s * w.tensor_scale()) : s;
   for (const auto& left : operands(x, one_scale))
-    for (const auto& right : weights) {
-      const bool one_group = S::code_format::is_integer && !S::has_offset && group >= w.cols();
-      float value = one_group ? reference::integer_product(left, right, w.cols())
-                              : reference::group_product(left, right, w.cols(), group);
-      if (one_group && S::has_tensor_scale) value = rounded(value * w.tensor_scale());
-      y.push_back(value);
-    }
+    for (const auto& right : weights)
+      y.push_back(one_group ? reference::integer_product(left, right, w.cols())
+                            : reference::group_product(left, right, w.cols(), group));
   return y;
 }
 

@@ -66,6 +66,23 @@ TEST_CASE("quantize: run-time group and block sizes") {
   compare_matrices<scheme<e4m3, block<dynamic, dynamic>>, row_major>(block<dynamic, dynamic>{2, 64});
 }
 
+TEST_CASE("quantize: run-time sizes beside scales, and beside the level of a tensor") {
+  const std::vector<float> x = check::numbers(3 * 40, 33);
+  const auto memory = source(x.data(), matrix_extents(3, 40));
+  using groups = scheme<int8, group<dynamic>>;
+  const std::vector<float> scales = {.5f, .25f, .125f, 1.f, 2.f, 4.f};
+  tensor<groups> wanted(matrix_extents(3, 40), group<dynamic>{20});
+  store_scales(wanted.span(), scales);
+  quantize_static_into(wanted, memory);
+  CHECK(check::same_bytes(quantize<groups>(memory, scales, group<dynamic>{20}), wanted));
+  CHECK(check::same_bytes(quantize<groups>(memory, group<dynamic>{20}, scales), wanted));
+
+  using two_levels = scheme<e2m1, group<dynamic>, scale_as<e4m3>, nvfp4_scale, reciprocal, tensor_scale<f32>>;
+  tensor<two_levels> below(matrix_extents(3, 40), group<dynamic>{10});
+  quantize_into(below.span(), memory, tensor_level{0.25f, 0.25f});
+  CHECK(check::same_bytes(quantize<two_levels>(memory, tensor_level{0.25f, 0.25f}, group<dynamic>{10}), below));
+}
+
 TEST_CASE("quantize: ranks 1 to 5, scales shared across leading axes or not") {
   compare<int8_per_tensor, row_major>(extents(300), 1);
   compare<mxfp4, col_major>(extents(70), 2);

@@ -17,6 +17,22 @@ TEST_CASE("compare: max, mean square and SQNR of a small example, by hand") {
   CHECK(std::isinf(compare(a, a).sqnr_db()));
 }
 
+TEST_CASE("compare: squares that a double does not hold are rounded before they are added") {
+  for (int k = 0; k < 100; ++k) {
+    float x[3], y[3];
+    double noise = 0;
+    for (int i = 0; i < 3; ++i) {
+      x[i] = 0x1.8p16f + static_cast<float>(3 * k + i) * 0x1.1p-6f;
+      y[i] = 0x1.5554p-3f * static_cast<float>((3 * k + i) % 7);
+      volatile double difference = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+      volatile double square = difference * difference;
+      noise += square;
+    }
+    const matrix_ref<const float> a{x, 1, 3, 3, 1}, b{y, 1, 3, 3, 1};
+    REQUIRE(compare(a, b).mean_square == noise / 3);
+  }
+}
+
 TEST_CASE("compare: NaN in either operand is seen, wherever it stands") {
   for (int at = 0; at < 4; ++at) {
     float x[] = {1.f, 2.f, 3.f, 4.f};

@@ -148,6 +148,8 @@ inline void check_reductions(const matmul_job& j, bool integers) {
   require(given.mask == all && given.type == data_type::s32, "precomputed reductions have the mask ", given.mask,
           " and type ", name_of(given.type), "; they are s32 and vary along every dimension (mask ", all, ").");
   const std::size_t last = j.src_dims.size() - 1;
+  require(j.reductions.run[last - 1] == 1, "precomputed reductions are shared by ", j.reductions.run[last - 1],
+          " rows of the source; there is one for each.");
   const index_t wei_group = j.wei_zero.step[last - 1] != 0 ? j.wei_zero.run[last - 1] : j.k();
   require(j.reductions.run[last] == wei_group, "precomputed reductions sum over ", j.reductions.run[last],
           " elements and the weights' zero points are shared by ", wei_group, "; they must be equal.");

@@ -52,8 +52,10 @@ class reference_requantization : public ops::requantization<Y> {
     for (index_t i = 0; i < simd::lanes<A>; ++i) {
       const double q = rounded(static_cast<double>(sums[i]) * static_cast<double>(factors[i])) +
                        static_cast<double>(this->zero_point());
-      codes[i] = Wraps ? static_cast<Y>(static_cast<std::int64_t>(std::nearbyint(q)))
-                       : static_cast<Y>(std::nearbyint(std::clamp(q, low, high)));
+      if (Wraps)
+        codes[i] = std::fabs(q) < 0x1p63 ? static_cast<Y>(static_cast<std::int64_t>(std::nearbyint(q))) : Y(0);
+      else
+        codes[i] = q == q ? static_cast<Y>(std::nearbyint(std::clamp(q, low, high))) : Y(0);
     }
     return simd::load<A>(codes);
   }

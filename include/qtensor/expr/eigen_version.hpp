@@ -36,6 +36,17 @@ concept eigen_object = std::is_class_v<X> && requires(const X& x) {
   accepts_eigen_object(x);
 };
 
+/// An object of Eigen as what it is, where a base of it is given; others as they are.
+template <class X>
+constexpr auto& derived_of(X& x) {
+  if constexpr (eigen_object<std::remove_const_t<X>>)
+    return x.derived();
+  else
+    return x;
+}
+template <class X>
+using derived_t = std::remove_cvref_t<decltype(derived_of(std::declval<X&>()))>;
+
 /// Whether an expression is a matrix in memory with strides, to be read (and, where it is an lvalue, written) by
 /// pointer. (Eigen 3.4 says so of rows and columns at equal distances, whose memory it does not give.)
 template <class X>

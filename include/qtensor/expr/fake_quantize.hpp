@@ -25,9 +25,9 @@ struct float_matrix {
 template <quantization_scheme S, storage_order Order = row_major, class Xpr, class... How>
 typename expr_detail::float_matrix<Xpr>::type fake_quantize(const Eigen::DenseBase<Xpr>& x, const How&... how) {
   static_assert(((parameter_values<How> || granularity<How> || expr_detail::eigen_object<How> ||
-                  qtensor::detail::is_execution<How>)&&...),
+                  qtensor::detail::is_execution<How> || std::is_same_v<How, tensor_level>)&&...),
                 "qtensor: fake_quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a "
-                "granularity and on(an executor).");
+                "tensor_level, a granularity and on(an executor).");
   typename expr_detail::float_matrix<Xpr>::type out(x.rows(), x.cols());
   expr_detail::with_source<Order>(x, [&](const auto& source) {
     fake_quantize_into<S, Order>(source, matrix_extents(x.rows(), x.cols()), out.data(),

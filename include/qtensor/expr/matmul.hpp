@@ -195,7 +195,7 @@ inline constexpr bool is_writable = [] {
   if constexpr (quantized<plain>)
     return !is_const || !has_span<plain>;
   else
-    return !is_const && (static_cast<int>(Eigen::internal::traits<plain>::Flags) & Eigen::LvalueBit) != 0;
+    return !is_const && (static_cast<int>(Eigen::internal::traits<derived_t<plain>>::Flags) & Eigen::LvalueBit) != 0;
 }();
 
 /// Where the scales of a quantized result come from: with_scales(...), or its own numbers.
@@ -261,35 +261,9 @@ struct result_scalar<bf16> : std::type_identity<Eigen::bfloat16> {};
 template <>
 struct result_scalar<f16> : std::type_identity<Eigen::half> {};
 
-}  // namespace expr_detail
-
-/// Y = W * X, with whatever is to be done to it: `matmul(W, X)`, `matmul<bf16>(P, X, on(pool))`,
-///   matmul<along<0, mxfp8_e4m3>>(W, X, int8_activations, [&](auto acc, tile t) {
-///     return (acc.colwise() + b.segment(t.row, t.rows)).cwiseMax(0.f); });
-///
-/// W: a quantized matrix of outputs x depth, or packed weights. X: an Eigen expression of float, half or bfloat16 or a
-/// quantized matrix, depth x activations. Out: f32, bf16, f16 (an Eigen matrix) or a scheme (a col_major tensor, or one
-/// of Order). Options, in any order: bf16_math, f16_math, int8_activations, int8_group_activations; on(executor);
-/// into(destination), a tensor, span or Eigen matrix of the result's size that overlaps no operand; with_scales(scales,
-/// zero points) for a static result; and one epilogue.
-///
-/// An epilogue is stages(...) of ops/epilogue.hpp or a function of a tile: a map of accumulated floats (outputs down,
-/// activations across) and where it lies in Y. It returns any Eigen expression of that size, which may refer to what
-/// the function captured but not to its local variables; it is called once for each tile, in any order, on the
-/// executor's threads, where it must not throw. (Eigen reads colwise() and rowwise() broadcasts one by one: compilers
-/// vectorise them from -O3 on, stages always are.) Quantized results are made tile by tile, in the first cache: static
-/// ones, and dynamic ones whose groups lie along the outputs and divide a tile (a multiple of 16 outputs with AVX2 and
-/// NEON, of 32 with AVX-512). Other dynamic schemes, results in row_major order and random roundings take a second pass
-/// over a temporary matrix of floats. Bits are those of multiply_tiles, then of the epilogue, then of quantize. Throws
-/// qtensor::error where sizes do not agree, and what multiply_tiles throws, before the result is written.
-template <class Out = f32, storage_order Order = col_major, class W, class X, class... Option>
-auto matmul(const W& w, const X& x, const Option&... option) {
-  using namespace expr_detail;
-  check_matmul_options<Option...>();
-  static_assert(quantized<W> || packed_matrix<W>,
-                "qtensor: matmul(W, X) takes a quantized tensor or view, or packed weights, as its first operand.");
-  static_assert(quantized<X> || eigen_object<X>,
-                "qtensor: matmul(W, X) takes an Eigen expression or a quantized matrix as its second operand.");
+/// What matmul does, once its arguments are known to be such.
+template <class Out, storage_order Order, class W, class X, class... Option>
+auto matmul_of(const W& w, const X& x, const Option&... option) {
   require(w.cols() == x.rows(), "the left operand of a product has ", w.cols(), " columns, the right one ", x.rows(),
           " rows; they must be equal.");
   const auto options = std::apply([](const auto&... o) { return read_product_options(o...); },
@@ -323,10 +297,11 @@ auto matmul(const W& w, const X& x, const Option&... option) {
           quantize_to(dst);
       } else {
         static_assert(!is_static, "qtensor: with_scales(...) is for quantized results.");
-        store_matrix(call, dst);
+        store_matrix(call, derived_of(dst));
       }
     } else if constexpr (quantization_scheme<Out>) {
-      auto out = ops::tensor_to_fill<Out, matrix_extents, Order>(matrix_extents(call.outputs(), call.rows()));
+      auto out = ops::tensor_to_fill<Out, matrix_extents, Order>(matrix_extents(call.outputs(), call.rows()),
+                                                                 ops::granularity_among<Out>());
       quantize_to(out.span());
       return out;
     } else {
@@ -354,6 +329,38 @@ auto matmul(const W& w, const X& x, const Option&... option) {
       return compute(other.source().transposed());
     });
   }
+}
+
+}  // namespace expr_detail
+
+/// Y = W * X, with whatever is to be done to it: `matmul(W, X)`, `matmul<bf16>(P, X, on(pool))`,
+///   matmul<along<0, mxfp8_e4m3>>(W, X, int8_activations, [&](auto acc, tile t) {
+///     return (acc.colwise() + b.segment(t.row, t.rows)).cwiseMax(0.f); });
+///
+/// W: a quantized matrix of outputs x depth, or packed weights. X: an Eigen expression of float, half or bfloat16 or a
+/// quantized matrix, depth x activations. Out: f32, bf16, f16 (an Eigen matrix) or a scheme (a col_major tensor, or one
+/// of Order). Options, in any order: bf16_math, f16_math, int8_activations, int8_group_activations; on(executor);
+/// into(destination), a tensor, span or Eigen matrix of the result's size that overlaps no operand; with_scales(scales,
+/// zero points) for a static result; and one epilogue.
+///
+/// An epilogue is stages(...) of ops/epilogue.hpp or a function of a tile: a map of accumulated floats (outputs down,
+/// activations across) and where it lies in Y. It returns any Eigen expression of that size, which may refer to what
+/// the function captured but not to its local variables; it is called once for each tile, in any order, on the
+/// executor's threads, where it must not throw. (Eigen reads colwise() and rowwise() broadcasts one by one: compilers
+/// vectorise them from -O3 on, stages always are.) Quantized results are made tile by tile, in the first cache: static
+/// ones, and dynamic ones whose groups lie along the outputs and divide a tile (a multiple of 16 outputs with AVX2 and
+/// NEON, of 32 with AVX-512). Other dynamic schemes, results in row_major order and random roundings take a second pass
+/// over a temporary matrix of floats. Bits are those of multiply_tiles, then of the epilogue, then of quantize. Throws
+/// qtensor::error where sizes do not agree, and what multiply_tiles throws, before the result is written.
+template <class Out = f32, storage_order Order = col_major, class W, class X, class... Option>
+auto matmul(const W& w, const X& x, const Option&... option) {
+  using namespace expr_detail;
+  check_matmul_options<Option...>();
+  static_assert(quantized<W> || packed_matrix<W>,
+                "qtensor: matmul(W, X) takes a quantized tensor or view, or packed weights, as its first operand.");
+  static_assert(quantized<X> || eigen_object<X>,
+                "qtensor: matmul(W, X) takes an Eigen expression or a quantized matrix as its second operand.");
+  return matmul_of<Out, Order>(w, derived_of(x), option...);
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI

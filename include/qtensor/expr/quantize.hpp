@@ -5,7 +5,6 @@
 #include <qtensor/expr/source_of.hpp>
 #include <qtensor/ops/parallel.hpp>
 #include <qtensor/ops/quantize_dual_axis.hpp>
-#include <tuple>
 #include <vector>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -31,53 +30,12 @@ decltype(auto) in_storage_order(const Values& values) {
   }
 }
 
-template <class How>
-inline constexpr bool is_granularity = granularity<How>;
-
-/// The granularity among the arguments, or the scheme's own where its type says all.
-template <quantization_scheme S, class... How>
-typename S::granularity_type granularity_of(const How&... how) {
-  constexpr int given = (0 + ... + (is_granularity<How> ? 1 : 0));
-  static_assert(given <= 1, "qtensor: quantize takes one granularity.");
-  static_assert(
-      given == 1 || has_static_blocks<typename S::granularity_type>,
-      "qtensor: this scheme's block sizes are known at run time only; pass them: quantize<S>(x, group<dynamic>{64}).");
-  typename S::granularity_type found{};
-  [[maybe_unused]] const auto take = [&]([[maybe_unused]] const auto& one) {
-    if constexpr (is_granularity<std::remove_cvref_t<decltype(one)>>) {
-      static_assert(std::is_convertible_v<decltype(one), typename S::granularity_type>,
-                    "qtensor: the granularity given to quantize is not of the scheme's type.");
-      found = one;
-    }
-  };
-  (take(how), ...);
-  return found;
-}
-
-/// The level of a tensor among the arguments, if there is one.
-template <class... How>
-std::optional<tensor_level> level_of(const How&... how) {
-  static_assert((0 + ... + (std::is_same_v<How, tensor_level> ? 1 : 0)) <= 1,
-                "qtensor: quantize takes one tensor_level.");
-  std::optional<tensor_level> found;
-  [[maybe_unused]] const auto take = [&]([[maybe_unused]] const auto& one) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, tensor_level>) found = one;
-  };
-  (take(how), ...);
-  return found;
-}
-
-/// The arguments that are neither granularities nor executors nor levels, as a tuple of references.
-template <class... How>
-auto values_of(const How&... how) {
-  [[maybe_unused]] const auto one = []([[maybe_unused]] const auto& value) {
-    using type = std::remove_cvref_t<decltype(value)>;
-    if constexpr (is_granularity<type> || qtensor::detail::is_execution<type> || std::is_same_v<type, tensor_level>)
-      return std::tuple<>();
-    else
-      return std::tie(value);
-  };
-  return std::tuple_cat(one(how)...);
+/// Whether an expression goes into a span.
+template <class Span, class Xpr>
+void check_destination(const Span& out, const Eigen::DenseBase<Xpr>& x) {
+  static_assert(Span::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");
+  require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(),
+          " is quantized into a tensor of ", out.rows(), "x", out.cols(), "; sizes must agree.");
 }
 
 }  // namespace expr_detail
@@ -99,36 +57,10 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
         qtensor::detail::is_execution<How> || std::is_same_v<How, tensor_level>)&&...),
       "qtensor: quantize<S>(x, how...) takes scales, zero points (numbers or ranges of numbers), a tensor_level, a "
       "granularity and an executor.");
-  auto out = ops::tensor_to_fill<S, matrix_extents, Order>(matrix_extents(x.rows(), x.cols()),
-                                                           expr_detail::granularity_of<S>(how...));
-  const auto store = [&](const auto&... values) {
-    constexpr std::size_t given = sizeof...(values);
-    static_assert(given <= 2, "qtensor: quantize takes scales, or scales and zero points.");
-    static_assert(given == 0 || !(S::has_tensor_scale || S::has_offset),
-                  "qtensor: this scheme stores more than scales and zero points; store them in a tensor and use "
-                  "quantize_static_into.");
-    static_assert(given == 0 || S::has_zero_point == (given == 2),
-                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
-                  "alone where it is symmetric.");
-    [[maybe_unused]] const auto all = std::tie(values...);
-    if constexpr (given >= 1) store_scales(out.span(), expr_detail::in_storage_order<Order>(std::get<0>(all)));
-    if constexpr (given == 2) store_zero_points(out.span(), expr_detail::in_storage_order<Order>(std::get<1>(all)));
-    return std::bool_constant<(given > 0)>{};
-  };
-  const auto is_static = std::apply(store, expr_detail::values_of(how...));
-  const auto by = qtensor::detail::execution_among(how...);
-  constexpr bool levelled = (std::is_same_v<How, tensor_level> || ...);
-  static_assert(!levelled || S::has_tensor_scale,
-                "qtensor: a tensor_level is for schemes of two levels, such as with<nvfp4, tensor_scale<f32>>.");
-  expr_detail::with_source<Order>(x, [&](const auto& source) {
-    if constexpr (decltype(is_static)::value)
-      quantize_static_into(source, out.span(), by);
-    else if constexpr (levelled)
-      quantize_into(source, out.span(), *expr_detail::level_of(how...), by);
-    else
-      quantize_into(source, out.span(), by);
+  return expr_detail::with_source<Order>(x, [&](const auto& source) {
+    return make_quantized<S, Order>(source, matrix_extents(x.rows(), x.cols()),
+                                    expr_detail::in_storage_order<Order>(how)...);
   });
-  return out;
 }
 
 /// Dynamic quantization into memory that is there already. Sizes must agree; the expression must not read what is
@@ -136,14 +68,26 @@ tensor<S, matrix_extents, Order> quantize(const Eigen::DenseBase<Xpr>& x, const 
 template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
 void quantize_into(const tensor_span<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x,
                    const execution<By>& on = {}) {
-  static_assert(Extents::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");
-  require(out.rows() == x.rows() && out.cols() == x.cols(), "an expression of ", x.rows(), "x", x.cols(),
-          " is quantized into a tensor of ", out.rows(), "x", out.cols(), "; sizes must agree.");
+  expr_detail::check_destination(out, x);
   expr_detail::with_source<Order>(x, [&](const auto& source) { quantize_into(source, out, on); });
 }
 template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
 void quantize_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x, const execution<By>& on = {}) {
   quantize_into(out.span(), x, on);
+}
+
+/// Static quantization into memory that is there already, with the scales (and zero points) that it holds:
+/// `quantize_static_into(K.span().middle_rows(t, 1), k.transpose())`. As quantize_into else.
+template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
+void quantize_static_into(const tensor_span<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x,
+                          const execution<By>& on = {}) {
+  expr_detail::check_destination(out, x);
+  expr_detail::with_source<Order>(x, [&](const auto& source) { quantize_static_into(source, out, on); });
+}
+template <quantization_scheme S, tensor_extents Extents, storage_order Order, class Xpr, executor By = serial>
+void quantize_static_into(tensor<S, Extents, Order>& out, const Eigen::DenseBase<Xpr>& x,
+                          const execution<By>& on = {}) {
+  quantize_static_into(out.span(), x, on);
 }
 
 /// Both axes from one read: `auto [rows, cols] = quantize_dual_axis<mxfp8_e4m3>(X)`. Both are quantized from X itself,

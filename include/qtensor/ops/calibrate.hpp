@@ -121,7 +121,7 @@ class magnitude_histogram {
         const float x = middle(b);
         const double error =
             static_cast<double>(x) - static_cast<double>(dequantize_element<S>(quantize_element<S>(x, {s}), {s}));
-        loss += static_cast<double>(counts_[b]) * error * error;
+        loss += rounded(rounded(static_cast<double>(counts_[b]) * error) * error);
       }
       if (loss < least) {  // not where numbers become NaN
         least = loss;

@@ -26,38 +26,13 @@ index_t slab_extent(const Shape& shape) {
   }
 }
 
-/// The granularity among the arguments, else the scheme's own; and the arguments that are scales or zero points.
-template <quantization_scheme S, class... How>
-typename S::granularity_type granularity_among(const How&... how) {
-  typename S::granularity_type found{};
-  [[maybe_unused]] const auto take = [&]<class One>([[maybe_unused]] const One& one) {
-    if constexpr (granularity<One>) {
-      static_assert(std::is_convertible_v<const One&, typename S::granularity_type>,
-                    "qtensor: the granularity given to fake_quantize is not of the scheme's type.");
-      found = one;
-    }
-  };
-  (take(how), ...);
-  return found;
-}
-template <class... How>
-auto values_among(const How&... how) {
-  [[maybe_unused]] const auto one = []<class One>(const One& value) {
-    if constexpr (granularity<One> || qtensor::detail::is_execution<One>)
-      return std::tuple<>();
-    else
-      return std::tie(value);
-  };
-  return std::tuple_cat(one(how)...);
-}
-
 }  // namespace ops
 
 /// What comes back from S: dequantize(quantize<S>(x, how...)), written to `out` with these strides (in elements, one an
 /// axis of the tensor). x has one row for every row that a tensor of these extents and order stores, and may be the
 /// memory that `out` is, element for element, but overlaps it in no other way. `how` is nothing (dynamic), or scales,
-/// or scales and zero points, and the scheme's granularity where its sizes are known at run time only, and on(an
-/// executor).
+/// or scales and zero points, or a `tensor_level`, and the scheme's granularity where its sizes are known at run time
+/// only, and on(an executor).
 ///
 /// Dynamic codes live for a slab of the slowest axis at a time, where S has no block that reaches over all of it; else,
 /// and for given scales, a tensor of codes is made. Throws before anything is written.
@@ -72,13 +47,19 @@ void fake_quantize_into(const X& x, const Extents& extents, float* out, const ty
   static_assert(given <= 2 && (given == 0 || S::has_zero_point == (given == 2)),
                 "qtensor: fake_quantize takes nothing, scales, or scales and zero points where the scheme has a zero "
                 "point.");
+  constexpr bool levelled = (std::is_same_v<How, tensor_level> || ...);
+  static_assert(!levelled || (S::has_tensor_scale && given == 0),
+                "qtensor: fake_quantize takes a tensor_level for dynamic schemes of two levels.");
+  [[maybe_unused]] const auto level = ops::level_among(how...);
   const auto on = qtensor::detail::execution_among(how...);
   using tensor_type = tensor<S, any_extents, Order>;
   const auto once = [&](tensor_type& t, const auto& rows, const any_extents& sizes, float* to, const auto& by) {
     if (t.extents() != sizes) t = tensor_type(sizes, g);
     if constexpr (given >= 1) store_scales(t.span(), std::get<0>(values));
     if constexpr (given == 2) store_zero_points(t.span(), std::get<1>(values));
-    if constexpr (given == 0)
+    if constexpr (levelled)
+      quantize_into(rows, t.span(), *level, by);
+    else if constexpr (given == 0)
       quantize_into(rows, t.span(), by);
     else
       quantize_static_into(rows, t.span(), by);

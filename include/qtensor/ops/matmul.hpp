@@ -274,11 +274,11 @@ void multiply_either(const X& x, const W& w, const matrix_ref<float>& y, float a
 /// y = alpha * (a b), y += alpha * (a b) or y -= alpha * (a b) for a of M x K, b of K x N and y of M x N.
 ///
 /// Element (m, n) of a b is reference::dot(a, b, m, n, K): one chain of fma over ascending k from +0, the same bits on
-/// every architecture for every shape and stride; only the payload of a NaN is open. (With simd::rounded_step a term
-/// takes two roundings, RN(sum + RN(a b)), with simd::narrow_step these go to f16 or bf16.) It is then multiplied by
-/// alpha (one rounding; left out when alpha is 1) and assigned, added or subtracted (one rounding). With K = 0, assign
-/// writes +0 and the others leave y as it is, whatever alpha. Extents may be 0, strides anything; y overlaps neither a
-/// nor b.
+/// every architecture for every shape and stride; only the sign and payload of a NaN are open. (With simd::rounded_step
+/// a term takes two roundings, RN(sum + RN(a b)), with simd::narrow_step these go to f16 or bf16.) It is then
+/// multiplied by alpha (one rounding; left out when alpha is 1) and assigned, added or subtracted (one rounding). With
+/// K = 0, assign writes +0 and the others leave y as it is, whatever alpha. Extents may be 0, strides anything; y
+/// overlaps neither a nor b.
 ///
 /// Reads an operand once per 256 columns or 240 rows of y; one of at most 8 rows (or columns) more often. Memory: at
 /// most 500 KB, on the stack up to 38 KB and else in one allocation. Throws qtensor::error where the sizes do not

@@ -12,6 +12,7 @@
 #include <qtensor/tensor/view.hpp>
 #include <span>
 #include <string_view>
+#include <utility>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -180,7 +181,7 @@ class packed {
   }
   /// A copy of what bytes() gave once, in this program or another: `packed<stored<S>>::from_bytes(file)`. Throws where
   /// the bytes are no packed weights, cut off, of another scheme, or packed for another architecture. What the codes
-  /// and scales are is not looked at.
+  /// and scales are is not looked at, nor whether sizes that come to as many bytes are those that were packed.
   static packed from_bytes(std::span<const std::byte> bytes) {
     packed_header h{};
     const auto size = static_cast<index_t>(bytes.size());
@@ -207,9 +208,20 @@ class packed {
     return out;
   }
   /// Everything, to be stored and read by from_bytes on any machine of the same architecture.
-  std::span<const std::byte> bytes() const { return {bytes_.data(), static_cast<std::size_t>(size_bytes())}; }
-  packed(packed&&) = default;
-  packed& operator=(packed&&) = default;
+  std::span<const std::byte> bytes() const {
+    return {bytes_.data(), bytes_.data() == nullptr ? 0 : static_cast<std::size_t>(size_bytes())};
+  }
+  /// What it moves from holds a matrix of no outputs and no depth, and no bytes.
+  packed(packed&& other) noexcept
+      : layout_(std::exchange(other.layout_, {0, 0, 1})),
+        tensor_scale_(other.tensor_scale_),
+        bytes_(std::move(other.bytes_)) {}
+  packed& operator=(packed&& other) noexcept {
+    layout_ = std::exchange(other.layout_, {0, 0, 1});
+    tensor_scale_ = other.tensor_scale_;
+    bytes_ = std::move(other.bytes_);
+    return *this;
+  }
 
   index_t rows() const { return layout_.outputs; }
   index_t cols() const { return layout_.depth; }

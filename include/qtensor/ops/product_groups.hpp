@@ -95,7 +95,11 @@ class group_engine {
     way by{};
     for (index_t p = first; p < first + count; ++p) {
       const packed_panel<S, A> panel = panel_for(x, p);
-      if (one_group_) simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
+      if (one_group_) {
+        simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
+        if constexpr (S::has_tensor_scale)
+          for (float& s : panel_scales_) s = rounded(s * panels_.tensor_scale());
+      }
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
@@ -319,9 +323,7 @@ class group_engine {
     for (index_t r = 0; r < rows && one_group_; ++r)
       for (index_t i = 0; i < columns; i += simd::lanes<A>) {
         float* const at = values + r * width + i;
-        floats<A> y = simd::mul(simd::load<A>(at), simd::load<A>(panel_scales_ + c + i));
-        if constexpr (S::has_tensor_scale) y = simd::mul(y, floats<A>(panels_.tensor_scale()));
-        simd::store(at, y);
+        simd::store(at, simd::mul(simd::load<A>(at), simd::load<A>(panel_scales_ + c + i)));
       }
     sink(product_tile{row, col + c, rows, std::min(columns, layout_.outputs - col - c), values, width});
   }

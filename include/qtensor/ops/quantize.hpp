@@ -3,6 +3,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <qtensor/ops/blocks.hpp>
 #include <qtensor/ops/joined_axes.hpp>
 #include <qtensor/ops/narrow_panels.hpp>
@@ -10,6 +11,7 @@
 #include <qtensor/ops/quantize_across.hpp>
 #include <qtensor/ops/quantize_offsets.hpp>
 #include <qtensor/ops/quantize_rows.hpp>
+#include <tuple>
 #include <vector>
 
 namespace qtensor::inline QTENSOR_ABI {
@@ -61,10 +63,56 @@ class kept_source {
   matrix_ref<const float> ref_;
 };
 
+/// The granularity among the arguments, or the scheme's own where its type says all.
+template <quantization_scheme S, class... How>
+typename S::granularity_type granularity_among(const How&... how) {
+  using type = typename S::granularity_type;
+  static_assert((0 + ... + (granularity<How> ? 1 : 0)) <= 1, "qtensor: quantize takes one granularity.");
+  if constexpr (!(granularity<How> || ...)) {
+    return qtensor::detail::only_granularity<type>();
+  } else {
+    type found{};
+    const auto take = [&]<class One>([[maybe_unused]] const One& one) {
+      if constexpr (granularity<One>) {
+        static_assert(std::is_convertible_v<const One&, type>,
+                      "qtensor: the granularity given to quantize is not of the scheme's type.");
+        found = one;
+      }
+    };
+    (take(how), ...);
+    return found;
+  }
+}
+
+/// The level of a tensor among the arguments, if there is one.
+template <class... How>
+std::optional<tensor_level> level_among(const How&... how) {
+  static_assert((0 + ... + (std::is_same_v<How, tensor_level> ? 1 : 0)) <= 1,
+                "qtensor: quantize takes one tensor_level.");
+  std::optional<tensor_level> found;
+  const auto take = [&]<class One>([[maybe_unused]] const One& one) {
+    if constexpr (std::is_same_v<One, tensor_level>) found = one;
+  };
+  (take(how), ...);
+  return found;
+}
+
+/// The arguments that are neither granularities nor executors nor levels, as a tuple of references.
+template <class... How>
+auto values_among(const How&... how) {
+  [[maybe_unused]] const auto one = []<class One>([[maybe_unused]] const One& value) {
+    if constexpr (granularity<One> || qtensor::detail::is_execution<One> || std::is_same_v<One, tensor_level>)
+      return std::tuple<>();
+    else
+      return std::tie(value);
+  };
+  return std::tuple_cat(one(how)...);
+}
+
 /// A tensor that is about to be quantized into: its arrays are not cleared where all of them will be written. Codes
 /// that go to packed memory one by one need zeros around them.
 template <quantization_scheme S, tensor_extents E, storage_order O>
-tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_type& granularity = {}) {
+tensor<S, E, O> tensor_to_fill(const E& extents, const typename S::granularity_type& granularity) {
   if constexpr (walks_rows<S>) {
     const tensor_shape<S, E, O> shape{extents, granularity, {}};
     const index_t row = shape.row_length();
@@ -264,41 +312,38 @@ void quantize_static_into(const X& x, const tensor_span<S, E, O>& out) {
         x, out, [](const auto& rows, const auto& to) { ops::quantize_statically(ops::source_for<S>(rows), to); });
 }
 
-/// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), a run-time granularity
-/// (`group<dynamic>{64}`), the level of a tensor that is known already (`tensor_level`), scales, or scales and zero
-/// points; scales and zero points are a number or a contiguous range.
+/// A new tensor of these extents from a source that has its rows. `how` is nothing (dynamic), scales, or scales and
+/// then zero points (both static), each a number or a contiguous range; and at any place a run-time granularity
+/// (`group<dynamic>{64}`) and the level of a tensor that is known already (`tensor_level`).
 template <quantization_scheme S, storage_order Order, tensor_extents Extents, tile_source X, class... How>
 tensor<S, Extents, Order> make_quantized(const X& x, const Extents& extents, const How&... how) {
-  constexpr bool sized = (granularity<How> || ... || false);
-  if constexpr (sizeof...(How) == 0 || (sizeof...(How) == 1 && sized)) {
-    auto out = ops::tensor_to_fill<S, Extents, Order>(extents, typename S::granularity_type(how)...);
-    quantize_into(x, out.span());
-    return out;
-  } else if constexpr (sizeof...(How) == 1 && (std::is_same_v<How, tensor_level> && ...)) {
-    auto out = ops::tensor_to_fill<S, Extents, Order>(extents);
-    quantize_into(x, out.span(), how...);
-    return out;
-  } else {
-    static_assert(!sized && sizeof...(How) <= 2,
-                  "qtensor: quantize<S>(x, scales) or quantize<S>(x, scales, zero_points); the run-time "
-                  "granularity of a static tensor is given to the tensor (quantize_static_into).");
-    static_assert(!S::has_tensor_scale && !S::has_offset,
-                  "qtensor: this scheme stores more than scales and zero points; fill a tensor yourself.");
-    static_assert(S::has_zero_point == (sizeof...(How) == 2),
-                  "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
-                  "alone where it is symmetric.");
-    auto out = ops::tensor_to_fill<S, Extents, Order>(extents);
-    const auto store = [&](const auto& scales, const auto&... zero_points) {
-      store_scales(out.span(), scales);
-      (store_zero_points(out.span(), zero_points), ...);
-    };
-    store(how...);
+  auto out = ops::tensor_to_fill<S, Extents, Order>(extents, ops::granularity_among<S>(how...));
+  [[maybe_unused]] const auto values = ops::values_among(how...);
+  [[maybe_unused]] const auto level = ops::level_among(how...);
+  constexpr std::size_t given = std::tuple_size_v<std::remove_const_t<decltype(values)>>;
+  constexpr bool levelled = (std::is_same_v<How, tensor_level> || ...);
+  static_assert(given <= 2, "qtensor: quantize takes scales, or scales and zero points.");
+  static_assert(given == 0 || !(S::has_tensor_scale || S::has_offset),
+                "qtensor: this scheme stores more than scales and zero points; store them in a tensor and use "
+                "quantize_static_into.");
+  static_assert(given == 0 || S::has_zero_point == (given == 2),
+                "qtensor: static quantization takes scales and zero points where the scheme has a zero point, scales "
+                "alone where it is symmetric.");
+  static_assert(!levelled || S::has_tensor_scale,
+                "qtensor: a tensor_level is for schemes of two levels, such as with<nvfp4, tensor_scale<f32>>.");
+  if constexpr (given >= 1) store_scales(out.span(), std::get<0>(values));
+  if constexpr (given == 2) store_zero_points(out.span(), std::get<1>(values));
+  if constexpr (given >= 1)
     quantize_static_into(x, out.span());
-    return out;
-  }
+  else if constexpr (levelled)
+    quantize_into(x, out.span(), *level);
+  else
+    quantize_into(x, out.span());
+  return out;
 }
 
-/// Memory of any rank into a tensor of the same extents: `quantize<mxfp8_e4m3>(source(ptr, extents(2, 3, 64, 96)))`.
+/// Memory of any rank into a tensor of the same extents: `quantize<mxfp8_e4m3>(source(ptr, extents(2, 3, 64, 96)))`;
+/// `how` as in make_quantized, and on(an executor).
 template <quantization_scheme S, storage_order Order = row_major, format F, tensor_extents Extents, class... How>
 tensor<S, Extents, Order> quantize(const memory_source<F, Extents>& x, const How&... how) {
   return make_quantized<S, Order>(typename memory_source<F, Extents>::template in_order<Order>(x), x.extents, how...);

@@ -203,8 +203,11 @@ void quantize_dual_axis_into(const X& x, const tensor_span<R, E, row_major>& by_
 /// The same into new tensors.
 template <quantization_scheme S, tile_source X, tensor_extents Extents, executor By = serial>
 dual_axis<S, Extents> make_dual_axis(const X& x, const Extents& extents, const execution<By>& on = {}) {
-  dual_axis<S, Extents> out{ops::tensor_to_fill<along<-1, S>, Extents, row_major>(extents),
-                            ops::tensor_to_fill<along<-2, S>, Extents, row_major>(extents)};
+  using by_rows = along<-1, S>;
+  using by_cols = along<-2, S>;
+  dual_axis<S, Extents> out{
+      ops::tensor_to_fill<by_rows, Extents, row_major>(extents, ops::granularity_among<by_rows>()),
+      ops::tensor_to_fill<by_cols, Extents, row_major>(extents, ops::granularity_among<by_cols>())};
   quantize_dual_axis_into(x, out.rows.span(), out.cols.span(), on);
   return out;
 }

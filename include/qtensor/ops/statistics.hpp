@@ -31,7 +31,7 @@ error_statistics compare(const X& x, const Y& y) {
       const double value = static_cast<double>(left[i]), difference = value - static_cast<double>(other[i]);
       const double size = std::fabs(difference);
       if (!(size <= out.max_abs)) out.max_abs = std::isnan(out.max_abs) ? out.max_abs : size;
-      noise += difference * difference;
+      noise += rounded(difference * difference);
       power += value * value;
     }
   });

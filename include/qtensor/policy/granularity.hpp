@@ -164,4 +164,17 @@ requires(sizeof...(B) > 0) struct block {
 template <granularity G>
 inline constexpr bool has_static_blocks = std::is_empty_v<G>;
 
+namespace detail {
+
+/// The only value of a granularity whose type says all, for whoever is given none.
+template <class G>
+constexpr G only_granularity() {
+  static_assert(has_static_blocks<G>,
+                "qtensor: this scheme's block sizes are known at run time only; pass them as a granularity: "
+                "quantize<S>(x, group<dynamic>{64}), tensor<S>(extents, group<dynamic>{64}).");
+  return {};
+}
+
+}  // namespace detail
+
 }  // namespace qtensor

@@ -25,7 +25,8 @@ inline float scaled_sum(std::int64_t sum, float x_scale, float w_scale) {
   return rounded(rounded(static_cast<float>(sum) * x_scale) * w_scale);
 }
 
-/// One output where both operands have one scale along k: scaled_sum of integer_dot. +0 without k.
+/// One output where both operands have one scale along k: scaled_sum of integer_dot. +0 without k. The scale of a
+/// two-level operand is RN(block scale * tensor scale).
 template <class X, class W>
 float integer_product(const X& x, const W& w, index_t depth) {
   return depth == 0 ? 0.f : scaled_sum(integer_dot(x, w, 0, depth), x.scale(0), w.scale(0));

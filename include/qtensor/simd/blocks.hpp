@@ -340,8 +340,8 @@ struct group_in_blocks {
 };
 
 /// Values of the n elements whose blocks start at `bytes`; the last block may be short. Element i is
-/// dequantize_element<S>, bit for bit, as bf16 or f16 rounded once more; only the payload of a NaN that comes of a NaN
-/// scale is the CPU's.
+/// dequantize_element<S>, bit for bit, as bf16 or f16 rounded once more; only the sign and payload of a NaN that
+/// comes of a NaN or infinite scale are the CPU's.
 ///
 /// Reads the bytes of the codes and scales of n elements, writes out[0, n), past the caches on demand.
 template <block_decodable S, usable_arch A = best_arch, number_format F = f32>

@@ -18,8 +18,8 @@
 
 // Every run starts on a byte. Element i is dequantize_element<S>(code, {scale, tensor_scale}, zero point, offset), bit
 // for bit, whatever the kernel, the length and the position; as bf16 or f16 it is rounded once more (ties to even,
-// overflow to infinity, NaN quieted). Only the sign and payload of a NaN that comes of a NaN scale are the CPU's. Null
-// arrays of zero points or offsets mean zeros.
+// overflow to infinity, NaN quieted). Only the sign and payload of a NaN that comes of a NaN or infinite scale are the
+// CPU's. Null arrays of zero points or offsets mean zeros.
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 // ---- The reference as a kernel: every scheme has this one ----------------------------------------------------------

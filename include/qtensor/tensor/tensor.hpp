@@ -174,9 +174,10 @@ class tensor {
                                          detail::heap_memory<stored_type, shape_type>>;
 
   /// No elements where an extent is dynamic; zeros otherwise.
-  constexpr tensor() : tensor(Extents{}) {}
+  constexpr tensor() : tensor(Extents{}, granularity_type{}, zero_granularity_type{}) {}
   /// Zeros of these extents; run-time granularities (`group<dynamic>{64}`) come after them.
-  constexpr explicit tensor(const Extents& extents, const granularity_type& granularity = {})
+  constexpr explicit tensor(const Extents& extents) : tensor(extents, detail::only_granularity<granularity_type>()) {}
+  constexpr tensor(const Extents& extents, const granularity_type& granularity)
       : tensor(extents, granularity, zero_like(granularity)) {}
   constexpr tensor(const Extents& extents, const granularity_type& granularity,
                    const zero_granularity_type& zero_granularity)
@@ -187,7 +188,7 @@ class tensor {
     if constexpr (S::is_interleaved) fill_block_scales();
   }
   /// Codes, scales and zero points of any value: for whoever writes all of them. Inline tensors start as zeros.
-  constexpr tensor(uninitialized_t, const Extents& extents, const granularity_type& granularity = {})
+  constexpr tensor(uninitialized_t, const Extents& extents, const granularity_type& granularity)
       : shape_{extents, granularity, zero_like(granularity)}, memory_(uninitialized, shape_) {}
 
   constexpr tensor(const tensor& other) : shape_(other.shape_), memory_(other.shape_) { copy_arrays(other); }
@@ -319,7 +320,7 @@ class tensor {
     if constexpr (std::is_same_v<G, zero_granularity_type>)
       return granularity;
     else
-      return {};
+      return detail::only_granularity<zero_granularity_type>();
   }
   template <class T>
   static constexpr index_t bytes_of(const T*) {
