@@ -90,7 +90,7 @@ std::optional<tensor_level> level_among(const How&... how) {
   static_assert((0 + ... + (std::is_same_v<How, tensor_level> ? 1 : 0)) <= 1,
                 "qtensor: quantize takes one tensor_level.");
   std::optional<tensor_level> found;
-  const auto take = [&]<class One>([[maybe_unused]] const One& one) {
+  [[maybe_unused]] const auto take = [&]<class One>([[maybe_unused]] const One& one) {
     if constexpr (std::is_same_v<One, tensor_level>) found = one;
   };
   (take(how), ...);
@@ -350,7 +350,7 @@ tensor<S, Extents, Order> quantize(const memory_source<F, Extents>& x, const How
 }
 /// What is no scheme, said in a sentence.
 template <class Other, class X, class... How>
-requires(format<Other> || quantized<Other>) auto quantize(const X&, const How&...) {
+requires(!quantization_scheme<Other> && (format<Other> || quantized<Other>)) auto quantize(const X&, const How&...) {
   static_assert(!format<Other>,
                 "qtensor: quantize<S>(x) takes a scheme, not a number format; take a predefined one (int8_per_tensor) "
                 "or give the format a granularity (scheme<int8, per_tensor>).");
