@@ -201,6 +201,14 @@ TEST_CASE("quantize_into: reuses memory, slices included; sizes must agree") {
   CHECK(check::same_tensor(t, by_reference<qt::mxfp4>(a)));
 }
 
+TEST_CASE("quantize: mxint8, which is a format, too") {
+  const MatrixXf a = check::numbers(3, 64);
+  CHECK(check::values(qt::quantize<qt::mxint8>(a)) == check::values(by_reference<qt::mxint8>(a)));
+  const row_matrix rows = a;
+  CHECK(check::values(qt::quantize<qt::mxint8>(qt::source(rows.data(), qt::matrix_extents(3, 64)))) ==
+        check::values(by_reference<qt::mxint8>(a)));
+}
+
 TEST_CASE("quantize_static_into: expressions under the scales that are there") {
   using scheme = qt::int8_per_tensor;
   const MatrixXf a = check::numbers(6, 40), b = check::numbers(40, 1, 2);

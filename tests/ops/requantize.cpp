@@ -59,7 +59,7 @@ void check_tiles(index_t stride, bool row_scales, bool column_scales, bool shift
           const float moved = shifted ? rounded(sum + at(shifts, c, 0.f)) : sum;
           const float q = std::nearbyint(rounded(moved * f)) + static_cast<float>(zero);
           constexpr float low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
-          const Y want = q != q ? zero : static_cast<Y>(q < low ? low : q > high ? high : q);
+          const Y want = q != q ? Y{0} : static_cast<Y>(q < low ? low : q > high ? high : q);
           CAPTURE(sum);
           CAPTURE(f);
           CAPTURE(moved);
@@ -70,7 +70,7 @@ void check_tiles(index_t stride, bool row_scales, bool column_scales, bool shift
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("store_requantized: every size of tile, scales and shifts of any kind, NaN gives the zero point", Y, std::int8_t,
+TEST_CASE_TEMPLATE("store_requantized: every size of tile, scales and shifts of any kind, NaN gives 0", Y, std::int8_t,
                    std::uint8_t) {
   check::archs::for_each([&](auto arch) {
     using A = decltype(arch);

@@ -11,8 +11,8 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 
 /// How sums become codes of Y, std::int8_t or std::uint8_t, every step in f32:
 ///   y(m, n) = clamp(rne((float(sum) + shifts[n]) * f) + zero_point) with f = RN(RN(rows[m] * columns[n]) / divisor)
-/// and zero_point, the code of 0, where that is NaN. One scale of rows or one for each, and so of columns; shifts:
-/// none, or one for each column. The scales of rows must outlive this.
+/// and 0 where that is NaN. One scale of rows or one for each, and so of columns; shifts: none, or one for each column.
+/// The scales of rows must outlive this.
 template <class Y, simd::usable_arch A = simd::best_arch>
 class requantization {
   static constexpr index_t step = simd::lanes<A>;
@@ -48,8 +48,9 @@ class requantization {
     const simd::floats<A> x = simd::mul(simd::add(as_floats(sums), simd::load<A>(shifts_.data() + column)),
                                         factors<HasRowScales>(row, column));
     const simd::floats<A> limit(0x1p23f);  // beyond every code and zero point
-    const simd::ints<A> rounded = simd::round_to_int(simd::min(limit, simd::max(simd::floats<A>(-0x1p23f), x)));
-    return simd::select(simd::mask_as<std::int32_t>(x == x), rounded, simd::ints<A>(0)) + simd::ints<A>(zero_);
+    const simd::ints<A> code =
+        simd::round_to_int(simd::min(limit, simd::max(simd::floats<A>(-0x1p23f), x))) + simd::ints<A>(zero_);
+    return simd::select(simd::mask_as<std::int32_t>(x == x), code, simd::ints<A>(0));
   }
 
  private:
