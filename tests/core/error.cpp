@@ -41,3 +41,11 @@ TEST_CASE("require: fails with the sentence only when the condition does not hol
   CHECK(sentence([] { halved(7); }) == "qtensor: the number 7 is odd; it must be even.");
   CHECK_NOTHROW(require(true, "never said"));
 }
+
+TEST_CASE("check_choice: refuses numbers that are none of a choice's") {
+  enum class choice { first, second };
+  detail::check_choice("which", choice::second, choice::second);
+  CHECK(sentence([] { detail::check_choice("which", static_cast<choice>(2), choice::second); }) ==
+        "qtensor: which is 2; its choices are 0 to 1.");
+  CHECK_THROWS_AS(detail::check_choice("which", static_cast<choice>(-1), choice::second), error);
+}

@@ -24,7 +24,9 @@ TEST_CASE("packed: what it moves from holds nothing") {
   using weights = packed<stored<mxfp4>>;
   weights from(weights::layout_type{70, 64, 32}), to;
   const index_t size = from.size_bytes();
-  const auto holds_nothing = [](const weights& w) { return w.rows() == 0 && w.cols() == 0 && w.bytes().empty(); };
+  const auto holds_nothing = [](const weights& w) {
+    return w.rows() == 0 && w.cols() == 0 && w.bytes().empty() && w.size_bytes() == 0;
+  };
   to = std::move(from);
   CHECK(holds_nothing(from));
   CHECK(to.rows() == 70);

@@ -79,12 +79,7 @@ inline attributes as_in(implementation how) {
 
 namespace detail {
 
-/// Throws where a number is none of a choice's, from 0 to `last`.
-template <class Choice>
-void check_choice(std::string_view what, Choice choice, Choice last) {
-  require(choice >= Choice{} && choice <= last, what, " is ", static_cast<int>(choice), "; its choices are 0 to ",
-          static_cast<int>(last), ".");
-}
+using qtensor::detail::check_choice;
 
 }  // namespace detail
 

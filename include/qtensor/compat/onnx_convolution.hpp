@@ -53,8 +53,7 @@ inline convolution_plan plan_of(std::span<const index_t> x, std::span<const inde
   for (std::size_t i = 0; i < how.kernel_shape.size(); ++i)
     require(how.kernel_shape[i] == w[i + 2], "kernel_shape has ", how.kernel_shape[i], " along spatial axis ", i,
             ", where w has ", w[i + 2], ".");
-  require(how.auto_pad >= auto_padding::notset && how.auto_pad <= auto_padding::valid, "auto_pad is ",
-          static_cast<int>(how.auto_pad), "; its choices are 0 to ", static_cast<int>(auto_padding::valid), ".");
+  qtensor::detail::check_choice("auto_pad", how.auto_pad, auto_padding::valid);
   require(how.auto_pad == auto_padding::notset || how.pads.empty(),
           "pads are given beside auto_pad; they go together with auto_pad NOTSET only.");
   convolution_options options{how.strides, how.dilations, {}, {}, {}, how.group};

@@ -55,4 +55,15 @@ constexpr void require(bool condition, const Word&... word) {
   if (!condition) fail(word...);
 }
 
+namespace detail {
+
+/// Throws where a number is none of a choice's, from 0 to `last`.
+template <class Choice>
+constexpr void check_choice(std::string_view what, Choice choice, Choice last) {
+  require(choice >= Choice{} && choice <= last, what, " is ", static_cast<int>(choice), "; its choices are 0 to ",
+          static_cast<int>(last), ".");
+}
+
+}  // namespace detail
+
 }  // namespace qtensor

@@ -30,7 +30,7 @@ decltype(auto) in_storage_order(const Values& values) {
   }
 }
 
-/// Whether an expression goes into a span.
+/// Refuses an expression of another size than a span's.
 template <class Span, class Xpr>
 void check_destination(const Span& out, const Eigen::DenseBase<Xpr>& x) {
   static_assert(Span::rank == 2, "qtensor: an Eigen expression is a matrix; quantize it into a span of rank 2.");

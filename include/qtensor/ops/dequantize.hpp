@@ -282,6 +282,7 @@ requires(View::rank == 2) index_t
 
 /// Writes every element of a view to memory: element (i, j, ...) to out[i * strides[0] + j * strides[1] + ...].
 /// dequantize_into<bf16> and <f16> write the 16 bits of numbers rounded once more (ties to even, overflow to infinity).
+/// Throws where there are elements and `out` is null.
 template <simd::number_format F = f32, quantization_scheme S, tensor_extents E, storage_order O, class A>
 void dequantize_into(const basic_tensor_view<S, E, O, A>& w, storage_t<F>* out, const typename E::array& strides) {
   if (w.size() == 0) return;

@@ -8,7 +8,6 @@
 #include <qtensor/ops/rows.hpp>
 #include <qtensor/simd/gemm_int8.hpp>
 #include <qtensor/simd/ops_amx.hpp>
-#include <qtensor/simd/scales.hpp>
 
 namespace qtensor::inline QTENSOR_ABI {
 
@@ -192,9 +191,7 @@ class integer_panel {
   static constexpr bool has_zeros = packed_has_zeros<S>;
 
   integer_panel(const packed_panel<S, A>& panel, float tensor_scale) : panel_(panel) {
-    simd::decode_scales<typename S::scale_format, A>(panel.scales, width, scales);
-    if constexpr (S::has_tensor_scale)
-      for (float& s : scales) s = rounded(s * tensor_scale);
+    load_panel_scales<Panels>(panel, tensor_scale, scales);
     for (index_t c = 0; c < width; ++c) {
       zeros[c] = code::offset;
       if constexpr (S::has_zero_point) zeros[c] = panel.zeros[c];

@@ -208,9 +208,7 @@ class packed {
     return out;
   }
   /// Everything, to be stored and read by from_bytes on any machine of the same architecture.
-  std::span<const std::byte> bytes() const {
-    return {bytes_.data(), bytes_.data() == nullptr ? 0 : static_cast<std::size_t>(size_bytes())};
-  }
+  std::span<const std::byte> bytes() const { return {bytes_.data(), static_cast<std::size_t>(size_bytes())}; }
   /// What it moves from holds a matrix of no outputs and no depth, and no bytes.
   packed(packed&& other) noexcept
       : layout_(std::exchange(other.layout_, {0, 0, 1})),
@@ -242,7 +240,7 @@ class packed {
   auto with(const Option&... option) const&& = delete;  // would dangle: name the weights first
   std::byte* data() { return bytes_.data(); }
   const std::byte* data() const { return bytes_.data(); }
-  index_t size_bytes() const { return layout_.bytes(); }
+  index_t size_bytes() const { return data() == nullptr ? 0 : layout_.bytes(); }
 
   /// The arrays of panel p of a packed matrix that begins at `bytes`.
   static packed_panel<S, A> panel_in(const std::byte* bytes, const layout_type& l, index_t p) {

@@ -6,6 +6,7 @@
 #include <qtensor/core/line_memory.hpp>
 #include <qtensor/ops/pack.hpp>
 #include <qtensor/ops/source.hpp>
+#include <qtensor/simd/scales.hpp>
 #include <vector>
 
 // A product's result(m, n) = sum over k of x(m, k) w(n, k): rows m are activations, columns n outputs of the weights.
@@ -157,6 +158,16 @@ float scale_of(const X& x, index_t row, index_t k) {
     return rounded(scale * x.tensor_scale());
   else
     return scale;
+}
+
+/// The scales of a panel's outputs where they have one along the sum, of both levels.
+template <class Panels>
+void load_panel_scales(const packed_panel<typename Panels::scheme_type, typename Panels::arch>& panel,
+                       float tensor_scale, float (&to)[Panels::layout_type::width]) {
+  using S = typename Panels::scheme_type;
+  simd::decode_scales<typename S::scale_format, typename Panels::arch>(panel.scales, Panels::layout_type::width, to);
+  if constexpr (S::has_tensor_scale)
+    for (float& s : to) s = rounded(s * tensor_scale);
 }
 
 /// How far codes are asked for while blocks of them are decoded: not where they are near, or packed on the way.

@@ -95,11 +95,7 @@ class group_engine {
     way by{};
     for (index_t p = first; p < first + count; ++p) {
       const packed_panel<S, A> panel = panel_for(x, p);
-      if (one_group_) {
-        simd::decode_scales<typename S::scale_format, A>(panel.scales, width, panel_scales_);
-        if constexpr (S::has_tensor_scale)
-          for (float& s : panel_scales_) s = rounded(s * panels_.tensor_scale());
-      }
+      if (one_group_) load_panel_scales<Panels>(panel, panels_.tensor_scale(), panel_scales_);
       const bool fits = x.fits() && form_.group <= longest && zeros_fit(panel);
       for (index_t m = 0; m < rows; m += rows_at_once) {
         const index_t some = std::min(rows_at_once, rows - m);
