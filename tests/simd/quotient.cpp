@@ -74,6 +74,24 @@ TEST_CASE("scales that are no scales: zero, infinity, NaN, negative") {
   check_uniform<plain<e2m1>>(numbers, {quiet_nan});
 }
 
+TEST_CASE("NaN made of numbers is negative on every CPU, and a number's NaN keeps its sign") {
+  const float nan = quiet_nan;
+  const std::vector<float> x{0.f, -0.f, infinity, -infinity, 1.f, -1.f, nan, -nan};
+  const auto every = [&]<class S>(element_scale s, std::vector<std::uint32_t> expected) {
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(quantize_element<S>(x[i], s) == expected[i]);
+    check_uniform<S>(x, s);
+  };
+  every.template operator()<plain<e4m3>>({infinity}, {0x00, 0x80, 0xff, 0xff, 0x00, 0x80, 0x7f, 0xff});
+  every.template operator()<plain<e4m3, to_special>>({infinity}, {0x00, 0x80, 0xff, 0xff, 0x00, 0x80, 0x7f, 0xff});
+  every.template operator()<plain<e5m2, nan_to_max>>({infinity}, {0x00, 0x80, 0xfb, 0xfb, 0x00, 0x80, 0x7b, 0xfb});
+  every.template operator()<plain<e4m3, reciprocal>>({0x1p-140f}, {0xff, 0xff, 0x7e, 0xfe, 0x7e, 0xfe, 0x7f, 0xff});
+  every.template operator()<plain<int8, nan_to_max>>({infinity}, {0, 0, 0x80, 0x80, 0, 0, 0x7f, 0x80});
+  CHECK(quantize_element<plain<bf16>>(infinity, {infinity}) == 0xffc0);
+  using two_levels = plain<e4m3, tensor_scale<f32>>;
+  every.template operator()<two_levels>({0x1p-140f, infinity}, {0x00, 0x80, 0xff, 0xff, 0x00, 0x80, 0x7f, 0xff});
+  every.template operator()<two_levels>({infinity, 0.f}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0xff});
+}
+
 TEST_CASE("zero points after rounding: the ends of the format, and far outside") {
   for (const std::int32_t z : {0, 1, 128, 255}) every_scale<plain<uint8, zero_point<uint8>>>(z);
   for (const std::int32_t z : {-128, -1, 127})

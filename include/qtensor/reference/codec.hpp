@@ -290,7 +290,8 @@ struct element_scale {
   float tensor_scale = 1.f;
 };
 
-/// x over its scale, by the scheme's division policy, every step rounded to f32 (then to its division type).
+/// x over its scale, by the scheme's division policy, every step rounded to f32 (then to its division type). A NaN that
+/// is none of the operands' (0 times the inverse of a scale below 2^-128) is negative.
 template <quantization_scheme S>
 constexpr float quotient(float x, element_scale s) {
   float q;
@@ -304,6 +305,7 @@ constexpr float quotient(float x, element_scale s) {
   } else {
     q = x / (S::has_tensor_scale ? rounded(s.scale * s.tensor_scale) : s.scale);
   }
+  q = with_invalid_negative(q, !is_nan(x) && !is_nan(s.scale) && !is_nan(s.tensor_scale));
   using type = typename S::division_type;
   if constexpr (!std::is_same_v<type, f32>) q = decode<type>(encode<type, nearest_even, to_special>(q));
   return q;

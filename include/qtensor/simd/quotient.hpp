@@ -174,11 +174,36 @@ struct divisor<quotient_by::moved_halves, A> {
 template <quotient_by By>
 inline constexpr bool has_rest = loses_edges<By> || By == quotient_by::moved_grid;
 
+namespace detail {
+
+/// What arithmetic made of a and b; a NaN is negative where neither of them is one, as x86 has it (core/support.hpp).
+/// Cost: nothing on x86, else 6.
+template <usable_arch A>
+QTENSOR_INLINE floats<A> with_invalid_negative(const floats<A>& made, [[maybe_unused]] const floats<A>& a,
+                                               [[maybe_unused]] const floats<A>& b) {
+#if defined(__x86_64__)
+  return made;
+#else
+  const auto numbers = simd::mask_as<std::uint32_t>(a == a) & simd::mask_as<std::uint32_t>(b == b);
+  const words<A> sign = simd::select(numbers, words<A>(sign_bit), words<A>(0u));
+  const words<A> bits = simd::bits_as<std::uint32_t>(made);
+  return simd::bits_as<float>(simd::select(simd::mask_as<std::uint32_t>(made == made), bits, bits | sign));
+#endif
+}
+
+/// Whether codes may tell a negative NaN from a positive one.
+template <class S>
+inline constexpr bool tells_nans_apart =
+    minifloat_format<typename S::code_format> || one_of<typename S::code_format, bf16, f16> ||
+    std::same_as<typename S::nan, nan_to_max>;
+
+}  // namespace detail
+
 /// The number S divides by: the scale times the tensor's.
 template <class S, usable_arch A>
 QTENSOR_INLINE floats<A> whole_scale(const floats<A>& scale, float tensor_scale) {
   if constexpr (S::has_tensor_scale)
-    return simd::mul(scale, floats<A>(tensor_scale));
+    return detail::with_invalid_negative(simd::mul(scale, floats<A>(tensor_scale)), scale, floats<A>(tensor_scale));
   else
     return scale;
 }
@@ -203,7 +228,8 @@ QTENSOR_INLINE divisor<By, A> divisor_of(const floats<A>& scale, float tensor_sc
     return {vector_inverse<typename S::division, A>::of(scale, S::has_tensor_scale ? tensor_scale : 1.f)};
   } else if constexpr (detail::is_reciprocal<S>) {
     if constexpr (S::has_tensor_scale)
-      return {simd::div(floats<A>(1.f / tensor_scale), scale)};
+      return {detail::with_invalid_negative(simd::div(floats<A>(1.f / tensor_scale), scale), floats<A>(tensor_scale),
+                                            scale)};
     else
       return {simd::div(one, scale)};
   } else if constexpr (By == quotient_by::inverse) {
@@ -299,6 +325,8 @@ QTENSOR_INLINE floats<A> quotients(const floats<A>& x, const divisor<By, A>& d) 
     q = simd::fma(simd::fma(d.rest, q, x), d.value, q);
   } else
     q = simd::fma(x, d.value, simd::mul(x, d.rest));
+  if constexpr (By == quotient_by::division || By == quotient_by::inverse)
+    if constexpr (detail::tells_nans_apart<S>) q = detail::with_invalid_negative(q, x, d.value);
   q = detail::through<typename S::division_type>(q);
   if constexpr (detail::changes_quotients<S>)
     if constexpr (vector_before<typename S::rounding, typename S::code_format, A>::enabled)

@@ -6,6 +6,7 @@
 #include <qtensor/policy/rounding.hpp>
 #include <qtensor/scheme/scheme.hpp>
 #include <qtensor/simd/ops.hpp>
+#include <qtensor/simd/quotient.hpp>
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
@@ -152,15 +153,9 @@ template <quantization_scheme S, float_source From = from_f32, usable_arch A = b
 requires rounds_at_random<S>
 void round_quotients_at_random(const typename From::type* x, const float* scales, float tensor_scale,
                                const std::uint32_t* words, index_t n, float* to) {
-  constexpr bool inverts = std::same_as<typename S::division, reciprocal>;
-  const floats<A> whole(tensor_scale), inverse(qtensor::rounded(1.f / tensor_scale));
+  constexpr quotient_by by = detail::safe_quotient<S>;
   const auto round = [&](const floats<A>& number, index_t i) QTENSOR_INLINE_LAMBDA {
-    const floats<A> scale = simd::load<A>(scales + i);
-    floats<A> q;
-    if constexpr (inverts)
-      q = simd::mul(number, simd::div(inverse, scale));
-    else
-      q = simd::div(number, S::has_tensor_scale ? simd::mul(scale, whole) : scale);
+    const floats<A> q = quotients<S, by>(number, divisor_of<S, by>(simd::load<A>(scales + i), tensor_scale));
     simd::store(to + i, simd::round_at_random<typename S::code_format>(q, simd::load<A>(words + i)));
   };
   index_t i = 0;
