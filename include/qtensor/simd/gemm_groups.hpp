@@ -207,158 +207,190 @@ struct group_loops {
   bool whole, asks, plain;
 };
 
+/// The float sums of a tile: in registers, or where these are few, where they go.
+template <class A, index_t Rows, index_t Vectors>
+struct tile_sums {
+  static constexpr bool in_registers = group_tile<A>::many_registers;
+  static constexpr index_t step = lanes<A>;
+  group_sums place;
+  floats<A> total[in_registers ? Rows : 1][Vectors];
+
+  explicit QTENSOR_INLINE tile_sums(const group_sums& at) : place(at) {
+    each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
+      floats<A> before(0.f);
+      if (place.from != nullptr) before = simd::load<A>(place.from + r * place.from_stride + v * step);
+      if constexpr (in_registers)
+        total[r][v] = before;
+      else
+        simd::store(to(r, v), before);
+    });
+  }
+  QTENSOR_INLINE float* to(index_t r, index_t v) const { return place.to + r * place.to_stride + v * step; }
+
+  template <class F>
+  static QTENSOR_INLINE void each(const F& f) {
+    repeat<Rows>([&](auto r)
+                     QTENSOR_INLINE_LAMBDA { repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(r, v); }); });
+  }
+  template <class Row, class Vector, class F>
+  QTENSOR_INLINE void change(Row r, Vector v, const F& f) {
+    if constexpr (in_registers)
+      total[r][v] = f(total[r][v]);
+    else
+      simd::store(to(r, v), f(simd::load<A>(to(r, v))));
+  }
+  /// What comes after the last group.
+  QTENSOR_INLINE void finish() {
+    const auto multiply_by = [&](auto factor) QTENSOR_INLINE_LAMBDA {
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+        const floats<A> f(factor(r));
+        repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
+          change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::mul(y, f); });
+        });
+      });
+    };
+    if (place.row_scales != nullptr) multiply_by([&](auto r) { return place.row_scales[r]; });
+    if (place.last != 1.f) multiply_by([&](auto) { return place.last; });
+    if constexpr (in_registers) {
+      // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
+      asm("" : "+r"(place.to), "+r"(place.to_stride));
+      each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA { simd::store(to(r, v), total[r][v]); });
+    }
+  }
+};
+
+/// The exact dots of a tile's group, over its quads.
+template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
+struct tile_dots {
+  using reader = quad_reader<A, Q>;
+  static constexpr index_t vectors = 2 * Pairs;
+  static constexpr index_t word_bytes =
+      (Q == quads_of::bytes || Q == quads_of::ready_bytes ? 8 : 4) * lanes<A>;  // of two vectors
+  /// The dots of one row wait for each other: every second quad has sums of its own.
+  static constexpr index_t chains = group_tile<A>::many_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
+  static constexpr bool stays = group_tile<A>::many_registers || nibble_dot<A>::takes_bytes;
+  ints<A> dot[Rows * chains][vectors];
+
+  template <class F>
+  static QTENSOR_INLINE void each(const F& f) {
+    repeat<Rows>([&](auto r)
+                     QTENSOR_INLINE_LAMBDA { repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(r, v); }); });
+  }
+  /// Starts of row r, of the first vector of a pair and of the second.
+  QTENSOR_INLINE tile_dots(const std::int32_t* first, const std::int32_t* second) {
+    each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
+      dot[r][v] = ints<A>((v % 2 == 0 ? first : second)[r]);
+      if constexpr (chains == 2) dot[1][v] = ints<A>(0);
+    });
+  }
+  /// Adds the products of `Count` quads.
+  template <index_t Count, index_t Chain, class Unit>
+  QTENSOR_INLINE void add(const reader& read, const std::uint8_t* codes, index_t quad_bytes, index_t ahead,
+                          const Unit* units, index_t stride) {
+    typename reader::weights weights[vectors][static_cast<std::size_t>(Count)];
+    repeat<Count>([&](auto i) QTENSOR_INLINE_LAMBDA {
+      repeat<Pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
+        const std::uint8_t* words = codes + i * quad_bytes + p * word_bytes;
+        if constexpr (Loops.asks) fetch_lines<word_bytes>(words, ahead);
+        const auto both = read.read(words);
+        weights[2 * p][i] = both.of[0];
+        weights[2 * p + 1][i] = both.of[1];
+      });
+    });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+      typename reader::row values[static_cast<std::size_t>(Count)];
+      repeat<Count>([&](auto i) QTENSOR_INLINE_LAMBDA { values[i] = reader::broadcast(units + r * stride + 4 * i); });
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
+        dot[r + Chain][v] = reader::dot(dot[r + Chain][v], weights[v], values);
+      });
+    });
+  }
+  /// Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
+  QTENSOR_INLINE void stay() {
+    if constexpr (stays)
+      repeat<Rows * chains>([&](auto r) QTENSOR_INLINE_LAMBDA {
+        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
+          dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
+        });
+      });
+  }
+  /// One dot a row and column from what the loops left.
+  QTENSOR_INLINE void join() {
+    if constexpr (chains == 2)
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { dot[0][v] = dot[0][v] + dot[1][v]; });
+    if constexpr (reader::shares)
+      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
+  }
+  /// Adds those of the rows * those of the columns, both of which are large or small factors.
+  QTENSOR_INLINE void add_products(const std::int32_t* of_rows, const std::int32_t* of_columns) {
+    ints<A> column[vectors];
+    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { column[v] = simd::load<A>(of_columns + v * lanes<A>); });
+    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
+      const ints<A> row(of_rows[r]);
+      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { dot[r][v] = simd::multiply_add(dot[r][v], column[v], row); });
+    });
+  }
+};
+
 template <class A, quads_of Q, index_t Rows, index_t Pairs, group_loops Loops>
 [[gnu::noinline]] void group_registers(const group_columns& columns,
                                        const group_rows<typename quad_reader<A, Q>::unit>& rows, index_t groups,
                                        index_t quads, const group_sums& place) {
+  using dots = tile_dots<A, Q, Rows, Pairs, Loops>;
   group_columns w = columns;  // copies, which nothing that is stored can change
   auto x = rows;
-  group_sums sums = place;
-  using reader = quad_reader<A, Q>;
-  constexpr index_t step = lanes<A>, vectors = 2 * Pairs;
-  constexpr index_t word_bytes = (Q == quads_of::bytes || Q == quads_of::ready_bytes ? 8 : 4) * step;  // of two vectors
-  constexpr std::size_t at_once = reader::at_once;
-  constexpr bool in_registers = group_tile<A>::many_registers;
-  constexpr bool stays = in_registers || nibble_dot<A>::takes_bytes;
-  // The dots of one row wait for each other: every second quad has sums of its own.
-  constexpr index_t chains = in_registers && Rows == 1 && Loops.unroll > 1 ? 2 : 1;
-  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : word_bytes;
-  const reader read(w.table);
-
-  floats<A> total[in_registers ? Rows : 1][vectors];
-  repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-    repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-      floats<A> before(0.f);
-      if (sums.from != nullptr) before = simd::load<A>(sums.from + r * sums.from_stride + v * step);
-      if constexpr (in_registers)
-        total[r][v] = before;
-      else
-        simd::store(sums.to + r * sums.to_stride + v * step, before);
-    });
-  });
-  const auto change = [&](auto r, auto v, auto f) QTENSOR_INLINE_LAMBDA {
-    if constexpr (in_registers) {
-      total[r][v] = f(total[r][v]);
-    } else {
-      float* const at = sums.to + r * sums.to_stride + v * step;
-      simd::store(at, f(simd::load<A>(at)));
-    }
-  };
+  constexpr index_t step = lanes<A>, vectors = dots::vectors;
+  constexpr auto at_once = static_cast<index_t>(dots::reader::at_once);
+  const index_t quad_bytes = Q == quads_of::bytes ? w.quad_bytes : dots::word_bytes;
+  const typename dots::reader read(w.table);
+  tile_sums<A, Rows, vectors> sums(place);
 
   for (index_t g = 0; g < groups; ++g) {
-    ints<A> dot[Rows * chains][vectors];
-    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-        dot[r][v] = ints<A>(x.starts[v % 2][g * x.entries + r]);
-        if constexpr (chains == 2) dot[1][v] = ints<A>(0);
-      });
-    });
-    // `count` quads at once, from quad q on.
-    const auto add = [&](auto count, index_t q, auto chain) QTENSOR_INLINE_LAMBDA {
-      constexpr auto some = static_cast<std::size_t>(decltype(count)::value);
-      typename reader::weights weights[vectors][some];
-      repeat<decltype(count)::value>([&](auto i) QTENSOR_INLINE_LAMBDA {
-        repeat<Pairs>([&](auto p) QTENSOR_INLINE_LAMBDA {
-          const std::uint8_t* words = w.codes + (q + i) * quad_bytes + p * word_bytes;
-          if constexpr (Loops.asks) fetch_lines<word_bytes>(words, w.ahead);
-          const auto both = read.read(words);
-          weights[2 * p][i] = both.of[0];
-          weights[2 * p + 1][i] = both.of[1];
-        });
-      });
-      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-        typename reader::row values[some];
-        repeat<decltype(count)::value>(
-            [&](auto i) QTENSOR_INLINE_LAMBDA { values[i] = reader::broadcast(x.units + r * x.stride + 4 * (q + i)); });
-        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-          auto& sum = dot[r + chain][v];
-          sum = reader::dot(sum, weights[v], values);
-        });
-      });
-    };
-    // Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
-    const auto stay = [&]() QTENSOR_INLINE_LAMBDA {
-      if constexpr (stays)
-        repeat<Rows * chains>([&](auto r) QTENSOR_INLINE_LAMBDA {
-          repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-            dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
-          });
-        });
+    const index_t row = g * x.entries, column = g * w.stride;
+    dots group(x.starts[0] + row, x.starts[1] + row);
+    const auto add = [&]<index_t Count, index_t Chain>(index_t q) QTENSOR_INLINE_LAMBDA {
+      group.template add<Count, Chain>(read, w.codes + q * quad_bytes, quad_bytes, w.ahead, x.units + 4 * q, x.stride);
     };
     index_t q = 0;
     for (; q + Loops.unroll <= quads; q += Loops.unroll) {
-      repeat<Loops.unroll / index_t{at_once}>([&](auto u) QTENSOR_INLINE_LAMBDA {
-        add(std::integral_constant<index_t, at_once>{}, q + u * index_t{at_once},
-            std::integral_constant<index_t, u % chains>{});
-      });
-      stay();
+      repeat<Loops.unroll / at_once>(
+          [&](auto u) QTENSOR_INLINE_LAMBDA { add.template operator()<at_once, u % dots::chains>(q + u * at_once); });
+      group.stay();
     }
     if constexpr (!Loops.whole) {
-      for (; q < quads; ++q) add(std::integral_constant<index_t, 1>{}, q, std::integral_constant<index_t, 0>{});
-      stay();
+      for (; q < quads; ++q) add.template operator()<1, 0>(q);
+      group.stay();
     }
-    if constexpr (chains == 2)
-      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { dot[0][v] = dot[0][v] + dot[1][v]; });
     x.units += 4 * quads;
     w.codes += quads * quad_bytes;
+    group.join();
+    if (!Loops.plain && w.zeros != nullptr) group.add_products(x.sums + row, w.zeros + column);
+    if (!Loops.plain && x.zeros != nullptr) group.add_products(x.zeros + row, w.sums + column);
 
-    if constexpr (reader::shares)
-      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA { dot[r][1] = (dot[r][1] - dot[r][0]) >> 4; });
-    // + of the rows * of the columns, both of which are large or small factors.
-    const auto add_products = [&](const std::int32_t* of_rows, const std::int32_t* of_columns) QTENSOR_INLINE_LAMBDA {
-      ints<A> column[vectors];
-      repeat<vectors>([&](auto v)
-                          QTENSOR_INLINE_LAMBDA { column[v] = simd::load<A>(of_columns + g * w.stride + v * step); });
-      repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-        const ints<A> row(of_rows[g * x.entries + r]);
-        repeat<vectors>([&](auto v)
-                            QTENSOR_INLINE_LAMBDA { dot[r][v] = simd::multiply_add(dot[r][v], column[v], row); });
-      });
-    };
-    if (!Loops.plain && w.zeros != nullptr) add_products(x.sums, w.zeros);
-    if (!Loops.plain && x.zeros != nullptr) add_products(x.zeros, w.sums);
     const auto scale_by = [&](auto factor) QTENSOR_INLINE_LAMBDA {
       repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-        const floats<A> column = simd::rounded(simd::load<A>(w.scales + g * w.stride + v * step));
+        const floats<A> of_column = simd::rounded(simd::load<A>(w.scales + column + v * step));
         repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-          const floats<A> exact = simd::to_float(dot[r][v]), scale = factor(column, r);
-          change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(exact, scale, y); });
+          const floats<A> exact = simd::to_float(group.dot[r][v]), scale = factor(of_column, r);
+          sums.change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(exact, scale, y); });
         });
       });
     };
     if (x.scales != nullptr)
-      scale_by([&](const floats<A>& column, auto r)
-                   QTENSOR_INLINE_LAMBDA { return simd::mul(column, floats<A>(x.scales[g * x.entries + r])); });
+      scale_by([&](const floats<A>& of_column, auto r)
+                   QTENSOR_INLINE_LAMBDA { return simd::mul(of_column, floats<A>(x.scales[row + r])); });
     else
-      scale_by([&](const floats<A>& column, auto) QTENSOR_INLINE_LAMBDA { return column; });
+      scale_by([&](const floats<A>& of_column, auto) QTENSOR_INLINE_LAMBDA { return of_column; });
     if (!Loops.plain && w.offsets != nullptr)
       repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-        const floats<A> offset = simd::load<A>(w.offsets + g * w.stride + v * step);
+        const floats<A> offset = simd::load<A>(w.offsets + column + v * step);
         repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-          const floats<A> term(x.terms[g * x.entries + r]);
-          change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(term, offset, y); });
+          const floats<A> term(x.terms[row + r]);
+          sums.change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::fma(term, offset, y); });
         });
       });
   }
-
-  const auto multiply_by = [&](auto factor) QTENSOR_INLINE_LAMBDA {
-    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-      const floats<A> f(factor(r));
-      repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-        change(r, v, [&](const floats<A>& y) QTENSOR_INLINE_LAMBDA { return simd::mul(y, f); });
-      });
-    });
-  };
-  if (sums.row_scales != nullptr) multiply_by([&](auto r) { return sums.row_scales[r]; });
-  if (sums.last != 1.f) multiply_by([&](auto) { return sums.last; });
-  if constexpr (in_registers) {
-    // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
-    asm("" : "+r"(sums.to), "+r"(sums.to_stride));
-    repeat<Rows>([&](auto r) QTENSOR_INLINE_LAMBDA {
-      repeat<vectors>([&](auto v)
-                          QTENSOR_INLINE_LAMBDA { simd::store(sums.to + r * sums.to_stride + v * step, total[r][v]); });
-    });
-  }
+  sums.finish();
 }
 
 template <group_loops Loops>
