@@ -399,6 +399,39 @@ enum class pool_count {
   elements  // the elements that are not padding
 };
 
+namespace ops {
+
+/// How many places of a window are elements, along each axis and for each window along it: padding and what dilation
+/// puts between elements are none. A window has the product of its axes'.
+template <int Rank>
+std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present_elements(const window<Rank>& w,
+                                                                                const index_of_rank<Rank>& extents,
+                                                                                const index_of_rank<Rank>& counts) {
+  std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present;
+  for (std::size_t axis = 0; axis < counts.size(); ++axis)
+    for (index_t i = 0; i < counts[axis]; ++i) {
+      float n = 0.f;
+      for (index_t k = 0; k < w.sizes[axis]; ++k) {
+        const index_t place = i * w.strides[axis] + k * w.window_dilations[axis] - w.padding_low[axis];
+        n += undilated(place, w.base_dilations[axis], extents[axis]) >= 0 ? 1.f : 0.f;
+      }
+      present[axis].push_back(n);
+    }
+  return present;
+}
+
+/// use(first, length, value) for every run of equal values.
+template <class Use>
+void for_each_run(const std::vector<float>& values, const Use& use) {
+  for (auto first = values.begin(); first != values.end();) {
+    const auto end = std::find_if(first, values.end(), [first](float v) { return v != *first; });
+    use(static_cast<index_t>(first - values.begin()), static_cast<index_t>(end - first), *first);
+    first = end;
+  }
+}
+
+}  // namespace ops
+
 /// The average of each window: its sum in the type `accumulator` (requantize_to<S>(scale), S of int32 codes), divided
 /// in f32, then converted by `result`. Padding adds nothing; a window of nothing but padding gives 0. On an executor
 /// sums are, and their division by the size of the window.
@@ -413,7 +446,6 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
     return reduce_window(
         x, zero, w, accumulator, add, [&](const auto& sum) { return mean(qtensor::detail::to_f32(sum), n); }, on...);
   }
-  // The elements of a window are those of its rows, times those along each row, and so on.
   using value = std::remove_cvref_t<decltype(mean(0.f, 1.f))>;
   const auto sums = reduce_window(x, zero, w, accumulator, add, on...);
   const auto each = elements(sums);
@@ -422,32 +454,20 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
   using writer = ops::result_writer<value, static_cast<std::size_t>(Rank)>;
   writer out(counts, mean(0.f, 1.f));
   if (dynamic_extents<Rank>(counts).size() == 0) return out.take();
-  std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present;
-  for (std::size_t axis = 0; axis < counts.size(); ++axis)
-    for (index_t i = 0; i < counts[axis]; ++i) {
-      float n = 0.f;
-      for (index_t k = 0; k < w.sizes[axis]; ++k) {
-        const index_t place = i * w.strides[axis] + k * w.window_dilations[axis] - w.padding_low[axis];
-        n += ops::undilated(place, w.base_dilations[axis], extents[axis]) >= 0 ? 1.f : 0.f;
-      }
-      present[axis].push_back(n);
-    }
+  const auto present = ops::present_elements(w, extents, counts);
   float most = 1.f;  // of the elements of a window
-  for (const auto& along : present) most *= along.empty() ? 0.f : *std::max_element(along.begin(), along.end());
-  std::vector<index_t> runs = {0};  // of windows along a row that have as many elements
-  for (std::size_t i = 1; i <= present[last].size(); ++i)
-    if (i == present[last].size() || present[last][i] != present[last][i - 1]) runs.push_back(static_cast<index_t>(i));
+  for (const auto& along : present) most *= *std::max_element(along.begin(), along.end());
   auto leading = counts;
-  leading[last] = counts[last] > 0 ? 1 : 0;
+  leading[last] = 1;
   ops::known_means<writer, std::remove_cvref_t<decltype(each)>> means(each, out);
   reference::for_each_index(ops::index_of_rank<Rank>{}, leading, [&](ops::index_of_rank<Rank> at) {
     float rows = 1.f;
     for (std::size_t axis = 0; axis < last; ++axis) rows *= present[axis][static_cast<std::size_t>(at[axis])];
-    for (std::size_t i = 1; i < runs.size(); ++i) {
-      at[last] = runs[i - 1];
-      const float n = rows * present[last][static_cast<std::size_t>(at[last])];
-      means.write(at, runs[i] - at[last], n == most, [&mean, n](float sum) { return mean(sum, n); });
-    }
+    ops::for_each_run(present[last], [&](index_t first, index_t length, float along_row) {
+      at[last] = first;
+      const float n = rows * along_row;
+      means.write(at, length, n == most, [&mean, n](float sum) { return mean(sum, n); });
+    });
   });
   return out.take();
 }
