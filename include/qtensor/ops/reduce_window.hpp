@@ -420,14 +420,19 @@ std::array<std::vector<float>, static_cast<std::size_t>(Rank)> present_elements(
   return present;
 }
 
-/// use(first, length, value) for every run of equal values.
-template <class Use>
-void for_each_run(const std::vector<float>& values, const Use& use) {
+/// Runs of equal values.
+struct value_run {
+  index_t first, length;
+  float value;
+};
+inline std::vector<value_run> runs_of(const std::vector<float>& values) {
+  std::vector<value_run> runs;
   for (auto first = values.begin(); first != values.end();) {
     const auto end = std::find_if(first, values.end(), [first](float v) { return v != *first; });
-    use(static_cast<index_t>(first - values.begin()), static_cast<index_t>(end - first), *first);
+    runs.push_back({static_cast<index_t>(first - values.begin()), static_cast<index_t>(end - first), *first});
     first = end;
   }
+  return runs;
 }
 
 }  // namespace ops
@@ -457,17 +462,18 @@ auto average_pool(const X& x, const window<Rank>& w, const Accumulator& accumula
   const auto present = ops::present_elements(w, extents, counts);
   float most = 1.f;  // of the elements of a window
   for (const auto& along : present) most *= *std::max_element(along.begin(), along.end());
+  const auto runs = ops::runs_of(present[last]);  // of windows along a row that have as many elements
   auto leading = counts;
   leading[last] = 1;
   ops::known_means<writer, std::remove_cvref_t<decltype(each)>> means(each, out);
   reference::for_each_index(ops::index_of_rank<Rank>{}, leading, [&](ops::index_of_rank<Rank> at) {
     float rows = 1.f;
     for (std::size_t axis = 0; axis < last; ++axis) rows *= present[axis][static_cast<std::size_t>(at[axis])];
-    ops::for_each_run(present[last], [&](index_t first, index_t length, float along_row) {
-      at[last] = first;
-      const float n = rows * along_row;
-      means.write(at, length, n == most, [&mean, n](float sum) { return mean(sum, n); });
-    });
+    for (const ops::value_run& run : runs) {
+      at[last] = run.first;
+      const float n = rows * run.value;
+      means.write(at, run.length, n == most, [&mean, n](float sum) { return mean(sum, n); });
+    }
   });
   return out.take();
 }

@@ -165,90 +165,130 @@ bool may_miss(const Window& w) {
   return false;
 }
 
-/// What window_folder does, on bytes, into the first of the writers; false where nothing was done, as the bits could
-/// differ.
+/// Windows of codes of one byte, folded on bytes into the first of the writers.
+template <class X, class Fold, class Window, class Writer>
+class byte_windows {
+  using plan = byte_fold<std::tuple<X>, Fold>;
+  using arch = simd::best_arch;
+  using state = typename Fold::state;
+
+ public:
+  byte_windows(const X& x, const Fold& fold, const state& seeds, const Window& w, const typename Window::array& counts,
+               Writer& writer)
+      : x_(x), fold_(fold), seeds_(seeds), w_(w), counts_(counts), writer_(writer), leaves_(fold, x.type()) {}
+
+  /// False where nothing was done, as the bits could differ.
+  bool run() {
+    if (!leaves_.one_type || std::get<0>(seeds_).type() != leaves_.type) return false;
+    if constexpr (plan::is_add)
+      return add();
+    else
+      return find_extremes();
+  }
+
+ private:
+  static constexpr std::uint8_t flip = byte_leaves<Fold, typename plan::from>::flip;
+
+  /// The results of codes, by what is not looked at anew after every store.
+  auto maker() const {
+    return [&fold = fold_, &leaves = leaves_, seeds = seeds_](std::int64_t code) {
+      return std::get<0>(fold.finish(seeds, state(leaves.number(code))));
+    };
+  }
+  index_t outputs() const { return dynamic_extents<X::rank>(counts_).size(); }
+
+  bool add() {
+    const byte_sums sums(leaves_.code, leaves_.type.zero_point, 0);
+    const std::int64_t zero = leaves_.type.zero_point, start = std::get<0>(seeds_).integer() - zero;
+    const auto size = [](std::int64_t v) { return v < 0 ? -v : v; };
+    const std::int64_t most = std::max(sums.largest, size(start)) * (dynamic_extents<X::rank>(w_.sizes).size() + 1);
+    if (most + size(zero) > exact_limit(leaves_.type.scale) || !sums.affine) return false;
+    known_results<Writer> known(zero - most, zero + most, outputs());
+    index_t holes_of_rows = 0;
+    const auto make = maker();
+    window_blocks(x_, w_, counts_)
+        .template fold<std::int32_t>(
+            writer_,
+            [&](index_t rows, index_t holes) {
+              holes_of_rows = holes;
+              return static_cast<std::int32_t>(start * (rows + holes));
+            },
+            [&](const auto& rows, index_t n, std::int32_t* to) {
+              const auto covered = static_cast<index_t>(rows.size());
+              simd::sum_rows<arch>(rows.data(), covered, n, flip, static_cast<std::int32_t>(sums.slope),
+                                   static_cast<std::int32_t>(sums.base * covered + start * holes_of_rows), to);
+            },
+            [&](const std::int32_t* from, index_t n, index_t taps, index_t tap, bool last, std::int32_t* to) {
+              simd::slide_sums<arch>(from, n, taps, tap, last ? static_cast<std::int32_t>(start + zero) : 0, to);
+            },
+            [&](const std::int32_t* from, index_t step, index_t n, auto* units) {
+              known.write(from, step, n, writer_, make, units);
+            });
+    return true;
+  }
+
+  /// The code that wins against the seed.
+  std::int64_t extreme(std::int64_t code) const {
+    return plan::rule::integer(std::get<0>(seeds_).integer(),
+                               std::int64_t{leaves_.code[static_cast<std::size_t>(code)]});
+  }
+  /// Whether results are the extreme codes themselves.
+  bool copies() const {
+    if constexpr (!std::is_same_v<typename plan::to::code_format, typename plan::from::code_format> ||
+                  !std::is_same_v<std::remove_cvref_t<decltype(fold_.output)>, identity>)
+      return false;
+    for (std::int64_t i = 0; i < 256; ++i)
+      if (extreme(i) != (flip == 0 ? i : i - 128)) return false;
+    return true;
+  }
+  bool find_extremes() {
+    using which = typename extreme_of<typename plan::rule>::type;
+    const auto seed = std::get<0>(seeds_);
+    if (!leaves_.keeps_codes(seed)) return false;
+    // The extreme of nothing is `none`, a code that must not beat the seed then.
+    if (extreme(which::none) != seed.integer() && may_miss(w_)) return false;
+    known_results<Writer> known(0, 255, outputs());
+    const auto make = [this, make = maker()](std::int64_t i) { return make(extreme(i)); };
+    window_blocks(x_, w_, counts_)
+        .template fold<std::uint8_t>(
+            writer_, [](index_t, index_t) { return which::none; },
+            [&](const auto& rows, index_t n, std::uint8_t* to) {
+              for (const std::uint8_t* row : rows) simd::extreme_columns<which, arch>(row, 1, 0, n, flip, to);
+            },
+            [&](const std::uint8_t* from, index_t n, index_t taps, index_t tap, bool, std::uint8_t* to) {
+              std::fill_n(to, n, which::none);
+              simd::extreme_columns<which, arch>(from, taps, tap, n, 0, to);
+            },
+            [&, copies = copies()](const std::uint8_t* from, index_t step, index_t n, auto* units) {
+              if (!copies) return known.write(from, step, n, writer_, make, units);
+              const auto copy = [=](index_t apart) QTENSOR_INLINE_LAMBDA {
+                for (index_t c = 0; c < n; ++c) units[c] = from[c * apart] ^ flip;
+              };
+              step == 1 ? copy(1) : step == 2 ? copy(2) : copy(step);  // numbers that the compiler knows
+            });
+    return true;
+  }
+
+  const X& x_;
+  const Fold& fold_;
+  const state& seeds_;
+  const Window& w_;
+  const typename Window::array& counts_;
+  Writer& writer_;
+  byte_leaves<Fold, typename plan::from> leaves_;
+};
+
+/// What window_folder does, by byte_windows; false where nothing was done, as the bits could differ or the windows are
+/// few.
 template <class X, class Fold, class Window, class Writer>
 bool fold_window_bytes(const X& x, const Fold& fold, const typename Fold::state& seeds, const Window& w,
                        const typename Window::array& counts, Writer& writer) {
-  constexpr int rank = X::rank;
-  using plan = byte_fold<std::tuple<X>, Fold>;
-  using arch = simd::best_arch;
-  using index_array = index_of_rank<rank>;
-  const index_array extents = x.extents();
-  const index_t outputs = dynamic_extents<rank>(counts).size(), window_size = dynamic_extents<rank>(w.sizes).size();
-  if (x.contiguous_axis() != rank - 1 || dynamic_extents<rank>(extents).size() == 0 ||
-      outputs * window_size < fewest_bytes)
+  const auto size = [](const typename Window::array& extents) { return dynamic_extents<X::rank>(extents).size(); };
+  if (x.contiguous_axis() != X::rank - 1 || size(x.extents()) == 0 || size(counts) * size(w.sizes) < fewest_bytes)
     return false;
   for (index_t dilation : w.base_dilations)
     if (dilation != 1) return false;
-  const byte_leaves<Fold, typename plan::from> leaves(fold, x.type());
-  constexpr std::uint8_t flip = leaves.flip;
-  const auto seed = std::get<0>(seeds);
-  if (!leaves.one_type || seed.type() != leaves.type) return false;
-  const std::int64_t zero = leaves.type.zero_point, start = seed.integer() - zero;
-  const byte_sums sums(leaves.code, leaves.type.zero_point, 0);
-  const std::int64_t most = std::max(sums.largest, start < 0 ? -start : start) * (window_size + 1);
-  if constexpr (plan::is_add) {
-    if (most + (zero < 0 ? -zero : zero) > exact_limit(leaves.type.scale) || !sums.affine) return false;
-  } else {
-    if (!leaves.keeps_codes(seed)) return false;
-  }
-
-  const window_blocks blocks(x, w, counts);
-  const auto make = [&](std::int64_t code) {
-    return std::get<0>(fold.finish(seeds, typename Fold::state(leaves.number(code))));
-  };
-  if constexpr (plan::is_add) {
-    known_results<Writer> known(zero - most, zero + most, outputs);
-    index_t holes_of_rows = 0;
-    blocks.template fold<std::int32_t>(
-        writer,
-        [&](index_t rows, index_t holes) {
-          holes_of_rows = holes;
-          return static_cast<std::int32_t>(start * (rows + holes));
-        },
-        [&](const auto& rows, index_t n, std::int32_t* to) {
-          const auto covered = static_cast<index_t>(rows.size());
-          simd::sum_rows<arch>(rows.data(), covered, n, flip, static_cast<std::int32_t>(sums.slope),
-                               static_cast<std::int32_t>(sums.base * covered + start * holes_of_rows), to);
-        },
-        [&](const std::int32_t* from, index_t n, index_t taps, index_t tap, bool last, std::int32_t* to) {
-          simd::slide_sums<arch>(from, n, taps, tap, last ? static_cast<std::int32_t>(start + zero) : 0, to);
-        },
-        [&](const std::int32_t* from, index_t step, index_t n, auto* units) {
-          known.write(from, step, n, writer, make, units);
-        });
-  } else {
-    using which = typename extreme_of<typename plan::rule>::type;
-    // The extreme of nothing is `none`, a code that must not beat the seed then.
-    const auto extreme = [&](std::int64_t i) {
-      return plan::rule::integer(seed.integer(), std::int64_t{leaves.code[static_cast<std::size_t>(i)]});
-    };
-    if (extreme(which::none) != seed.integer() && may_miss(w)) return false;
-    // Whether results are the extreme codes themselves.
-    bool copies = std::is_same_v<typename plan::to::code_format, typename plan::from::code_format> &&
-                  std::is_same_v<std::remove_cvref_t<decltype(fold.output)>, identity>;
-    for (std::int64_t i = 0; copies && i < 256; ++i) copies = extreme(i) == (flip == 0 ? i : i - 128);
-    known_results<Writer> known(0, 255, outputs);
-    const auto make_extreme = [&](std::int64_t i) { return make(extreme(i)); };
-    blocks.template fold<std::uint8_t>(
-        writer, [](index_t, index_t) { return which::none; },
-        [&](const auto& rows, index_t n, std::uint8_t* to) {
-          for (const std::uint8_t* row : rows) simd::extreme_columns<which, arch>(row, 1, 0, n, flip, to);
-        },
-        [&](const std::uint8_t* from, index_t n, index_t taps, index_t tap, bool, std::uint8_t* to) {
-          std::fill_n(to, n, which::none);
-          simd::extreme_columns<which, arch>(from, taps, tap, n, 0, to);
-        },
-        [&](const std::uint8_t* from, index_t step, index_t n, auto* units) {
-          if (!copies) return known.write(from, step, n, writer, make_extreme, units);
-          const auto copy = [=](index_t apart) QTENSOR_INLINE_LAMBDA {
-            for (index_t c = 0; c < n; ++c) units[c] = from[c * apart] ^ flip;
-          };
-          step == 1 ? copy(1) : step == 2 ? copy(2) : copy(step);  // numbers that the compiler knows
-        });
-  }
-  return true;
+  return byte_windows<X, Fold, Window, Writer>(x, fold, seeds, w, counts, writer).run();
 }
 
 }  // namespace qtensor::inline QTENSOR_ABI::ops
