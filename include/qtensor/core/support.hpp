@@ -87,9 +87,8 @@ constexpr bool is_negative(float x) { return (bits_of(x) & sign_bit) != 0; }
 constexpr float magnitude(float x) { return float_of(bits_of(x) & magnitude_bits); }
 /// A NaN of the same sign and payload that does not signal.
 constexpr float quieted(float nan) { return float_of(bits_of(nan) | quiet_bit); }
-/// What arithmetic made of numbers, `are_numbers` as long as none of them is NaN: a NaN then is the negative one, which
-/// x86 makes and so the vendors' programs that were run. Other CPUs, and compilers that fold constants, make the
-/// positive one.
+/// What arithmetic made. Where its operands are numbers, none of them NaN, a NaN is the negative one: x86 makes it, and
+/// so did the vendors' programs that were run; other CPUs, and compilers that fold constants, make the positive one.
 constexpr float with_invalid_negative(float made, bool are_numbers) {
   return is_nan(made) && are_numbers ? -quiet_nan : made;
 }

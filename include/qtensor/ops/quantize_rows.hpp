@@ -202,8 +202,8 @@ void join_box_down(index_t col, const matrix_ref<const typename From::type>& box
   constexpr index_t wide = 1024;
   for (index_t first = 0; first < box.cols(); first += wide) {
     const index_t n = std::min(wide, box.cols() - first);
-    alignas(64) std::uint32_t best[wide];  // boxes from memory are narrow: no more of it is cleared than they have
-    std::fill_n(best, n, 0u);
+    alignas(64) std::uint32_t best[wide];
+    std::fill_n(best, n, 0u);  // no more than there are: boxes from memory are narrow
     simd::accumulate_amax_bits<simd::best_arch, From>(&box(0, first), box.row_stride, box.rows(), n, best, fetches);
     for_each_run_of_blocks(col + first, n, length, [&](index_t i, index_t blocks, index_t part, index_t block) {
       simd::join_block_maxima<simd::best_arch>(best + i, blocks, part, seen.amax + block);

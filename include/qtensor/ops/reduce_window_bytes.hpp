@@ -189,7 +189,7 @@ class byte_windows {
  private:
   static constexpr std::uint8_t flip = byte_leaves<Fold, typename plan::from>::flip;
 
-  /// The results of codes, by what is not looked at anew after every store.
+  /// What makes results of codes; seeds are copied, which otherwise are read again after every byte that is stored.
   auto maker() const {
     return [&fold = fold_, &leaves = leaves_, seeds = seeds_](std::int64_t code) {
       return std::get<0>(fold.finish(seeds, state(leaves.number(code))));
