@@ -82,11 +82,14 @@ TEST_CASE("onnx: scales and sources of 16 bits; the quotient in f32 as ONNX Runt
         std::vector<int>{2, -4});
 }
 
-TEST_CASE("onnx: int32 sources are rounded to f32 first") {
+TEST_CASE("onnx: int32 sources are rounded to f32 first; null ones are refused") {
   const std::vector<std::int32_t> x = {16777217, -5, 7};
   const floats scales = {65537.f, 2.f, 2.f};
   CHECK(ints(onnx::quantize_linear<linear<int16>>(x.data(), extents(1, 3), scales).codes()) ==
         std::vector<int>{256, -2, 4});
+  const std::int32_t* const null = nullptr;
+  CHECK(sentence([&] { onnx::quantize_linear<linear<int16>>(null, extents(1, 3), scales); }) ==
+        "qtensor: the source is null, but has 3 elements.");
 }
 
 TEST_CASE("onnx: scales for the tensor, an axis or blocks of an axis; axes from the end; a short last block") {

@@ -218,10 +218,12 @@ tensor<S, Extents> quantize_linear(const memory_source<X, Extents>& x, scales_in
   return quantize_linear<S>(rows, x.extents, scales, zero_points, how, on...);
 }
 
-/// QuantizeLinear of dense int32 elements in row-major order, each rounded to f32 first.
+/// QuantizeLinear of dense int32 elements in row-major order, each rounded to f32 first. Throws where there are
+/// elements and x is null.
 template <quantization_scheme S, tensor_extents Extents, qtensor::detail::execution_option... On>
 tensor<S, Extents> quantize_linear(const std::int32_t* x, const Extents& extents, scales_in<S> scales,
                                    codes_in<S> zero_points = {}, const attributes& how = {}, const On&... on) {
+  require(x != nullptr || extents.size() == 0, "the source is null, but has ", extents.size(), " elements.");
   const index_t cols = extents[Extents::rank - 1];
   const detail::integer_source rows{x, cols > 0 ? extents.size() / cols : tensor_shape<S, Extents>{extents}.row_count(),
                                     cols};
