@@ -223,7 +223,7 @@ tensor<S, Extents> quantize_linear(const memory_source<X, Extents>& x, scales_in
 template <quantization_scheme S, tensor_extents Extents, qtensor::detail::execution_option... On>
 tensor<S, Extents> quantize_linear(const std::int32_t* x, const Extents& extents, scales_in<S> scales,
                                    codes_in<S> zero_points = {}, const attributes& how = {}, const On&... on) {
-  require(x != nullptr || extents.size() == 0, "the source is null, but has ", extents.size(), " elements.");
+  ops::check_source_memory(x, extents.size());
   const index_t cols = extents[Extents::rank - 1];
   const detail::integer_source rows{x, cols > 0 ? extents.size() / cols : tensor_shape<S, Extents>{extents}.row_count(),
                                     cols};

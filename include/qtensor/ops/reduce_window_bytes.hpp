@@ -179,7 +179,6 @@ class byte_windows {
 
   /// False where nothing was done, as the bits could differ.
   bool run() {
-    if (!leaves_.one_type || std::get<0>(seeds_).type() != leaves_.type) return false;
     if constexpr (plan::is_add)
       return add();
     else
@@ -198,6 +197,7 @@ class byte_windows {
   index_t outputs() const { return dynamic_extents<X::rank>(counts_).size(); }
 
   bool add() {
+    if (!leaves_.one_type || std::get<0>(seeds_).type() != leaves_.type) return false;
     const byte_sums sums(leaves_.code, leaves_.type.zero_point, 0);
     const std::int64_t zero = leaves_.type.zero_point, start = std::get<0>(seeds_).integer() - zero;
     const auto size = [](std::int64_t v) { return v < 0 ? -v : v; };

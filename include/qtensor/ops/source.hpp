@@ -340,6 +340,11 @@ requires(has_parts<Axis, Rank, X>) auto part_of(const X& x, index_t first, index
     return source_part<X>(x, first * rows, n * rows, 0, x.cols());
 }
 
+/// Throws where there are elements and `data` is null.
+inline void check_source_memory(const void* data, index_t size) {
+  require(data != nullptr || size == 0, "the source is null, but has ", size, " elements.");
+}
+
 }  // namespace ops
 
 /// Memory as a source: `source(ptr, extents(2, 3, 64, 96))` of floats in row-major order, `source<bf16>(ptr, ...)` and
@@ -348,7 +353,7 @@ requires(has_parts<Axis, Rank, X>) auto part_of(const X& x, index_t first, index
 template <format F = f32, tensor_extents Extents>
 memory_source<F, Extents> source(const storage_t<F>* data, const Extents& extents,
                                  const typename Extents::array& strides) {
-  require(data != nullptr || extents.size() == 0, "the source is null, but has ", extents.size(), " elements.");
+  ops::check_source_memory(data, extents.size());
   return {data, extents, strides};
 }
 template <format F = f32, tensor_extents Extents>

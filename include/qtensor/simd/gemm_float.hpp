@@ -95,6 +95,12 @@ QTENSOR_INLINE void repeat(F f) {
   (std::make_integer_sequence<index_t, N>{});
 }
 
+// The same for f(r, v), r < M and v < N: row by row.
+template <index_t M, index_t N, class F>
+QTENSOR_INLINE void repeat(F f) {
+  repeat<M>([&](auto r) QTENSOR_INLINE_LAMBDA { repeat<N>([&](auto v) QTENSOR_INLINE_LAMBDA { f(r, v); }); });
+}
+
 // Calls run(std::integral_constant<index_t, count>) for a count from Least to Most.
 template <index_t Most, index_t Least = 1, class Run>
 QTENSOR_INLINE void with_count(index_t count, const Run& run) {

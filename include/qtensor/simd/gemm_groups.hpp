@@ -216,7 +216,7 @@ struct tile_sums {
   floats<A> total[in_registers ? Rows : 1][Vectors];
 
   explicit QTENSOR_INLINE tile_sums(const group_sums& at) : place(at) {
-    each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
+    repeat<Rows, Vectors>([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
       floats<A> before(0.f);
       if (place.from != nullptr) before = simd::load<A>(place.from + r * place.from_stride + v * step);
       if constexpr (in_registers)
@@ -227,11 +227,6 @@ struct tile_sums {
   }
   QTENSOR_INLINE float* to(index_t r, index_t v) const { return place.to + r * place.to_stride + v * step; }
 
-  template <class F>
-  static QTENSOR_INLINE void each(const F& f) {
-    repeat<Rows>([&](auto r)
-                     QTENSOR_INLINE_LAMBDA { repeat<Vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(r, v); }); });
-  }
   template <class Row, class Vector, class F>
   QTENSOR_INLINE void change(Row r, Vector v, const F& f) {
     if constexpr (in_registers)
@@ -254,7 +249,7 @@ struct tile_sums {
     if constexpr (in_registers) {
       // g++ 12 otherwise keeps the addresses of all rows from above, in vector registers.
       asm("" : "+r"(place.to), "+r"(place.to_stride));
-      each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA { simd::store(to(r, v), total[r][v]); });
+      repeat<Rows, Vectors>([&](auto r, auto v) QTENSOR_INLINE_LAMBDA { simd::store(to(r, v), total[r][v]); });
     }
   }
 };
@@ -271,14 +266,9 @@ struct tile_dots {
   static constexpr bool stays = group_tile<A>::many_registers || nibble_dot<A>::takes_bytes;
   ints<A> dot[Rows * chains][vectors];
 
-  template <class F>
-  static QTENSOR_INLINE void each(const F& f) {
-    repeat<Rows>([&](auto r)
-                     QTENSOR_INLINE_LAMBDA { repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA { f(r, v); }); });
-  }
   /// Starts of row r, of the first vector of a pair and of the second.
   QTENSOR_INLINE tile_dots(const std::int32_t* first, const std::int32_t* second) {
-    each([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
+    repeat<Rows, vectors>([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
       dot[r][v] = ints<A>((v % 2 == 0 ? first : second)[r]);
       if constexpr (chains == 2) dot[1][v] = ints<A>(0);
     });
@@ -308,10 +298,8 @@ struct tile_dots {
   /// Sums stay where they are: g++ 12 otherwise moves them about, and to memory, at every end of a loop.
   QTENSOR_INLINE void stay() {
     if constexpr (stays)
-      repeat<Rows * chains>([&](auto r) QTENSOR_INLINE_LAMBDA {
-        repeat<vectors>([&](auto v) QTENSOR_INLINE_LAMBDA {
-          dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
-        });
+      repeat<Rows * chains, vectors>([&](auto r, auto v) QTENSOR_INLINE_LAMBDA {
+        dot[r][v] = simd::bits_as<std::int32_t>(simd::rounded(simd::bits_as<float>(dot[r][v])));
       });
   }
   /// One dot a row and column from what the loops left.
