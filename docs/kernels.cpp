@@ -35,6 +35,11 @@ struct int3 : qt::integer<3, signed> {
   static constexpr qt::fixed_string name = "int3 (a user's)";
 };
 
+/// A user's float of 10 bits.
+struct e5m4 : qt::minifloat<5, 4, 15, qt::specials::ieee> {
+  static constexpr qt::fixed_string name = "e5m4 (a user's)";
+};
+
 /// A user's rounding: numbers move before they are rounded.
 struct own_rounding {
   using slot = qt::slot::rounding;
@@ -46,31 +51,11 @@ struct own_rounding {
   }
 };
 
-template <class S>
-constexpr bool quantizes_on_vectors() {
-  if constexpr (S::is_interleaved)
-    return qt::simd::block_encodable<S>;
-  else if constexpr (qt::ops::quantizes_in_blocks<S, qt::row_major, 2>())
-    return true;
-  else if constexpr (qt::ops::quantizes_less_offsets<S>())
-    return quantizes_on_vectors<qt::ops::without_offsets<S>>();
-  else
-    return qt::ops::walks_rows<S> &&
-           qt::simd::kernel_name<qt::simd::op::encode, typename qt::ops::run_scheme<S>::type>() != "reference";
-}
-template <class S>
-constexpr bool dequantizes_on_vectors() {
-  if constexpr (S::is_interleaved)
-    return qt::simd::block_decodable<S>;
-  else
-    return qt::simd::codes_in_runs<S> && qt::simd::kernel_name<qt::simd::op::decode, qt::stored<S>>() != "reference";
-}
-
 const char* path(bool vectors) { return vectors ? "vectors" : "reference"; }
 
 template <class S>
 void row(const char* spelling, const char* reason) {
-  constexpr bool encodes = quantizes_on_vectors<S>(), decodes = dequantizes_on_vectors<S>();
+  constexpr bool encodes = qt::ops::quantizes_on_vectors<S>(), decodes = qt::ops::dequantizes_on_vectors<S>();
   std::printf("| `%s` | %s | %s | %s |\n", spelling, path(encodes), path(decodes), encodes && decodes ? "" : reason);
 }
 
@@ -84,8 +69,9 @@ int main() {
       "<!-- Written by docs/kernels.cpp; a test compares the two. -->\n# What runs on vectors\n\n"
       "Quantize and dequantize of whole tensors, on every level (AVX-512, AVX2, SSE4.2, NEON). The scalar reference "
       "runs\n"
-      "where the last column says why; both give the same bits. `simd::kernel_name<op, scheme>()` tells it of any "
-      "scheme.\n"
+      "where the last column says why; both give the same bits. `ops::quantizes_on_vectors<scheme>()` and\n"
+      "`ops::dequantizes_on_vectors<scheme>()` tell it of any scheme, for the CPU that `-march` names: without it, "
+      "x86-64\nhas none of these levels, and all runs on the reference.\n"
       "\n| scheme | quantize | dequantize | reason |\n|---|---|---|---|\n");
   ROW("", int8_per_tensor);
   ROW("", int8_per_channel<1>);
@@ -97,7 +83,7 @@ int main() {
   ROW("", fp8_block<128, 128>);
   ROW("", scheme<e5m2, per_tensor>);
   ROW("", scheme<e4m3fnuz, per_tensor>);
-  ROW("no mantissa to spare: its grid is below what one addition reaches", scheme<e1m2, group<32>>);
+  ROW("", scheme<e1m2, group<32>>);
   ROW("", hif8_block<128, 128>);
   ROW("HiFloat8 is vectorised with saturation, as every vendor's quantizers have it",
       with<hif8_block<128, 128>, to_special>);
@@ -124,6 +110,8 @@ int main() {
   ROW("codes of 16 bits are rounded to nearest, ties to even: what CPUs have instructions for",
       scheme<bf16, per_tensor, toward_zero>);
   ROW("", scheme<int3, group<32>>);
+  ROW("formats of 9 to 15 bits are nobody's but yours: what kernels know of are bytes, and words of 16 and 32 bits",
+      scheme<e5m4, per_tensor>);
   ROW("", with<int8_per_tensor, stochastic<1>>);
   ROW("", with<mxfp4, stochastic<1>>);
   ROW("vectors round at random on grids with one step a binade: HiFloat8 and lists of values have others",
@@ -134,8 +122,8 @@ int main() {
   ROW("", compat::ggml::q4_1);
   ROW("", compat::ggml::q5_0);
   ROW("", compat::ggml::q5_1);
-  ROW("the nearest code is searched as ggml searches it", compat::ggml::mxfp4);
-  ROW("the nearest code is searched as ggml searches it", compat::ggml::nvfp4);
+  ROW("", compat::ggml::mxfp4);
+  ROW("", compat::ggml::nvfp4);
   ROW("", compat::torchao::nvfp4_two_level);
   ROW("", compat::transformer_engine::nvfp4);
   ROW("", compat::microxcaling::mx<e4m3>);

@@ -3,6 +3,7 @@
 usage: run.py KIND ROOT BUILD
 KIND  subproject: a Meson project with qtensor in its subprojects folder; it must add no target and no test
       pkgconfig, cmake: against an installation in a prefix of its own
+      warnings: compiled with -Wall and -Wextra, optimized, for the widest vectors; nothing may be warned of
 ROOT  qtensor's source tree     BUILD  a configured build folder of it, which names the compiler
 """
 # SPDX-License-Identifier: BSD-3-Clause
@@ -73,12 +74,22 @@ def cmake(root, work, environment):
     run(work / 'build' / 'consumer')
 
 
+def warnings(root, work, environment):
+    compiler = shlex.split(environment['CXX'])
+    wide = ['-march=x86-64-v4'] if output(*compiler, '-dumpmachine').startswith('x86_64') else []
+    others = shlex.split(output('pkg-config', '--cflags', 'eigen3', 'xsimd', env=environment))
+    others = [flag.replace('-I', '-isystem', 1) for flag in others]
+    run(*compiler, '-std=c++20', '-O2', *wide, '-Wall', '-Wextra', '-Werror', '-I', root / 'include', *others, '-c',
+        HERE / 'consumer.cpp', '-o', work / 'consumer.o')
+
+
 def main():
     kind, root, build = sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3]
     compiler, _ = compiler_and_flags(build)
     environment = os.environ | {'CXX': shlex.join(compiler)}
     with tempfile.TemporaryDirectory() as folder:
-        {'subproject': subproject, 'pkgconfig': pkgconfig, 'cmake': cmake}[kind](root, Path(folder), environment)
+        kinds = {'subproject': subproject, 'pkgconfig': pkgconfig, 'cmake': cmake, 'warnings': warnings}
+        kinds[kind](root, Path(folder), environment)
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-// EXPECT-FIRST: qtensor: encode<F, P...> needs a rounding policy
+// EXPECT-FIRST: qtensor: a rounding policy needs up(negative, odd, remainder)
 // SPDX-License-Identifier: BSD-3-Clause
 #include <qtensor/reference/codec.hpp>
 

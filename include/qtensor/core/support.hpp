@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -51,6 +52,20 @@ template <std::size_t N, std::size_t B>
 constexpr auto operator+(const char (&a)[N], const fixed_string<B>& b) {
   return fixed_string(a) + b;
 }
+
+namespace detail {
+template <std::size_t N>
+void takes_name(const fixed_string<N>&);
+}  // namespace detail
+
+/// Has a `name` that can become part of another's.
+template <class T>
+concept named = requires {
+  detail::takes_name(T::name);
+};
+
+template <class T, class... Choices>
+concept one_of = (std::same_as<T, Choices> || ...);
 
 /// Decimal digits of V as a name; "dynamic" for `dynamic`.
 template <index_t V>

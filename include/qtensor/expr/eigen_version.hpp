@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-#include <Eigen/Core>
 #include <qtensor/simd/abi.hpp>
+#include <qtensor/simd/ops_intrinsics.hpp>
+
+#include <Eigen/Core>
 
 // EIGEN_VERSION_AT_LEAST compares (world, major, minor) up to 3.4 and (major, minor, patch) from 5 on; both say yes
 // here.

@@ -25,13 +25,12 @@ concept decoded_value = std::same_as<T, float> || std::same_as<T, std::int64_t>;
 /// numbers up to the middle between them round to max before any overflows; `keeps_nan_payload`, where a NaN keeps the
 /// upper bits of an f32's.
 template <class F>
-concept format = requires(std::uint32_t code) {
+concept format = named<F> && requires(std::uint32_t code) {
   { F::bits } -> std::convertible_to<int>;
   { F::min } -> std::convertible_to<float>;
   { F::max } -> std::convertible_to<float>;
   { F::is_integer } -> std::convertible_to<bool>;
   { F::is_signed } -> std::convertible_to<bool>;
-  { F::name } -> std::convertible_to<std::string_view>;
   { F::decode(code) } -> decoded_value;
 }
 &&(F::bits >= 1 && F::bits <= 32);
@@ -58,8 +57,7 @@ struct storage_of<F> {
 template <format F>
 using storage_t = typename detail::storage_of<F>::type;
 
-/// Codes that share a byte: 2 for 4-bit formats, 4 for 2-bit ones. 6-bit codes run across bytes, so they count as
-/// packed.
+/// Whether codes share bytes: two of 4 bits, four of 2 bits one byte, four of 6 bits three.
 template <format F>
 inline constexpr bool is_packed = F::bits < 8;
 /// Bits from one code to the next in memory: codes that do not share a byte have a storage unit each.

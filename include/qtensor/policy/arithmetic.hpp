@@ -18,8 +18,7 @@ struct reciprocal {
   static constexpr fixed_string name = "reciprocal";
 };
 /// x * m, where the rule gives m beside the scale, each rounded on its own (`reciprocal_amax`). CANN's int8 on A2 and
-/// A3 (NUMERICS 4). Dynamic only: a stored scale does not tell m.         .52734375, amax 1.0546875 -> 63, by division
-/// 64
+/// A3 (NUMERICS 4). Dynamic only: a stored scale does not tell m.        .52734375, amax 1.0546875 -> 63 (divided: 64)
 struct rule_multiplier {
   using slot = slot::division;
   static constexpr fixed_string name = "rule_multiplier";
@@ -32,6 +31,16 @@ struct rule_multiplier {
 
 /// The value of the first code whose distance |value * scale - x|, every step rounded to f32, is the least.
 struct least_distance {};
+
+namespace detail {
+template <class D>
+concept own_division = requires(float x) {
+  { D::quotient(x, x, x) } -> std::same_as<float>;
+};
+}  // namespace detail
+
+template <class P>
+concept division_policy = one_of<P, exact_division, reciprocal, rule_multiplier> || detail::own_division<P>;
 
 /// The quotient is rounded to F first: the ONNX reference divides f16 by f16 in f16 (NUMERICS 8.1).
 template <format F>
@@ -62,5 +71,12 @@ struct unrounded_scale {
   using slot = slot::code_scale;
   static constexpr fixed_string name = "unrounded_scale";
 };
+
+// Kernels know these choices by name: their slots take no policies of one's own.
+
+template <class P>
+concept zero_point_order_policy = one_of<P, zp_after_round, zp_before_round>;
+template <class P>
+concept code_scale_policy = one_of<P, stored_scale, unrounded_scale>;
 
 }  // namespace qtensor

@@ -92,6 +92,10 @@ struct interleaved_groups {
 };
 
 template <class L>
+concept code_layout = requires {
+  typename L::order;
+};
+template <class L>
 concept interleaved_layout = requires {
   requires L::interleaved_blocks;
 };

@@ -86,6 +86,26 @@ template <class P>
 concept random_rounding = fills<P, slot::rounding> && requires(std::uint32_t word, int width) {
   { P::up(word, width, word) } -> std::same_as<bool>;
 };
+namespace detail {
+struct member_before {
+  int before;
+};
+template <class P>
+struct with_member_before : P, member_before {};  // two members of that name, unless P has none
+}  // namespace detail
+/// Has anything called `before`.
+template <class P>
+concept names_before = !std::is_final_v<P> && !requires {
+  &detail::with_member_before<P>::before;
+};
+/// Looks at whole numbers first.
+template <class P, class F>
+concept rounds_before = requires(float x) {
+  { P::template before<F>(x) } -> std::same_as<float>;
+}
+|| requires(float x, std::uint32_t word) {
+  { P::template before<F>(x, word) } -> std::same_as<float>;
+};
 /// What a user's own rounding has to offer: a constexpr decision whether the magnitude steps up. It never calls the
 /// math library, so it serves integers, minifloats and tables alike.
 template <class P>

@@ -343,6 +343,10 @@ struct static_only {
 };
 
 template <class R>
+concept scale_rule = requires {
+  requires one_of<typename R::statistics, absolute_maximum, extremes, peak, own_extremes, no_statistics>;
+};
+template <class R>
 concept power_of_two_rule = fills<R, slot::rule> && requires {
   requires R::power_of_two;
 };
@@ -366,5 +370,27 @@ concept two_level_rule = amax_rule<R> && requires(float amax, code_range codes) 
 };
 template <class R>
 concept extremes_rule = fills<R, slot::rule> && std::same_as<typename R::statistics, extremes>;
+
+/// Whether a rule has the functions its statistics ask for, where a scheme has one level of scales, and where two.
+template <class R, class Code, class Scale, class Statistics = typename R::statistics>
+inline constexpr bool gives_scales = std::same_as<Statistics, no_statistics>;
+template <class R, class Code, class Scale, one_of<absolute_maximum, peak> Statistics>
+inline constexpr bool gives_scales<R, Code, Scale, Statistics> = requires(float most, code_range codes) {
+  { R::template scale<Code, Scale>(most, codes) } -> std::same_as<float>;
+};
+template <class R, class Code, class Scale>
+inline constexpr bool gives_scales<R, Code, Scale, own_extremes> = requires(float low, float high, code_range codes) {
+  { R::template scale<Code, Scale>(low, high, codes) } -> std::same_as<float>;
+  { R::offset(low, high) } -> std::same_as<float>;
+};
+template <class R, class Code, class Scale>
+inline constexpr bool gives_scales<R, Code, Scale, extremes> = requires(float low, float high, code_range codes) {
+  { R::template scale<Scale>(low, high, codes) } -> std::same_as<float>;
+  { R::zero_point(low, high, codes) } -> std::same_as<float>;
+};
+template <class R, class Code, class Scale>
+inline constexpr bool gives_scales_below = requires(float amax, code_range codes, float tensor_term) {
+  { R::template scale<Code, Scale>(amax, codes, tensor_term) } -> std::same_as<float>;
+};
 
 }  // namespace qtensor

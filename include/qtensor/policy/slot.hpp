@@ -33,9 +33,8 @@ struct zero_point_order {};  // before or after rounding
 
 /// A policy is an empty type that names its slot and itself.
 template <class P>
-concept policy = requires {
+concept policy = named<P> && requires {
   typename P::slot;
-  { P::name } -> std::convertible_to<std::string_view>;
 };
 
 template <class P, class Slot>

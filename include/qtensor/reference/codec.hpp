@@ -218,8 +218,7 @@ constexpr std::uint32_t encode(float x, std::uint32_t random_word = 0) {
   using rounding = detail::chosen<slot::rounding, F, P...>;
   using overflow = detail::chosen<slot::overflow, F, P...>;
   using nan = detail::chosen<slot::nan, F, P...>;
-  static_assert(rounding_policy<rounding>,
-                "qtensor: encode<F, P...> needs a rounding policy with up(negative, odd, remainder).");
+  static_assert(detail::policies_complete<F, P...>);
   if constexpr (requires { rounding::template before<F>(x); }) x = rounding::template before<F>(x);
   if constexpr (requires { rounding::template before<F>(x, random_word); })
     x = rounding::template before<F>(x, random_word);
@@ -274,15 +273,6 @@ constexpr std::int64_t round_to_integer(float x, std::uint32_t random_word = 0) 
   if (size > std::uint64_t{1} << 62) size = std::uint64_t{1} << 62;
   return negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size);
 }
-
-namespace detail {
-
-template <class D>
-concept own_division = requires(float x) {
-  { D::quotient(x, x, x) } -> std::same_as<float>;
-};
-
-}  // namespace detail
 
 /// What scales one element: its block's scale as a number, and the tensor's (1 where there is one level).
 struct element_scale {

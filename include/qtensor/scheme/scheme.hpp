@@ -3,13 +3,8 @@
 #pragma once
 
 #include <qtensor/format/hifloat8.hpp>
-#include <qtensor/policy/arithmetic.hpp>
 #include <qtensor/policy/granularity.hpp>
-#include <qtensor/policy/layout.hpp>
-#include <qtensor/policy/rounding.hpp>
-#include <qtensor/policy/scale_rule.hpp>
-#include <qtensor/policy/special_values.hpp>
-#include <qtensor/policy/stored.hpp>
+#include <qtensor/scheme/policy_check.hpp>
 
 namespace qtensor {
 
@@ -238,6 +233,7 @@ inline constexpr bool is_narrow_float = !F::is_integer && F::bits <= 16;
 /// The sentences for combinations that mean nothing. A base, so that naming the scheme is enough to read them.
 template <class Code, class G, class... P>
 struct checked {
+  static_assert(policies_complete<Code, P...>);
   static_assert(
       (contains<typename P::slot, all_slots> && ...),
       "qtensor: a policy names a slot that schemes do not have; see policy/slot.hpp for the slots there are.");
@@ -272,6 +268,12 @@ struct checked {
       return Code::bits == order::code_bits;
     else
       return std::is_same_v<order, low_first> || Code::bits == 4 || Code::bits == 2 || Code::bits >= 8;
+  }();
+  static constexpr bool rule_gives_scales = [] {
+    if constexpr (raw::has_tensor_scale && two_level_rule<rule>)
+      return gives_scales_below<rule, Code, scale>;
+    else
+      return gives_scales<rule, Code, scale>;
   }();
   static constexpr bool order_of_blocks = std::is_same_v<order, split_halves> || requires { order::code_bits; };
 
@@ -331,11 +333,30 @@ struct checked {
                 "interleaved layout.");
   static_assert(order_fits,
                 "qtensor: 6-bit codes are stored low_first only, and high_bits_then_halves is for 5-bit codes.");
-  static_assert(rounding_policy<typename raw::rounding>,
-                "qtensor: a rounding policy needs up(negative, odd, remainder) -> bool; see policy/rounding.hpp.");
-
+  static_assert(rule_gives_scales,
+                "qtensor: a scale rule has the function that its statistics ask for (of absolute_maximum: "
+                "scale<Code, Scale>(amax, codes) -> float); see policy/scale_rule.hpp.");
   using type = typename canonical<Code, G, all_slots, P...>::type;
 };
+
+/// What the arguments of `scheme` are, before it is asked what they mean together.
+template <class Code, class G, class... P>
+struct scheme_of {
+  static constexpr bool begins_with_a_format = format<Code>, has_a_granularity = granularity<G>,
+                        ends_with_policies = (... && policy<P>);
+  static_assert(begins_with_a_format,
+                "qtensor: scheme<F, ...> begins with a format: a type with bits, min, max, is_integer, is_signed, a "
+                "fixed_string name, and decode(code), which gives a float; see format/format.hpp.");
+  static_assert(has_a_granularity,
+                "qtensor: the second argument of scheme<F, G, ...> is a granularity: a type with "
+                "block_extent(rank, axis, extent) -> index_t and a fixed_string name; see policy/granularity.hpp.");
+  static_assert(ends_with_policies,
+                "qtensor: scheme<F, G, P...> ends with policies: types that name their slot and themselves "
+                "(a fixed_string name); see policy/slot.hpp.");
+  using type = void;
+};
+template <format Code, granularity G, policy... P>
+struct scheme_of<Code, G, P...> : checked<Code, G, P...> {};
 
 }  // namespace detail
 
@@ -343,8 +364,8 @@ struct checked {
 ///   scheme<e4m3, block<128, 128>>
 ///   scheme<uint4, group<128>, zero_point<uint4>, scale_as<f16>>
 /// Combinations that mean nothing do not compile and say why.
-template <format Code, granularity G, policy... P>
-using scheme = typename detail::checked<Code, G, P...>::type;
+template <class Code, class G, class... P>
+using scheme = typename detail::scheme_of<Code, G, P...>::type;
 
 /// Any scheme, and any struct that derives from one (`struct my_weights : qtensor::scheme<...> {};`).
 template <class S>

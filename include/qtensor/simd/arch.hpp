@@ -13,16 +13,6 @@
 #include <string_view>
 #include <type_traits>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#if defined(__linux__)
-#include <sys/auxv.h>
-#endif
-#endif
-
 namespace qtensor::inline QTENSOR_ABI::simd {
 
 /// What the compiler was allowed to use here. `if constexpr (features::vbmi) ...` beside a fallback, never without one.

@@ -195,9 +195,6 @@ inline constexpr bool vector_format = F::bits >= 2 && F::bits <= 8 &&
                                       (counting_format<F> || shiftable_format<F> || stepped_format<F> ||
                                        listed_format<F>);
 
-template <class T, class... Choices>
-concept one_of = (std::same_as<T, Choices> || ...);
-
 /// The division of S for scales that are positive and finite.
 template <class Division>
 struct ordinary {
@@ -233,13 +230,9 @@ constexpr bool ascends() {
 
 template <class S>
 constexpr bool vector_policies() {
-  constexpr bool overflow = one_of<typename S::overflow, saturate, to_special>;
-  constexpr bool nan = one_of<typename S::nan, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max,
-                              nan_to_lowest, nan_to_opposite_zero>;
   constexpr bool division = one_of<ordinary_division<S>, exact_division, reciprocal> ||
                             vector_inverse<typename S::division, best_arch>::enabled;
   constexpr bool division_type = one_of<typename S::division_type, f32, f16, bf16>;
-  constexpr bool order = one_of<typename S::zero_point_order, zp_after_round, zp_before_round>;
   // Stepped codes saturate, and are rounded to nearest.
   constexpr bool steps = !stepped_format<typename S::code_format> ||
                          (std::same_as<typename S::overflow, saturate> && !has_intermediate<S> &&
@@ -249,7 +242,7 @@ constexpr bool vector_policies() {
     if (has_before<typename S::rounding, typename S::code_format> || !std::same_as<typename S::overflow, saturate> ||
         has_intermediate<S> || !ascends<S>())
       return false;
-  return overflow && nan && division && division_type && order && steps;
+  return division && division_type && steps;
 }
 
 /// Whether codes of S have more bits than a byte and a vector form.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <qtensor/simd/abi.hpp>
+#include <qtensor/simd/ops_intrinsics.hpp>
 
 #include <xsimd/xsimd.hpp>
 
