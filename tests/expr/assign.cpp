@@ -72,6 +72,27 @@ TEST_CASE("assign: every size around registers, tiles and cache lines, in both s
   }
 }
 
+TEST_CASE("assign: matrices of one column and of one row, and parts of them") {
+  const auto check_parts = [](const auto& t) {
+    check_destinations(t);
+    const auto w = qt::dequantize(t);
+    const row_matrix d = check::values(t);
+    const index_t rows = std::min<index_t>(t.rows(), 41), cols = std::min<index_t>(t.cols(), 41);
+    const index_t row = t.rows() > rows ? 3 : 0, col = t.cols() > cols ? 3 : 0;
+    const row_matrix part = d.block(row, col, rows, cols), some = 0.3f * part, sum = part + some;
+    MatrixXf y;
+    REACHES(y = w.block(row, col, rows, cols), y, part);
+    REACHES(y += 0.3f * w.block(row, col, rows, cols), y, sum);
+    REACHES(y.transpose() -= w.block(row, col, rows, cols).transpose(), y, sum - part);
+  };
+  for (const index_t n : {2, 70, 300, 5000}) {
+    check_parts(check::tensor_of<qt::int8_per_tensor>(n, 1));
+    check_parts(check::tensor_of<qt::along<0, qt::mxfp8_e4m3>>(n, 1));
+    check_parts(check::tensor_of<qt::int4_group<32>>(n, 1));
+    check_parts(check::tensor_of<qt::uint8_per_channel<0>, qt::col_major>(1, n));
+  }
+}
+
 TEST_CASE("assign: several tiles, two levels of scales") {
   check_destinations(check::tensor_of<qt::int4_group<32>>(150, 137));
   check_destinations(check::tensor_of<qt::with<qt::nvfp4, qt::tensor_scale<qt::f32>>>(70, 200));

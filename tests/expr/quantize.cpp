@@ -67,6 +67,31 @@ TEST_CASE("quantize: expressions of both orders into tensors of both orders") {
   check_scheme<qt::fp8_block<16, 32>>();
 }
 
+TEST_CASE("quantize: vectors and expressions of vectors, as columns and as rows") {
+  const auto check_vectors = []<class S>() {
+    CAPTURE(std::string(qt::name<S>));
+    for (const index_t n : {1, 33, 64, 1000, 5000}) {
+      const VectorXf v = check::numbers(n, 1), w = check::numbers(n, 1, 1), sum = v * 2 + w;
+      const MatrixXf m = check::numbers(n, 3, 2);
+      CHECK(check::same_tensor(qt::quantize<S>(v), by_reference<S>(v)));
+      CHECK(check::same_tensor(qt::quantize<S>(v * 2 + w), by_reference<S>(sum)));
+      CHECK(check::same_tensor(qt::quantize<S, qt::col_major>(v * 2 + w), by_reference<S, qt::col_major>(sum)));
+      CHECK(check::same_tensor(qt::quantize<S>((v * 2 + w).transpose()), by_reference<S>(sum.transpose())));
+      CHECK(check::same_tensor(qt::quantize<S, qt::col_major>((v * 2 + w).transpose()),
+                               by_reference<S, qt::col_major>(sum.transpose())));
+      CHECK(check::same_tensor(qt::quantize<S>(m.col(1)), by_reference<S>(m.col(1))));
+      CHECK(check::same_tensor(qt::quantize<S>(m.col(1) * 3 - v), by_reference<S>(m.col(1) * 3 - v)));
+      CHECK(check::same_tensor(qt::quantize<S>(m.row(0).transpose()), by_reference<S>(m.row(0).transpose())));
+      const auto q = qt::quantize<S>(w);
+      CHECK(check::same_tensor(qt::quantize<S>(qt::dequantize(q) + v), by_reference<S>(check::values(q) + v)));
+    }
+  };
+  check_vectors.operator()<qt::int8_per_tensor>();
+  check_vectors.operator()<qt::along<0, qt::mxfp8_e4m3>>();
+  check_vectors.operator()<qt::along<0, qt::mxfp4>>();
+  check_vectors.operator()<qt::uint8_per_channel<1>>();
+}
+
 TEST_CASE("quantize: blocks, maps, arrays, products and quantized matrices as sources") {
   using S = qt::int4_group<32>;
   const MatrixXf a = check::numbers(40, 80), p = check::numbers(40, 9, 1), q = check::numbers(9, 80, 2);

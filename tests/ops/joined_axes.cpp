@@ -119,6 +119,41 @@ TEST_CASE("joined_axes: not where rows of narrow codes end inside a byte, nor wh
   CHECK(joined_sizes<scheme<int8, block<2, 2, 7>>>(extents(4, 6, 7)) == sizes{1, 4, 42});
 }
 
+TEST_CASE("joined_axes: a matrix of one column is a row, unless codes lie apart or the type cuts rows into groups") {
+  using sizes = std::array<index_t, 2>;
+  CHECK(joined_sizes<int8_per_tensor>(extents(70, 1)) == sizes{1, 70});
+  CHECK(joined_sizes<uint8_per_channel<0>>(extents(70, 1)) == sizes{1, 70});
+  CHECK(joined_sizes<along<0, mxfp8_e4m3>>(extents(70, 1)) == sizes{1, 70});
+  CHECK(joined_sizes<along<0, mxfp4>>(extents(70, 1)) == sizes{70, 1});
+  CHECK(!ops::may_join_axes<int8_group<32>, matrix_extents, row_major>);
+  CHECK(joined_sizes<int8_per_tensor>(extents(70, 2)) == sizes{70, 2});
+  CHECK(joined_sizes<int8_per_tensor>(extents(1, 70)) == sizes{1, 70});
+  const tensor<int8_per_tensor> t(extents(70, 3));
+  const auto column = t.view().middle_cols(1, 1);
+  CHECK(!ops::joined_axes<std::remove_const_t<decltype(column)>>::of(column, {1, 1}));
+}
+
+TEST_CASE("quantize and dequantize matrices of one column, in memory of any strides") {
+  const auto check_columns = []<class S, class F = f32>() {
+    CAPTURE(std::string(name<S>));
+    for (const index_t n : {1, 2, 31, 32, 33, 100, 257, 4100})
+      for (const auto& strides : {std::array<index_t, 2>{1, 1}, {1, n}, {3, 1}, {5, 2}}) {
+        check_round_trip<S, row_major, F>(extents(n, 1), strides);
+        check_round_trip<S, col_major, F>(extents(1, n), {strides[1], strides[0]});
+      }
+  };
+  check_columns.operator()<int8_per_tensor>();
+  check_columns.operator()<uint8_per_channel<0>>();
+  check_columns.operator()<along<0, mxfp8_e4m3>, bf16>();
+  check_columns.operator()<scheme<int4, group<32, 0>>>();
+  check_columns.operator()<with<fp8_block<16, 16>, stochastic<3>>>();
+  check::in_full<int8_per_channel<1>, along<0, mxfp4>, uint8_per_tensor, along<0, with<nvfp4, tensor_scale<f32>>>,
+                 hif8_block<128, 1>, scheme<int16, group<8, 0>>>([&]<class S>() {
+    check_columns.template operator()<S>();
+    check_columns.template operator()<S, f16>();
+  });
+}
+
 TEST_CASE("quantize and dequantize of rank 3 and 4: a scale for each index of one axis or two") {
   check_sizes<int8_per_channel<1>>();
   check_rank_4<int8_per_channel<0>>();

@@ -67,6 +67,13 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
   constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
+  const bool is_column = lines > 1 && from.view.storage_extents()[1] == 1;
+  if (is_column && ops::with_joined_axes(from.view, from.view.row_strides(), [&](const auto& row, const auto&...) {
+        using row_type = std::remove_cvref_t<decltype(row)>;
+        assign_region(region_source<row_type, Order>{row, 0, from.first_line, 1, lines, from.by}, to.transposed(),
+                      functor);
+      }))
+    return;
   const bool across = to.row_stride == 1 && to.col_stride != 1, along = to.col_stride == 1;
   if (replaces && from.by.is_plain() && (across || along))
     return dequantize_rows(from.view, from.first_line, lines, from.first_element, length, to.data, to.row_stride,

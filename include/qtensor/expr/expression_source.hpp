@@ -61,6 +61,8 @@ class expression_source {
 
  public:
   static constexpr bool reads_rows = is_row_major == std::is_same_v<Order, row_major>;
+  static constexpr bool is_one_column =
+      (std::is_same_v<Order, row_major> ? Xpr::ColsAtCompileTime : Xpr::RowsAtCompileTime) == 1;
   static constexpr bool is_repeatable = expr_detail::is_repeatable<evaluator>;
   static constexpr bool reads_twice =
       is_repeatable && static_cast<int>(evaluator::CoeffReadCost) <= expr_detail::cheap_enough;

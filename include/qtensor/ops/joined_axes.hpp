@@ -13,7 +13,7 @@ namespace qtensor::inline QTENSOR_ABI::ops {
 template <class S, class E, storage_order O>
 inline constexpr bool may_join_axes = [] {
   using G = typename S::granularity_type;
-  if constexpr (E::rank <= 2 || S::is_interleaved)
+  if constexpr (E::rank <= 1 || S::is_interleaved)
     return false;
   else if constexpr (simd::detail::static_group<G> == 0)
     return true;
@@ -56,6 +56,7 @@ class joined_axes {
     }
     found.put(to, joined);
     if (found.sizes_ == sizes || to == 0) return {};
+    if (View::rank == 2 && sizes[last] != 1) return {};
     for (; to-- > 0;) {
       found.put(to, joined);
       found.sizes_[to] = found.scales_.block[to] = found.zeros_.block[to] = 1;
@@ -98,8 +99,9 @@ class joined_axes {
     cut scales, zeros;
 
     bool take(const axis& outer) {
-      if (outer.step != step * size || outer.bits != bits * size) return false;
+      if ((size > 1 && outer.step != step * size) || outer.bits != bits * size) return false;
       axis both = *this;
+      if (size == 1) both.step = outer.step;  // there is nothing to step over
       if (!both.scales.take(size, outer.scales, outer.size)) return false;
       if (S::has_zero_point && !both.zeros.take(size, outer.zeros, outer.size)) return false;
       both.size *= outer.size;

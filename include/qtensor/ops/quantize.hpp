@@ -34,15 +34,21 @@ void check_source(const X& x, const tensor_span<S, E, O>& out) {
           x.cols(), " elements for a tensor that stores ", shape.row_count(), " rows of ", shape.row_length(), ".");
 }
 
-/// Calls use(x, out), with the axes of both joined where x is memory and that leaves blocks as they are, and positions.
+/// Calls use(x, out), with the axes of both joined where x is memory, or one column, and that leaves blocks as they
+/// are, and positions.
 template <class X, quantization_scheme S, tensor_extents E, storage_order O, class Use>
 void along_fewest_axes(const X& x, const tensor_span<S, E, O>& out, const Use& use) {
   constexpr bool stays = !goes_by_position<S> || std::same_as<O, row_major>;
-  if constexpr (stays && requires { x.along(x.sizes, x.strides); })
+  if constexpr (stays && requires { x.along(x.sizes, x.strides); }) {
     if (with_joined_axes(out, x.strides, [&](const auto& joined, const auto& sizes, const auto& steps) {
           use(x.along(sizes, steps), joined);
         }))
       return;
+  } else if constexpr (stays && reads_columns<X> && is_one_column<X>) {
+    if (with_joined_axes(out, out.row_strides(),
+                         [&](const auto& joined, const auto&, const auto&) { use(source_columns<X>(x), joined); }))
+      return;
+  }
   use(x, out);
 }
 

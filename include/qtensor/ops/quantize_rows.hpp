@@ -466,7 +466,7 @@ constexpr index_t line_step(index_t step) {
 
 /// Columns of a panel that are quantized at a time: as many as fit the second-level cache, where both passes can then
 /// find them, or all. Copies of what another cache holds should fit the first one, and so should the parameters of
-/// columns that share none.
+/// columns, or copies of them.
 template <class Quantizer>
 index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step, bool copies) {
   constexpr index_t most_columns = 2048;
@@ -477,7 +477,7 @@ index_t panel_width(const Quantizer& q, index_t rows, index_t cols, index_t step
   };
   const index_t near = copies && !q.streams() ? width_for(tile_floats, 128) : cols;
   const index_t width = near < cols ? near : width_for(box_floats, 512);
-  const bool has_few_rows = q.block_length() == 1 && rows * most_columns <= box_floats;
+  const bool has_few_rows = step % q.block_length() == 0 && rows * most_columns <= box_floats;
   return has_few_rows ? std::min(width, piece_length(step, most_columns)) : width;
 }
 

@@ -48,6 +48,7 @@ using element_of = storage_t<element_format_of<X>>;
 ///   column_requests(row, rows, col)             optional: an array of simd::run_requests for what read_columns reads,
 ///                                               from a column on
 ///   mixes_orders                                optional: tiles come from rows and from columns of memory
+///   is_one_column                               optional: cols() is 1
 ///   element_format                              optional: what elements are in memory, if not f32
 ///   reads_by_rows(row)                          optional: whether that row is read as cheaply alone as in a tile, if
 ///                                               neither reads_rows nor direct says so
@@ -245,6 +246,12 @@ template <class X>
 concept reads_columns = tile_source<X> && std::same_as<element_format_of<X>, f32> &&
     requires(const X& x, index_t i, float* tile) {
   x.read_columns(i, i, i, i, tile, i, true);
+};
+
+/// Whether the type of a source says that it has one column.
+template <tile_source X>
+inline constexpr bool is_one_column = requires {
+  requires X::is_one_column;
 };
 
 /// The columns of such a source, which must outlive it, as rows.
