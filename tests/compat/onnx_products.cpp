@@ -195,4 +195,12 @@ TEST_CASE("products: what does not fit is refused before anything is written") {
   CHECK_THROWS_WITH(onnx::matmul_dims(dims{huge, -2, 3}, dims{3, 3}),
                     "qtensor: a product has a dimension of -2; dimensions are at least 0.");
   for (const std::int32_t v : y) CHECK(v == 77);
+
+  const std::vector<float> unit = {1.f};
+  const std::vector<std::int8_t> zero(1);
+  std::vector<std::int8_t> codes(4, 77);
+  const onnx::qlinear_matmul_parameters<std::int8_t, std::int8_t, std::int8_t> p{unit, view(zero), unit, {}, 1.f, 0};
+  CHECK_THROWS_WITH(onnx::qlinear_matmul(view(a), dims{2, 3}, view(b), dims{3, 2}, p, std::span(codes)),
+                    "qtensor: b_zero_point has 0 elements; it has 1 or 2.");
+  for (const std::int8_t v : codes) CHECK(v == 77);
 }

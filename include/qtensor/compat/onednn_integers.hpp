@@ -131,7 +131,7 @@ template <format Code>
 class grouped_rows {
   using dot = simd::quad_dot<arch>;
   using code = packed_code<Code>;
-  static constexpr index_t line = 64, width = simd::int_tile<arch>::panel;
+  static constexpr index_t line = simd::cache_line, width = simd::int_tile<arch>::panel;
 
  public:
   /// has_zeros: weights have zero points other than 0.

@@ -110,21 +110,26 @@ struct qlinear_matmul_parameters {
 
 /// QLinearMatMul: y = the exact sums of (a - a_zero_point) (b - b_zero_point), however long, as codes of y_scale and
 /// y_zero_point (matmul_rule). Throws before y is written as matmul_integer does, and on scales that are not finite and
-/// positive or neither one nor one for each row of a or column of b.
+/// positive, and on scales and zero points that are neither one nor one for each row of a or column of b.
 template <byte_code A, byte_code B, byte_code Y, executor By = serial>
 void qlinear_matmul(std::span<const A> a, std::span<const index_t> a_dims, std::span<const B> b,
                     std::span<const index_t> b_dims, const qlinear_matmul_parameters<A, B, Y>& p, std::span<Y> y,
                     matmul_rule rule = matmul_rule::runtime, const By& by = {}) {
   const pieces::integer_matmul<A, B> node(a, a_dims, b, b_dims, p.a_zero_point, p.b_zero_point);
   detail::check_count("the result", y.size(), node.size());
-  const auto check = [](const char* what, std::span<const float> scales, index_t most) {
-    require(scales.size() == 1 || static_cast<index_t>(scales.size()) == most, what, " has ", scales.size(),
-            " elements; it has 1 or ", most, ".");
+  const auto check_size = [](const char* what, std::size_t size, index_t most) {
+    require(size == 1 || static_cast<index_t>(size) == most, what, " has ", size, " elements; it has ",
+            most == 1 ? "" : "1 or ", most, ".");
+  };
+  const auto check = [&](const char* what, std::span<const float> scales, index_t most) {
+    check_size(what, scales.size(), most);
     for (const float s : scales) detail::check_scale(what, s);
   };
   check("a_scale", p.a_scale, node.batches.m);
   check("b_scale", p.b_scale, node.batches.n);
   check("y_scale", {&p.y_scale, 1}, 1);
+  check_size("a_zero_point", p.a_zero_point.size(), node.batches.m);
+  check_size("b_zero_point", p.b_zero_point.size(), node.batches.n);
   if (y.empty()) return;  // there may be any number of batches, rows or columns
   const auto a_scales = node.template for_run<float>(p.a_scale);
   const auto run = [&]<class How>(std::type_identity<How>) {

@@ -54,18 +54,19 @@ constexpr auto operator+(const char (&a)[N], const fixed_string<B>& b) {
 }
 
 namespace detail {
+
 template <std::size_t N>
 void takes_name(const fixed_string<N>&);
-}  // namespace detail
-
 /// Has a `name` that can become part of another's.
 template <class T>
 concept named = requires {
-  detail::takes_name(T::name);
+  takes_name(T::name);
 };
 
 template <class T, class... Choices>
 concept one_of = (std::same_as<T, Choices> || ...);
+
+}  // namespace detail
 
 /// Decimal digits of V as a name; "dynamic" for `dynamic`.
 template <index_t V>

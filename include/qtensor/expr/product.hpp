@@ -142,23 +142,21 @@ struct quantized_product : product_forms<quantized_product<Lhs, Rhs>, Lhs, Rhs> 
           packs<depth_axis::rows>(rhs, left, y, factor, mode))
         return;
       if constexpr (lies_across<Lhs> && !folded<Rhs>)
-        if (rhs.cols() < simd::lanes<simd::best_arch>)
+        if (rhs.cols() <= ops::product_blocks::wide_rows)
           return matmul_into(right.source().transposed(), left.source().transposed(), y.transposed(), factor, mode);
       matmul_into(left.source(), right.source(), y, factor, mode);
     }
   }
 
  private:
-  /// Quantized matrices whose columns are lines of memory, but cannot be turned, or are bytes: a few columns times them
-  /// take less time as rows of activations times columns of weights, which are read in wide parts. As measured.
+  /// Quantized matrices whose columns are lines of memory: a few columns times them take less time as rows of
+  /// activations times columns of weights, which are read in wide parts.
   template <class W>
   static constexpr bool lies_across = [] {
-    if constexpr (folded<W>) {
-      using S = typename operand<W>::view_type::scheme_type;
-      return !decltype(source_of_operand(std::declval<const W&>()))::reads_rows &&
-             (S::code_format::bits == 8 || !ops::turned_codes<S>::possible);
-    }
-    return false;
+    if constexpr (folded<W>)
+      return !decltype(source_of_operand(std::declval<const W&>()))::reads_rows;
+    else
+      return false;
   }();
   /// The same by panels of a whole quantized side, where that is faster than reading it as floats; `other` is in
   /// memory.

@@ -25,7 +25,7 @@ concept decoded_value = std::same_as<T, float> || std::same_as<T, std::int64_t>;
 /// numbers up to the middle between them round to max before any overflows; `keeps_nan_payload`, where a NaN keeps the
 /// upper bits of an f32's.
 template <class F>
-concept format = named<F> && requires(std::uint32_t code) {
+concept format = detail::named<F> && requires(std::uint32_t code) {
   { F::bits } -> std::convertible_to<int>;
   { F::min } -> std::convertible_to<float>;
   { F::max } -> std::convertible_to<float>;

@@ -37,7 +37,7 @@ struct activation_form {
 /// One block of memory, on the stack where it is small.
 template <simd::usable_arch A, simd::quads_of Q>
 class activation_rows {
-  static constexpr index_t line = 64, most_floats_rows = box_rows;
+  static constexpr index_t line = simd::cache_line, most_floats_rows = box_rows;
 
  public:
   using unit = simd::group_unit<A, Q>;

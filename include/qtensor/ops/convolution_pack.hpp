@@ -180,7 +180,7 @@ class packed_convolution {
   }
   void pack(const convolution_weights& w) {
     // A panel's codes, signed, as rows of an output's terms: an odd number of lines apart, as caches like it.
-    constexpr index_t line = 64;
+    constexpr index_t line = simd::cache_line;
     const index_t pitch = round_up(terms(), 2 * line) + line;
     const auto flip = static_cast<std::uint8_t>(w.sign);
     const quad_choice choice;

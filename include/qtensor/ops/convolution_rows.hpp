@@ -186,7 +186,7 @@ class unit_rows_of {
   /// Where the units of a band lie. Squares read rows of two of them and whole steps: from where on that may leave the
   /// source, it is copied.
   void find(index_t batch, index_t first_channel, index_t d, index_t first, index_t n) {
-    constexpr index_t line = 64;
+    constexpr index_t line = simd::cache_line;
     const convolution_shape& s = weights_->shape();
     const activation_map& m = weights_->plan().input;
     const index_t begin = first_code(batch, first_channel, d, first);

@@ -111,7 +111,7 @@ template <simd::usable_arch A>
 class integer_rows : public row_parameters<simd::quad_dot<A>::unit_offset> {
   using parameters = typename integer_rows::row_parameters;
   using unit = typename simd::quad_dot<A>::unit;
-  static constexpr index_t line = 64, rows_together = 32;
+  static constexpr index_t line = simd::cache_line, rows_together = 32;
 
  public:
   static constexpr auto unit_sign = simd::code_sign::is_unsigned;
@@ -274,7 +274,7 @@ bool keeps_rows(const Sink& sink) {
 /// takes a function that only asks for one without effects, and drops calls of it.)
 template <class To>
 QTENSOR_INLINE void ask_for_rows(const matrix_ref<To>& y, index_t row, index_t rows, index_t col, index_t cols) {
-  constexpr index_t line = 64 / index_t{sizeof(To)}, far_elements = index_t{1} << 20;
+  constexpr index_t line = simd::cache_line / index_t{sizeof(To)}, far_elements = index_t{1} << 20;
   if (y.rows() * y.cols() < far_elements) return;
   for (index_t r = 0; r < rows; ++r)
     for (index_t c = 0; c < cols; c += line) simd::prefetch_to_write(&y(row + r, col + c));

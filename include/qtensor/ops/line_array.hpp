@@ -44,7 +44,7 @@ class line_parts {
   explicit line_parts(index_t bytes) : memory_(line_array<std::uint8_t>::for_overwrite(bytes)) {}
   template <class T>
   static index_t room(index_t n) {
-    constexpr index_t line = 64;
+    constexpr index_t line = simd::cache_line;
     return round_up(n * index_t{sizeof(T)}, line);
   }
   /// The next one, of n elements with no values yet; none where n is 0.

@@ -162,38 +162,48 @@ class product_space {
   float* data() { return more_.data() != nullptr ? reinterpret_cast<float*>(more_.data()) : here_; }
 
  private:
-  static constexpr index_t few =
-      9728;  // what up to 8 rows need in `multiply` at any depth, which allocates nothing then
+  static constexpr index_t few = 9728;  // what one row needs in `multiply`, up to 8 where the other matrix is in memory
   qtensor::detail::line_memory more_;
   alignas(64) float here_[few];
 };
 
 // What is packed at once: at most 123 KB of rows, 131 KB of columns and 246 KB of sums.
 struct product_blocks {
-  static constexpr index_t rows = 240, cols = 256, few_rows = 8, few_depth = 16;
+  static constexpr index_t rows = 240, cols = 256, few_rows = 8;
+  /// What is read in wide parts: columns at once, and rows of the other matrix for which it is, at most; of one whose
+  /// columns lie in memory fewer rows, and a depth that repays them.
+  static constexpr index_t wide_cols = 1024, wide_rows = 48, wide_rows_in_columns = 31, least_depth_in_columns = 128;
+  /// Its rows at once: for one row of the other matrix no more than the stack has room for.
+  static constexpr index_t wide_depth(index_t rows, index_t cols) {
+    return std::clamp((rows == 1 ? index_t{8192} : index_t{16384}) / cols, index_t{8}, index_t{64});
+  }
   static constexpr index_t rows_across = 4;
-  /// Floats between rows of a block, and between its columns in multiply_across: no power of two.
-  static constexpr index_t apart = cols + 16;
+  /// Floats between rows of a block of so many columns, or between columns of such a depth: no power of two.
+  static constexpr index_t apart(index_t floats) { return floats + 16; }
   static constexpr index_t depth_across = cols;
 };
-// Whether a source reads wide parts of a few rows faster than narrow ones of many: what has to be computed by rows.
+// Whether a source reads wide parts of a few rows faster than narrow ones of many, what has to be computed by rows, and
+// as many rows as it is multiplied by like that: with more of them narrow parts are worth their time.
 template <class W>
-inline constexpr bool reads_wide = !is_matrix_ref<W> && !is_turned<W>;
+bool reads_wide(index_t rows) {
+  return !is_matrix_ref<W> && !is_turned<W> && rows <= product_blocks::wide_rows;
+}
 
 // y = x * w, columns of w in lanes. All extents >= 1.
 template <class Arch, class Step, class X, class W>
 void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, accumulate mode) {
   using tile = simd::float_tile<Arch>;
   const index_t rows = x.rows(), depth = x.cols(), cols = w.cols();
-  const bool few_rows = rows <= product_blocks::few_rows, wide = reads_wide<W> && few_rows;
-  const index_t most_depth = wide ? product_blocks::few_depth : tile::depth;
+  const bool few_rows = rows <= product_blocks::few_rows, wide = reads_wide<W>(rows);
+  const index_t most_cols = wide ? product_blocks::wide_cols : few_rows ? tile::panel : product_blocks::cols;
+  const index_t col_block = std::min(round_up(cols, tile::panel), most_cols);
+  const index_t most_depth = wide ? product_blocks::wide_depth(rows, col_block) : tile::depth;
   const index_t row_block = std::min(rows, product_blocks::rows), depth_block = std::min(depth, most_depth);
-  const index_t col_block =
-      std::min(divide_up(cols, tile::panel) * tile::panel, few_rows && !wide ? tile::panel : product_blocks::cols);
   const bool one_pass = depth <= most_depth;  // then the sums of a tile are complete at once
 
   const index_t sums_size = one_pass ? tile::max_rows * tile::panel : row_block * col_block;
-  const index_t panels_size = depth_block * (wide ? product_blocks::apart : col_block);
+  const index_t wide_step = product_blocks::apart(col_block);
+  const index_t panels_size = depth_block * (wide ? wide_step : col_block);
   product_space space(sums_size + panels_size + row_block * depth_block);
   float* const all_sums = space.data();
   float* const panels = all_sums + sums_size;
@@ -206,14 +216,13 @@ void multiply(const X& x, const W& w, const matrix_ref<float>& y, float alpha, a
         const simd::broadcast_block block = broadcast_of(x, row, some_rows, k, some_depth, packed);
         const index_t block_cols = std::min(col_block, cols - col);
         if (wide) {
-          w.read(k, some_depth, col, block_cols, panels, product_blocks::apart);
-          end_with_zeros(panels, product_blocks::apart, some_depth, block_cols,
-                         round_up(block_cols, simd::lanes<Arch>));
+          w.read(k, some_depth, col, block_cols, panels, wide_step);
+          end_with_zeros(panels, wide_step, some_depth, block_cols, round_up(block_cols, simd::lanes<Arch>));
         }
         for (index_t c = 0; c < block_cols; c += tile::panel) {
           const index_t some_cols = std::min(tile::panel, block_cols - c);
           const placed panel =
-              wide ? placed{panels + c, product_blocks::apart}
+              wide ? placed{panels + c, wide_step}
                    : panel_of<Arch>(w, k, some_depth, col + c, some_cols, few_rows, panels + c * depth_block);
           for (index_t r = 0, done = 0; r < some_rows; r += done) {
             done = tile::rows(some_rows - r);
@@ -237,8 +246,9 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
   constexpr index_t most_cols = 2 * simd::lanes<Arch>;
   const index_t rows = x.rows(), depth = x.cols(), cols = w.cols();
   const index_t depth_block = std::min(depth, product_blocks::depth_across);
-  product_space space(most_cols * product_blocks::apart + rows * depth_block);
-  float* const packed = space.data() + most_cols * product_blocks::apart;
+  constexpr index_t apart = product_blocks::apart(product_blocks::depth_across);
+  product_space space(most_cols * apart + rows * depth_block);
+  float* const packed = space.data() + most_cols * apart;
   alignas(64) float sums[product_blocks::rows_across * tile::panel];
 
   for (index_t col = 0; col < cols; col += most_cols) {
@@ -246,7 +256,7 @@ void multiply_across(const X& x, const W& w, const matrix_ref<float>& y, float a
     for (index_t k = 0; k < depth; k += depth_block) {
       const index_t some_depth = std::min(depth_block, depth - k);
       const simd::broadcast_block block = broadcast_of(x, 0, rows, k, some_depth, packed);
-      const placed columns = columns_of<Arch>(w, k, some_depth, col, some_cols, space.data(), product_blocks::apart);
+      const placed columns = columns_of<Arch>(w, k, some_depth, col, some_cols, space.data(), apart);
       for (index_t r = 0, done = 0; r < rows; r += done) {
         done = rows - r >= 4 ? 4 : rows - r >= 2 ? 2 : 1;
         const simd::broadcast_block part = {block.data + r * block.row_stride, block.row_stride, block.depth_stride};
@@ -300,7 +310,10 @@ void matmul_into(const A& a, const B& b, matrix_ref<float> y, float alpha = 1.f,
   // Columns fill the lanes. Where there are few, or a and y stand in columns, rows do: the transposed product, by the
   // same chains.
   const bool narrow = y.cols() < simd::lanes<Arch> && y.rows() > y.cols();
-  const bool in_columns = y.rows() >= simd::lanes<Arch> && y.row_stride == 1 && ops::stands_in_columns(left);
+  const bool wide = ops::reads_wide<std::remove_cvref_t<decltype(right)>>(y.rows()) &&
+                    y.rows() <= ops::product_blocks::wide_rows_in_columns &&
+                    a.cols() >= ops::product_blocks::least_depth_in_columns;
+  const bool in_columns = y.rows() >= simd::lanes<Arch> && y.row_stride == 1 && ops::stands_in_columns(left) && !wide;
   if (narrow || in_columns) {
     ops::multiply_either<Arch, Step>(ops::transpose_of(right), ops::transpose_of(left), y.transposed(), alpha, mode);
   } else {

@@ -23,7 +23,6 @@ template <class Weights>
 class weights_part {
  public:
   using scheme_type = typename Weights::scheme_type;
-  using whole_type = Weights;
   static constexpr bool has_lines = false;
 
   weights_part(const Weights& weights, index_t first, index_t outputs, index_t k, index_t depth)

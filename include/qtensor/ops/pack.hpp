@@ -462,7 +462,7 @@ class panel_packer {
   // The quads of n codes of a whole panel's outputs straight from where they are packed, if that is words on words. If
   // memory is far, a line of some outputs at a time, each with requests for as much of what begins at `to_come`.
   static bool turn_runs(const code_lines& from, index_t n, const std::uint8_t* to_come, std::uint8_t* to) {
-    constexpr index_t word = 4, line = 64, words = layout::quad_bytes / word;
+    constexpr index_t word = 4, line = simd::cache_line, words = layout::quad_bytes / word;
     if (from.stride % word != 0 || reinterpret_cast<std::uintptr_t>(from.first) % word != 0) return false;
     if (code::is_nibble && n % simd::pair_columns_step != 0) return false;
     const index_t at_once = to_come == nullptr ? n : line * per_byte;

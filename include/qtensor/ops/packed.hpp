@@ -77,7 +77,7 @@ struct packed_layout {
   /// Outputs of a panel.
   static constexpr index_t width = is_nibble ? 2 * simd::lanes<A> : simd::int_tile<A>::panel;
   static constexpr index_t quad_bytes = is_nibble ? width * 2 : width * 4;
-  static constexpr index_t line = 64;
+  static constexpr index_t line = simd::cache_line;
 
   index_t outputs, depth, group;
 

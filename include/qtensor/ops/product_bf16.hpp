@@ -30,7 +30,7 @@ inline constexpr bool has_bf16_numbers = [] {
 /// Rows of x as units of the tiles, quads of every group padded with zeros. Room for `most` rows.
 template <simd::usable_arch A>
 class bf16_operand {
-  static constexpr index_t line = 64 / index_t{sizeof(std::uint16_t)}, rows_each = 16;  // numbers of a cache line
+  static constexpr index_t line = simd::cache_line / index_t{sizeof(std::uint16_t)}, rows_each = 16;
 
  public:
   bf16_operand(index_t most, index_t depth, index_t group, index_t quads)

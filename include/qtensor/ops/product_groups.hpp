@@ -289,7 +289,7 @@ class group_engine {
   }
   /// Asks for them while this one is computed.
   void ask_for_scales(const packed_panel<S, A>& panel, index_t group, index_t groups) const {
-    constexpr index_t line = 64 / index_t{sizeof(*panel.scales)};
+    constexpr index_t line = simd::cache_line / index_t{sizeof(*panel.scales)};
     for (index_t i = 0; i < groups * width; i += line) simd::prefetch(panel.scales + group * width + i);
   }
 

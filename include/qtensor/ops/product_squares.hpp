@@ -62,7 +62,7 @@ class square_product {
   using session = typename simd::square_unit<A>::session;
   static constexpr index_t width = Panels::layout_type::width, edge = simd::square_edge,
                            most_rows = square_rows_together;
-  static constexpr index_t step_bytes = edge * width * 4, line = 64;
+  static constexpr index_t step_bytes = edge * width * 4, line = simd::cache_line;
   // Packed weights pass by in parts that stay in the second cache; those packed on the way stay for all rows.
   static constexpr bool is_packed = !packs_panels<Panels>;
   static constexpr simd::resident stays = is_packed ? simd::resident::rows : simd::resident::quads;
@@ -282,7 +282,7 @@ class square_product {
 /// ones of the first cache.
 template <class X>
 bool lies_ready(const X& x) {
-  constexpr index_t line = 64, way = 4096, step = 4 * simd::square_edge;
+  constexpr index_t line = simd::cache_line, way = 4096, step = 4 * simd::square_edge;
   if constexpr (requires { x.lines(); }) {
     const code_lines lines = x.lines();
     return lines.first != nullptr && x.depth() % step == 0 && lines.stride % line == 0 && lines.stride % way != 0 &&
@@ -298,7 +298,7 @@ bool lies_ready(const X& x) {
 template <simd::usable_arch A, simd::code_sign Sign, bool HasZeros>
 class code_rows : public row_parameters<Sign == simd::code_sign::is_signed ? 0 : simd::quad_dot<A>::unit_offset> {
   using parameters = typename code_rows::row_parameters;
-  static constexpr index_t line = 64;
+  static constexpr index_t line = simd::cache_line;
 
  public:
   static constexpr auto unit_sign = Sign;

@@ -246,7 +246,7 @@ struct row_blocks {
 constexpr index_t piece_length(index_t step, index_t most) { return most / step > 0 ? most / step * step : step; }
 /// The same where so many elements are cut: none of the pieces, which are about as long, is left much shorter.
 constexpr index_t even_piece_length(index_t step, index_t most, index_t elements) {
-  constexpr index_t line = 64;  // elements, of codes of a byte
+  constexpr index_t line = simd::cache_line;  // of codes of a byte
   const index_t longest = piece_length(step, most), pieces = divide_up(elements, longest);
   return std::min(longest, round_up(divide_up(elements, pieces), std::lcm(step, line)));
 }
@@ -301,7 +301,7 @@ struct box_shape {
 /// in one set of the cache.
 template <class Element>
 index_t apart(index_t n) {
-  constexpr index_t line = 64 / index_t{sizeof(Element)};
+  constexpr index_t line = simd::cache_line / index_t{sizeof(Element)};
   return n < 2 * line ? n : round_up(n, 2 * line) + line;
 }
 

@@ -40,7 +40,7 @@ concept own_division = requires(float x) {
 }  // namespace detail
 
 template <class P>
-concept division_policy = one_of<P, exact_division, reciprocal, rule_multiplier> || detail::own_division<P>;
+concept division_policy = detail::one_of<P, exact_division, reciprocal, rule_multiplier> || detail::own_division<P>;
 
 /// The quotient is rounded to F first: the ONNX reference divides f16 by f16 in f16 (NUMERICS 8.1).
 template <format F>
@@ -75,8 +75,8 @@ struct unrounded_scale {
 // Kernels know these choices by name: their slots take no policies of one's own.
 
 template <class P>
-concept zero_point_order_policy = one_of<P, zp_after_round, zp_before_round>;
+concept zero_point_order_policy = detail::one_of<P, zp_after_round, zp_before_round>;
 template <class P>
-concept code_scale_policy = one_of<P, stored_scale, unrounded_scale>;
+concept code_scale_policy = detail::one_of<P, stored_scale, unrounded_scale>;
 
 }  // namespace qtensor

@@ -17,7 +17,7 @@ inline constexpr index_t whole = 0;
 /// block_extent(rank, axis, extent), the number of neighbouring elements on `axis` (0 .. rank-1) that share a scale: at
 /// least 1, and possibly more than `extent`. The last block of an axis may be short.
 template <class G>
-concept granularity = std::copyable<G> && named<G> && requires(const G g, int rank, int axis, index_t extent) {
+concept granularity = std::copyable<G> && detail::named<G> && requires(const G g, int rank, int axis, index_t extent) {
   { g.block_extent(rank, axis, extent) } -> std::same_as<index_t>;
 };
 

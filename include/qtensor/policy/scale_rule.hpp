@@ -344,7 +344,7 @@ struct static_only {
 
 template <class R>
 concept scale_rule = requires {
-  requires one_of<typename R::statistics, absolute_maximum, extremes, peak, own_extremes, no_statistics>;
+  requires detail::one_of<typename R::statistics, absolute_maximum, extremes, peak, own_extremes, no_statistics>;
 };
 template <class R>
 concept power_of_two_rule = fills<R, slot::rule> && requires {
@@ -374,7 +374,7 @@ concept extremes_rule = fills<R, slot::rule> && std::same_as<typename R::statist
 /// Whether a rule has the functions its statistics ask for, where a scheme has one level of scales, and where two.
 template <class R, class Code, class Scale, class Statistics = typename R::statistics>
 inline constexpr bool gives_scales = std::same_as<Statistics, no_statistics>;
-template <class R, class Code, class Scale, one_of<absolute_maximum, peak> Statistics>
+template <class R, class Code, class Scale, detail::one_of<absolute_maximum, peak> Statistics>
 inline constexpr bool gives_scales<R, Code, Scale, Statistics> = requires(float most, code_range codes) {
   { R::template scale<Code, Scale>(most, codes) } -> std::same_as<float>;
 };

@@ -33,7 +33,7 @@ struct zero_point_order {};  // before or after rounding
 
 /// A policy is an empty type that names its slot and itself.
 template <class P>
-concept policy = named<P> && requires {
+concept policy = detail::named<P> && requires {
   typename P::slot;
 };
 

@@ -96,16 +96,17 @@ struct subnormal_to_zero {
 // Kernels know these choices by name: but for the last, their slots take no policies of one's own.
 
 template <class P>
-concept overflow_policy = one_of<P, saturate, to_special>;
+concept overflow_policy = detail::one_of<P, saturate, to_special>;
 template <class P>
 concept nan_policy =
-    one_of<P, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max, nan_to_lowest, nan_to_opposite_zero>;
+    detail::one_of<P, nan_propagates, nan_to_zero, nan_to_zero_point, nan_to_max, nan_to_lowest, nan_to_opposite_zero>;
 template <class P>
 concept nonfinite_block_policy =
-    one_of<P, block_propagates, block_to_zero, block_ignores, block_ignores_nan, block_literal>;
+    detail::one_of<P, block_propagates, block_to_zero, block_ignores, block_ignores_nan, block_literal>;
 /// One of one's own says whether the codes of a block are +0 or -0, from the bits of its largest magnitude.
 template <class P>
-concept subnormal_amax_policy = one_of<P, subnormal_exact, subnormal_to_zero> || requires(std::uint32_t amax_bits) {
+concept subnormal_amax_policy = detail::one_of<P, subnormal_exact, subnormal_to_zero> ||
+    requires(std::uint32_t amax_bits) {
   { P::flushes(amax_bits) } -> std::same_as<bool>;
 };
 

@@ -15,6 +15,9 @@
 
 namespace qtensor::inline QTENSOR_ABI::simd {
 
+/// Bytes of a line of the caches, on every CPU that kernels are written for.
+inline constexpr std::ptrdiff_t cache_line = 64;
+
 /// What the compiler was allowed to use here. `if constexpr (features::vbmi) ...` beside a fallback, never without one.
 struct features {
   static constexpr bool sse42 = QTENSOR_LEVEL_X86 >= 2;

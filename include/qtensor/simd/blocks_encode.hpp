@@ -462,9 +462,9 @@ template <class S>
 concept block_encodable =
     block_decodable<S> && !std::same_as<typename S::rule, static_only> &&
     detail::group_statistics<typename S::rule::statistics, detail::blocks_of<S>::group, best_arch>::enabled &&
-    (one_of<typename S::division, exact_division, reciprocal> ||
+    (detail::one_of<typename S::division, exact_division, reciprocal> ||
      detail::searches<S>)&&std::same_as<typename S::division_type, f32> &&
-    !one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
+    !detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan> && detail::has_near_codes<S>();
 
 namespace detail {
 

@@ -25,6 +25,8 @@ struct vector_inverse<rule_multiplier, A> {
 
 namespace detail {
 
+using qtensor::detail::one_of;
+
 /// Integers and fixed-point fractions: a code counts units.
 template <class F>
 concept counting_format = F::bits <= 8 && (F::is_integer || requires { F::fraction_bits; });

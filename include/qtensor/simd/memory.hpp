@@ -128,7 +128,7 @@ struct run_requests {
   index_t asked = 0;                          // of this run
 
   QTENSOR_INLINE void ask() {
-    constexpr index_t line = 64;
+    constexpr index_t line = cache_line;
     for (index_t i = 0; i < at_once; i += line, asked += std::min(line, at_once)) {
       if (asked >= length) asked = 0, next += step;
       simd::prefetch_second_level(next + asked);
@@ -147,7 +147,7 @@ struct box_requests {
 /// Whether a place, and all that lie a multiple of `step` elements behind it, begin lines of the caches.
 template <class T>
 bool begins_line(const T* place, index_t step = 0) {
-  constexpr index_t line = 64;
+  constexpr index_t line = cache_line;
   return reinterpret_cast<std::uintptr_t>(place) % line == 0 && step * index_t{sizeof(T)} % line == 0;
 }
 
@@ -155,7 +155,7 @@ bool begins_line(const T* place, index_t step = 0) {
 /// multiple of `step` elements further on; n where there is none, or runs begin differently.
 template <class T>
 index_t elements_to_line(const T* place, index_t step, index_t n) {
-  constexpr index_t line = 64, size = sizeof(T);
+  constexpr index_t line = cache_line, size = sizeof(T);
   const index_t bytes = (line - static_cast<index_t>(reinterpret_cast<std::uintptr_t>(place) % line)) % line;
   return bytes % size != 0 || step * size % line != 0 ? n : std::min(bytes / size, n);
 }
@@ -163,7 +163,7 @@ index_t elements_to_line(const T* place, index_t step, index_t n) {
 /// Asks for `Bytes` bytes at x.
 template <index_t Bytes>
 QTENSOR_INLINE void fetch_lines(const void* x, fetch how) {
-  constexpr index_t line = 64;
+  constexpr index_t line = cache_line;
   const auto* first = static_cast<const std::uint8_t*>(x);
   if (how == fetch::near)
 #pragma GCC unroll 8
@@ -179,7 +179,7 @@ QTENSOR_INLINE void fetch_lines(const void* x, index_t ahead) {
 }
 /// Asks for a run of bytes.
 QTENSOR_INLINE void fetch_run(const void* first, index_t bytes, fetch how) {
-  constexpr index_t line = 64;
+  constexpr index_t line = cache_line;
   if (how == fetch::nothing) return;
   for (index_t i = 0; i < bytes; i += line) fetch_lines<line>(static_cast<const std::uint8_t*>(first) + i, how);
 }
@@ -209,7 +209,7 @@ QTENSOR_INLINE void fetch_shared_lines(T* to, index_t n) {
 /// worked on: of several steps to a line, the first asks for it.
 template <index_t Bytes>
 QTENSOR_INLINE void fetch_ahead(const void* x, const traffic& t) {
-  constexpr index_t line = 64;
+  constexpr index_t line = cache_line;
   if (t.fetches == fetch::nothing) return;
   if (Bytes < line && reinterpret_cast<std::uintptr_t>(x) % line >= Bytes) return;
   constexpr index_t asked = std::max(Bytes, line);
@@ -556,7 +556,7 @@ void copy_rows(const T* from, index_t from_step, index_t rows, index_t n, T* to,
 /// so that a register has the same 16 bytes of each.
 template <index_t Rows>
 class kept_lines {
-  static constexpr index_t line = 64, part = 16, quarters = std::max(lanes<best_arch> / 4, index_t{1});
+  static constexpr index_t line = cache_line, part = 16, quarters = std::max(lanes<best_arch> / 4, index_t{1});
   using band = detail::register_band<std::uint8_t, quarters>;
   static constexpr bool exchanges = quarters == 4;
 
@@ -614,7 +614,7 @@ class kept_lines {
 /// stream_fence<A>() after the last one.
 template <usable_arch A = best_arch>
 void stream_bytes(const void* from, index_t n, void* to) {
-  constexpr index_t step = 4 * lanes<A>, line = 64;
+  constexpr index_t step = 4 * lanes<A>, line = cache_line;
   if (n == 0) return;  // from and to may be null
   const auto* x = static_cast<const std::uint8_t*>(from);
   auto* y = static_cast<std::uint8_t*>(to);
@@ -630,7 +630,7 @@ void stream_bytes(const void* from, index_t n, void* to) {
 /// the end, and stream_fence<A>() after the last one.
 template <index_t Most, usable_arch A = best_arch>
 class line_writer {
-  static constexpr index_t line = 64, step = 4 * lanes<A>;
+  static constexpr index_t line = cache_line, step = 4 * lanes<A>;
 
  public:
   explicit line_writer(std::uint8_t* to)

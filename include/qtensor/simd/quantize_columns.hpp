@@ -500,7 +500,7 @@ class basic_column_encoder {
   /// first line on; what lies before it goes the usual way.
   void encode_inside_lines(const element* x, index_t x_step, index_t rows, index_t col, index_t n, std::uint8_t* to,
                            index_t to_step, box_requests asks) const {
-    constexpr index_t line = 64;
+    constexpr index_t line = cache_line;
     const index_t high = best_requests().rows, alike = high == 1 ? 1 : line / std::gcd(line, to_step);
     for (index_t first = 0; first < std::min(alike, rows); ++first)
       for (index_t row = first; row < rows; row += alike * high) {

@@ -237,7 +237,7 @@ struct vector_rule<mx_dynamic_range<Max>, S, A> : detail::known_rule<mx_dynamic_
 
 /// Schemes whose statistics leave some elements out.
 template <class S>
-inline constexpr bool leaves_out = one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan>;
+inline constexpr bool leaves_out = detail::one_of<typename S::nonfinite_block, block_ignores, block_ignores_nan>;
 
 namespace detail {
 
@@ -379,7 +379,8 @@ blocks_are range_scales(const std::uint32_t* amax, const float* low, const float
   constexpr index_t step = lanes<A>;
   constexpr float span = S::codes.high - S::codes.low;
   constexpr bool unrounded = detail::takes_unrounded<S>;
-  constexpr bool many_digits = unrounded || one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
+  constexpr bool many_digits =
+      unrounded || detail::one_of<F, f32, f16> || (std::same_as<F, bf16> && S::code_format::bits < 6);
   constexpr bool may_fit = !leaves_out<S> && many_digits, inverts = detail::is_reciprocal<S>;
   constexpr auto least = static_cast<std::int32_t>(std::max<double>(S::codes.low, static_cast<double>(zero::min)));
   constexpr auto most = static_cast<std::int32_t>(std::min<double>(S::codes.high, static_cast<double>(zero::max)));
