@@ -319,7 +319,7 @@ void store_boxes(const Part& part, const High& high, index_t row, index_t rows, 
                  index_t stride, const Functor& functor) {
   constexpr index_t apart = Shape.cols + 16;
   alignas(64) float copies[static_cast<std::size_t>(Part::copies * Shape.far_rows * apart)];
-  if constexpr (Part::turns && !Shape.asks)
+  if constexpr (Part::has_across && !Shape.asks)
     if (cols <= Shape.cols / 2) {
       const auto store = [&]<bool IsDense>(index_t step) {
         store_boxes<Shape>(part, part_room<dynamic, IsDense>(copies, step), high * apart / step / 16 * 16, row, rows,

@@ -36,7 +36,7 @@ class number_writer {
       write_short_rows(*tile);
     else if (decode_.is_flat() && is_dense())
       contiguous(index_array{}, size_, out_);
-    else if (decode_.is_flat() && steps_[last] == 1 && extents_[last] <= short_row)
+    else if (decode_.is_flat() && extents_[last] <= short_row && !goes_down())
       write_flat_rows();
     else
       write_rows();
@@ -52,25 +52,30 @@ class number_writer {
   }
 
   using down_type = down_decoder<F, View>;
-  /// Whether rows lie side by side, enough of them to go down.
+  /// Whether rows lie side by side, enough of them to go down, and are not so short that they are better turned.
   bool goes_down() const {
+    constexpr index_t turned = 16;
     if constexpr (last > 0)
-      return steps_[last] != 1 && steps_[last - 1] == 1 && extents_[last - 1] >= down_type::kernel_rows &&
-             down_.takes(index_array{});
+      return extents_[last] > turned && steps_[last] != 1 && steps_[last - 1] == 1 &&
+             extents_[last - 1] >= down_type::kernel_rows && down_.takes(index_array{});
     return false;
   }
 
   void write_short_rows(const padded_rows& tile) const {
     if constexpr (last > 0)
       decode_.for_each_padded_tile(tile, [&](const index_array& at, index_t n, number* numbers) {
-        number* to = place_of(at);
-        if (steps_[last] == 1)
-          store_tile(numbers, tile.length, n, tile.cols, to, steps_[last - 1], streams_);
-        else if (steps_[last - 1] == 1)
-          turn(numbers, tile.length, tile.cols, n, to);
-        else
-          for (index_t r = 0; r < n; ++r, to += steps_[last - 1]) scatter(numbers + r * tile.length, tile.cols, to);
+        store_rows(numbers, tile.length, n, tile.cols, place_of(at));
       });
+  }
+  /// Rows of a tile, `wide` numbers apart, to where the first of them begins, in any order.
+  void store_rows(number* tile, index_t wide, index_t rows, index_t cols, number* to) const {
+    const index_t step = steps_[last - 1];
+    if (steps_[last] == 1)
+      store_tile(tile, wide, rows, cols, to, step, streams_);
+    else if (step == 1)
+      turn(tile, wide, cols, rows, to);
+    else
+      for (index_t r = 0; r < rows; ++r) scatter(tile + r * wide, cols, to + r * step);
   }
 
   /// Several short rows as the one that they are, then apart.
@@ -80,7 +85,7 @@ class number_writer {
       const index_t cols = extents_[last];
       for_each_row_tile(extents_, tile_floats / cols, [&](index_t row, index_t n, const index_array& at) {
         decode_(index_array{}, row * cols, n * cols, tile);
-        store_tile(tile, cols, n, cols, place_of(at), steps_[last - 1], streams_);
+        store_rows(tile, cols, n, cols, place_of(at));
       });
     }
   }

@@ -1,4 +1,4 @@
-// Axes of tensors of rank 3 or more, joined to fewer and longer ones wherever that moves no element to another block.
+// Axes of tensors, joined to fewer and longer ones wherever that moves no element to another block.
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
@@ -56,7 +56,7 @@ class joined_axes {
     }
     found.put(to, joined);
     if (found.sizes_ == sizes || to == 0) return {};
-    if (View::rank == 2 && sizes[last] != 1) return {};
+    if (View::rank == 2 && sizes[last] != 1) return {};  // rows of matrices have kernels of their own
     for (; to-- > 0;) {
       found.put(to, joined);
       found.sizes_[to] = found.scales_.block[to] = found.zeros_.block[to] = 1;

@@ -4,7 +4,7 @@
 
 #include <cstring>
 #include <qtensor/core/line_memory.hpp>
-#include <qtensor/simd/abi.hpp>
+#include <qtensor/simd/arch.hpp>
 #include <qtensor/tensor/shape.hpp>
 #include <utility>
 
