@@ -67,8 +67,7 @@ void assign_region(const region_source<View, Order>& from, const matrix_ref<floa
   constexpr bool replaces = std::is_same_v<Functor, plain_assignment>;
   const index_t lines = from.line_count, length = from.line_length;
   if (lines == 0 || length == 0) return;
-  const bool is_column = lines > 1 && from.view.storage_extents()[1] == 1;
-  if (is_column && ops::with_joined_axes(from.view, from.view.row_strides(), [&](const auto& row, const auto&...) {
+  if (lines > 1 && ops::with_column_as_row(from.view, [&](const auto& row) {
         using row_type = std::remove_cvref_t<decltype(row)>;
         assign_region(region_source<row_type, Order>{row, 0, from.first_line, 1, lines, from.by}, to.transposed(),
                       functor);

@@ -132,4 +132,11 @@ bool with_joined_axes(const View& w, const typename View::index_array& steps, co
   return false;
 }
 
+/// Calls use(view) with a matrix of one column as the row that its codes are, or returns false.
+template <tensor_view_type View, class Use>
+requires(View::rank == 2) bool with_column_as_row(const View& w, const Use& use) {
+  return w.storage_extents()[1] == 1 &&
+         with_joined_axes(w, w.row_strides(), [&](const auto& row, const auto&...) { use(row); });
+}
+
 }  // namespace qtensor::inline QTENSOR_ABI::ops

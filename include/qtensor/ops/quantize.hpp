@@ -45,9 +45,7 @@ void along_fewest_axes(const X& x, const tensor_span<S, E, O>& out, const Use& u
         }))
       return;
   } else if constexpr (stays && reads_columns<X> && is_one_column<X>) {
-    if (with_joined_axes(out, out.row_strides(),
-                         [&](const auto& joined, const auto&, const auto&) { use(source_columns<X>(x), joined); }))
-      return;
+    if (with_column_as_row(out, [&](const auto& row) { use(source_columns<X>(x), row); })) return;
   }
   use(x, out);
 }
