@@ -174,8 +174,8 @@ struct product_blocks {
   /// columns lie in memory fewer rows, and a depth that repays them.
   static constexpr index_t wide_cols = 1024, wide_rows = 48, wide_rows_in_columns = 31, least_depth_in_columns = 128;
   /// Its rows at once: for one row of the other matrix no more than the stack has room for.
-  static constexpr index_t wide_depth(index_t rows, index_t cols) {
-    return std::clamp((rows == 1 ? index_t{8192} : index_t{16384}) / cols, index_t{8}, index_t{64});
+  static constexpr index_t wide_depth(index_t other_rows, index_t width) {
+    return std::clamp((other_rows == 1 ? index_t{8192} : index_t{16384}) / width, index_t{8}, index_t{64});
   }
   static constexpr index_t rows_across = 4;
   /// Floats between rows of a block of so many columns, or between columns of such a depth: no power of two.
