@@ -10,7 +10,7 @@ namespace qt = qtensor;
 namespace {
 
 struct doubled : qt::reciprocal {
-  static constexpr qt::fixed_string name = "doubled";
+  [[maybe_unused]] static constexpr qt::fixed_string name = "doubled";
 };
 struct halved : doubled {
   static constexpr float quotient(float x, float scale, float) { return x / scale / 2; }
